@@ -20,7 +20,7 @@ demo: .venv/app ## Play an evening: speech in, speech out, remembered (writes de
 	@$(BIN)/python -m demo $(ARGS)
 
 serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
-	@$(BIN)/glyphoxa serve --campaign demo/campaign.yaml $(ARGS)
+	@$(BIN)/glyphoxa serve --open --campaign demo/campaign.yaml $(ARGS)
 
 test: .venv/dev ## All tests, on a real database, with real models and a real browser
 	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m

@@ -1,6 +1,6 @@
 """What talk tells of the world: the product's extraction against labelled scenes.
 
-    python -m benchmarks.extraction DIR [--extractor rules] [--failures FILE]
+    python -m benchmarks.extraction DIR [--extractor rules|llm] [--config FILE] [--scenes N] [--failures FILE]
 
 `DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl` is talk as of
 `benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with what it tells.
@@ -9,10 +9,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final
@@ -20,14 +22,17 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.recall_data import Turn, read_turns, utterances_of
+from glyphoxa.bootstrap.talk_readers import RULES, TalkReaders, open_talk_readers
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.extraction import Extraction
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.llm.structured import JsonSchema, StructuredLlm
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words
 
@@ -67,6 +72,7 @@ class Figures:
     facts: Count = field(default_factory=Count)
     without_evidence: int = 0
     failures: list[dict[str, object]] = field(default_factory=list)
+    refused: list[dict[str, object]] = field(default_factory=list)
 
     def count(self, scene: Gold, found: Extraction, language: str) -> None:
         """Compare what was found in a scene with what it tells."""
@@ -255,39 +261,96 @@ def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
     )
 
 
-def measured(directory: Path) -> tuple[Figures, dict[str, object]]:
+async def measured(
+    directory: Path, readers: TalkReaders = RULES, *, most_scenes: int | None = None
+) -> tuple[Figures, dict[str, object]]:
     """
+    Args:
+        most_scenes: The first ones of the data; None: all.
+
     Raises:
         GlyphoxaError: The data cannot be read.
     """
-    turns, scenes = read_turns(directory / "turns.jsonl"), read_gold(directory / "gold.jsonl")
+    turns, scenes = read_turns(directory / "turns.jsonl"), read_gold(directory / "gold.jsonl")[:most_scenes]
     figures, took_ms = Figures(), list[float]()
-    campaigns: dict[str, tuple[Campaign, list[KnownEntity], RulesExtractor]] = {}
+    campaigns: dict[str, tuple[Campaign, list[KnownEntity], Extractor]] = {}
     for scene in scenes:
         name = str(scene["campaign"])
         if name not in campaigns:
             campaign = read_campaign(directory / f"{name}.yaml").campaign
-            narrators = [player.name for player in campaign.players if player.dm]
-            campaigns[name] = campaign, known_of(campaign), RulesExtractor(campaign.language, narrators=narrators)
+            campaigns[name] = campaign, known_of(campaign), readers.extractor(campaign)
         campaign, known, extractor = campaigns[name]
         talk = scene_of(scene, turns.get(CampaignId(name), []), campaign.language)
         began = perf_counter_ns()
-        found = extractor.find(talk, known)
+        found = await extractor.extract(talk, known)
         took_ms.append((perf_counter_ns() - began) / 1e6)
         figures.count(scene, found, campaign.language)
+        figures.refused += [{"scene": scene["from"], "what": "refused", "which": each} for each in found.refused]
     return figures, figures.report(len(scenes), took_ms)
+
+
+class CountedLlm:
+    """A `StructuredLlm` that counts what goes through it, four characters a token."""
+
+    def __init__(self, llm: StructuredLlm) -> None:
+        self._llm = llm
+        self.read: list[int] = []
+        self.written: list[int] = []
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        self.read.append((len(system) + len(user)) // 4)
+        answer = await self._llm.complete(system, user, schema, temperature=temperature, deadline_ms=deadline_ms)
+        self.written.append(len(json.dumps(answer, ensure_ascii=False)) // 4)
+        return answer
+
+    def report(self) -> dict[str, object]:
+        return {
+            "calls": len(self.read),
+            "answers": len(self.written),
+            "tokens_read_mean": round(float(np.mean(self.read))) if self.read else None,
+            "tokens_written_mean": round(float(np.mean(self.written))) if self.written else None,
+        }
+
+
+async def measured_with_a_model(
+    directory: Path, settings: Settings, *, most_scenes: int | None
+) -> tuple[Figures, dict[str, object]]:
+    """
+    Raises:
+        GlyphoxaError: The data cannot be read, or the model not be asked.
+    """
+    memory = settings.memory.model_copy(update={"chronicle": "llm"})
+    async with AsyncExitStack() as stack:
+        readers = await open_talk_readers(settings.model_copy(update={"memory": memory}), stack)
+        assert readers.asking is not None
+        counted = CountedLlm(readers.asking.llm)
+        readers = TalkReaders(replace(readers.asking, llm=counted))
+        figures, report = await measured(directory, readers, most_scenes=most_scenes)
+    return figures, {**report, **counted.report(), "refused": len(figures.refused)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, metavar="DIR")
-    parser.add_argument("--extractor", choices=("rules",), default="rules")
-    parser.add_argument("--failures", type=Path, metavar="FILE", help="JSON lines: what was found wrongly, or missed")
+    parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings that name the model; else the local one")
+    parser.add_argument("--scenes", type=int, metavar="N", help="only the first N")
+    parser.add_argument(
+        "--failures", type=Path, metavar="FILE", help="JSON lines: what was found wrongly, missed, or refused"
+    )
     options = parser.parse_args()
     try:
-        figures, report = measured(options.directory)
+        measuring = (
+            measured(options.directory, most_scenes=options.scenes)
+            if options.extractor == "rules"
+            else measured_with_a_model(options.directory, read_settings(options.config), most_scenes=options.scenes)
+        )
+        figures, report = asyncio.run(measuring)
         if options.failures is not None:
-            lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in figures.failures)
+            failures = (*figures.failures, *figures.refused)
+            lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in failures)
             options.failures.write_text("".join(lines), "utf-8")
         print(json.dumps(report))
     except (GlyphoxaError, OSError) as error:

@@ -7,7 +7,9 @@
   whose method is the body.
 - A group that falls more often than `max_restarts` within `window_ms` is given up: `on_given_up` is told, the other
   groups go on.
-- Leaving the `async with` block cancels everything and waits for it: no task is left behind.
+- Leaving the `async with` block cancels everything and waits for it.
+- Who does not end when it is cancelled is waited for until a deadline, and then left behind: it is told of in the log,
+  and keeps nobody from being started again. Nothing that it does later counts as a fall.
 """
 
 from __future__ import annotations
@@ -87,6 +89,11 @@ class Mailbox(Generic[M]):
 
 Body = Callable[[], Awaitable[None]]
 
+RESTART_MS = 1_000
+"""Whoever talks to somebody who fell waits that long for them at worst, besides what it takes to start them."""
+END_MS = 8_000
+"""Closing in order takes a fraction of that."""
+
 
 @dataclass(slots=True)
 class _Child:
@@ -111,20 +118,26 @@ class Supervisor:
         window_ms: Length of that window.
         on_fall: Told the group and the error, after the group was started again.
         on_given_up: Told the group that will not be started again.
+        restart_within_ms: When one of a group falls, the others have this long to end.
+        end_within_ms: So long have those who are ended for good.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - limits and listeners, each with a default
         self,
         *,
         max_restarts: int = 5,
         window_ms: int = 60_000,
         on_fall: Callable[[str, BaseException], None] | None = None,
         on_given_up: Callable[[str], None] | None = None,
+        restart_within_ms: int = RESTART_MS,
+        end_within_ms: int = END_MS,
     ) -> None:
         self._max_restarts = max_restarts
         self._window_ms = window_ms
         self._on_fall = on_fall
         self._on_given_up = on_given_up
+        self._restart_within_ms = restart_within_ms
+        self._end_within_ms = end_within_ms
         self._groups: dict[str, _Group] = {}
         self._mends: set[asyncio.Task[None]] = set()
         self._is_closing = False
@@ -145,18 +158,18 @@ class Supervisor:
         self._run(group or name, child)
 
     async def stop(self, group: str) -> None:
-        """End a group for good and wait for it."""
+        """End a group for good and wait for it, until the deadline."""
         members = self._groups.pop(group, None)
         if members is not None:
-            await self._cancel(members)
+            await _end(members, self._end_within_ms)
 
     async def close(self) -> None:
-        """End every group and wait. Afterwards nothing of this supervisor runs."""
+        """End every group and wait, until the deadline."""
         self._is_closing = True
         for mend in tuple(self._mends):
             mend.cancel()
         # All at once: one that does not end keeps none of the others.
-        await asyncio.gather(*(self._cancel(members) for members in self._groups.values()))
+        await asyncio.gather(*(_end(members, self._end_within_ms) for members in self._groups.values()))
         self._groups.clear()
 
     def _run(self, group: str, child: _Child) -> None:
@@ -167,9 +180,11 @@ class Supervisor:
         child.task.add_done_callback(lambda task: self._on_done(group, child, task))
 
     def _on_done(self, group: str, child: _Child, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or self._is_closing:
+        if task.cancelled():
             return
         error = task.exception()
+        if self._is_closing or task is not child.task:
+            return
         members = self._groups.get(group)
         if error is None or members is None or members.is_given_up or members.is_restarting:
             return
@@ -184,7 +199,7 @@ class Supervisor:
         mend.add_done_callback(self._mends.discard)
 
     async def _mend(self, group: str, members: _Group, error: BaseException) -> None:
-        await self._cancel(members)
+        await _end(members, self._restart_within_ms)
         members.is_restarting = False
         if len(members.fallen_ms) > self._max_restarts:
             members.is_given_up = True
@@ -197,10 +212,13 @@ class Supervisor:
         if self._on_fall is not None:
             self._on_fall(group, error)
 
-    @staticmethod
-    async def _cancel(members: _Group) -> None:
-        tasks = [child.task for child in members.children if child.task is not None and not child.task.done()]
-        for task in tasks:
-            task.cancel()
-        # What they raise while ending was or will be reported by `_on_done`.
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+async def _end(members: _Group, within_ms: int) -> None:
+    """Cancel all of a group and wait for them; whoever has not ended at the deadline is left behind."""
+    running = {child.task: child.name for child in members.children if child.task is not None and not child.task.done()}
+    for task in running:
+        task.cancel()
+    # What they raise while ending was or will be reported by `_on_done`.
+    _, hanging = await asyncio.wait(running, timeout=within_ms / 1_000) if running else ((), ())
+    for task in hanging:
+        logger.error("actor {} did not close within {} ms, and is left as it is", running[task], within_ms)

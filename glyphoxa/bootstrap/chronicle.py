@@ -9,22 +9,28 @@ from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.clock import now_ms
+from glyphoxa.bootstrap.talk_readers import RULES, TalkReaders
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.episodes import EpisodeWriter
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
 from glyphoxa.chronicle.worker import ChronicleWorker
 from glyphoxa.domain.ids import CampaignId
 
 
-async def chronicler_of(store: Store, campaign: CampaignId, log: PostgresChronicleLog) -> Chronicler:
+def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:
+    """Of one worker alone, that reads with these."""
+    return PostgresChronicleLog(store.database, store.world, lease_ms=readers.lease_ms)
+
+
+async def chronicler_of(
+    store: Store, campaign: CampaignId, log: PostgresChronicleLog, readers: TalkReaders = RULES
+) -> Chronicler:
     """
     Raises:
         NotFound: There is no such campaign.
         Unavailable: The database is away.
     """
     stored = await store.campaigns.get(campaign)
-    narrators = [player.name for player in stored.players if player.dm]
-    return Chronicler(campaign, stored.language, log, RulesExtractor(stored.language, narrators=narrators))
+    return Chronicler(campaign, stored.language, log, readers.extractor(stored), extract_ms=readers.extract_ms)
 
 
 async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
@@ -44,14 +50,18 @@ async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
 
 
 def chronicle_worker(
-    store: Store, campaign: CampaignId | None = None, *, log: PostgresChronicleLog | None = None
+    store: Store,
+    campaign: CampaignId | None = None,
+    *,
+    readers: TalkReaders = RULES,
+    log: PostgresChronicleLog | None = None,
 ) -> ChronicleWorker:
     """
     Args:
         campaign: Only this one is read; None: all of the database.
         log: Of this worker alone; None makes one.
     """
-    log = log or PostgresChronicleLog(store.database, store.world)
+    log = log or chronicle_log(store, readers)
     kept: dict[CampaignId, Chronicler] = {}
 
     async def campaigns() -> Sequence[CampaignId]:
@@ -60,7 +70,7 @@ def chronicle_worker(
     async def chronicler(of: CampaignId) -> Chronicler:
         # It holds the names of its campaign in memory.
         if of not in kept:
-            kept[of] = await chronicler_of(store, of, log)
+            kept[of] = await chronicler_of(store, of, log, readers)
         return kept[of]
 
     return ChronicleWorker(
@@ -69,4 +79,5 @@ def chronicle_worker(
         chronicler=chronicler,
         said=lambda: store.listener.follow(SAID, campaign),
         now_ms=now_ms,
+        gather_ms=readers.gather_ms,
     )

@@ -8,6 +8,7 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.dm.table_commands import CommandReader
+from glyphoxa.domain.commands import TableCommand
 from glyphoxa.npc.followed_commands import FollowedCommands
 from glyphoxa.npc.kept_controls import KeptControls
 from glyphoxa.npc.live_table import LiveTable
@@ -37,8 +38,14 @@ class DmAtTheTable:
 
     def start(self, supervisor: Supervisor, table: LiveTable) -> None:
         campaign = self.state.campaign
+
+        async def obey(command: TableCommand) -> str:
+            told = await table.obey(command)
+            await self.kept.wait_until_kept()
+            return told
+
         followed = FollowedCommands(
-            campaign.id, self.state.session, self.commands, read=CommandReader(campaign).read, obey=table.obey
+            campaign.id, self.state.session, self.commands, read=CommandReader(campaign).read, obey=obey
         )
         supervisor.start("the DM's commands", followed.run)
         supervisor.start("what the DM has in force", self.kept.run)

@@ -81,16 +81,19 @@ async def load(
     return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 
 
-async def load_llama(settings: Settings, stack: AsyncExitStack) -> LlamaServer:
+async def load_llama(settings: Settings, stack: AsyncExitStack, *, context_tokens: int | None = None) -> LlamaServer:
     """The language model that the settings name, one that runs here, from weights that are here: nothing is fetched.
     Closed by `stack`.
+
+    Args:
+        context_tokens: Of prompt and reply; None: as the settings have it.
 
     Raises:
         InvalidInput: The extra `local` is not installed.
         NotFound: Its weights are not here.
         Corrupt: They are not what they must be.
     """
-    llama: LlamaServer = await _made(LLM, settings, stack)
+    llama: LlamaServer = await _made(LLM, settings, stack, context_tokens=context_tokens)
     return llama
 
 
@@ -100,7 +103,9 @@ async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
     return minilm
 
 
-async def _made(section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1) -> Any:
+async def _made(
+    section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
+) -> Any:
     row = find(section, settings.chosen(section).name)
     names = weights_of(section, settings.chosen(section))
     file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
@@ -108,7 +113,7 @@ async def _made(section: str, settings: Settings, stack: AsyncExitStack, *, slot
         path=None if file is None else file.path,
         model_id="" if file is None else file.sha256,
         slots=slots,
-        context_tokens=settings.context_tokens,
+        context_tokens=context_tokens or settings.context_tokens,
         prompts_dir=settings.data_directory / "prompts",
     )
     try:

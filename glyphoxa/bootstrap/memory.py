@@ -17,6 +17,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.bootstrap.embedder import LaterEmbedders, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.talk_readers import TalkReaders
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
@@ -93,7 +94,7 @@ class TableMemory:
         store: None without long-term memory: what is said is then kept on disk only.
         spool: The directory in which what is said is kept first; of this table only.
         session: Whose day of the story is kept.
-        learns: What is said becomes knowledge while the table plays.
+        readers: Those who make knowledge of what is said while the table plays; None: nobody does.
         tell: Takes events of the table.
         now_ms: Unix epoch.
 
@@ -109,14 +110,14 @@ class TableMemory:
         spool: Path,
         *,
         session: SessionId | None = None,
-        learns: bool = False,
+        readers: TalkReaders | None = None,
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.store = store
         self._campaign = campaign
         self._session = session
-        self._learns = learns
+        self._readers = readers
         self._tell = tell
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
@@ -169,8 +170,9 @@ class TableMemory:
         supervisor.start("delivery", self.journal.deliver)
         if self.store is not None:
             supervisor.start("memory", self._watch.run)
-            if self._learns:
-                supervisor.start("chronicle", chronicle_worker(self.store, self._campaign.id).run)
+            if self._readers is not None:
+                worker = chronicle_worker(self.store, self._campaign.id, readers=self._readers)
+                supervisor.start("chronicle", worker.run)
 
     async def store_campaign(self) -> None:
         """Make the stored campaign that of the file, unless that was done since this table was opened.
@@ -263,7 +265,7 @@ class TableMemory:
     async def finish(self) -> bool:
         """At the end of a session: send what waits, then write what each NPC recalls of it. False as of `flush`."""
         is_all_sent = await self.flush()
-        if self.store is not None and self._learns and self._session is not None and is_all_sent:
+        if self.store is not None and self._readers is not None and self._session is not None and is_all_sent:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await (await episode_writer(self.store, self._campaign.id)).write(self._session)

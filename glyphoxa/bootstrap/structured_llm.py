@@ -55,12 +55,14 @@ def open_structured_llm(
     kind: str,
     here: Slot | None = None,
     environ: Mapping[str, str] = os.environ,
+    **options: int,
 ) -> StructuredLlm:
     """Closed by `stack`.
 
     Args:
-        kind: Where it is set, `SECOND_LOOK` or `RECALL`.
+        kind: Where it is set, `SECOND_LOOK`, `RECALL` or `CHRONICLE`.
         here: What "local" means; None if no model runs here.
+        options: For the maker of what asks.
 
     Raises:
         InvalidInput: Its key is not set, its package is not installed, or no model runs here.
@@ -68,11 +70,11 @@ def open_structured_llm(
     row = find(kind, chosen.name)
     llm: _Closing
     if not row.runs_here:
-        llm = build(chosen, section=kind, environ=environ)
+        llm = build(chosen, section=kind, environ=environ, **options)
     elif here is None:
         raise InvalidInput(f"{kind} {row.name} needs a providers.llm that runs here, such as qwen-1.5b")
     else:
-        llm = maker_of(row, section=kind)(here.llama, slot=here.number)
+        llm = maker_of(row, section=kind)(here.llama, slot=here.number, **options)
     stack.push_async_callback(llm.close)
     return llm
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from loguru import logger
 
 from glyphoxa.bootstrap import engines, local_models
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
+from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.bootstrap.memory import SaidBefore, open_store_for
 from glyphoxa.bootstrap.observers import NOBODY, Observers
 from glyphoxa.bootstrap.outside_tools import open_outside_tools
@@ -25,6 +27,17 @@ from glyphoxa.npc.session_end import SessionEnd
 from glyphoxa.observability.loop_lag import measure_lag
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedTable:
+    """
+    Attributes:
+        desk: For its game master; None without long-term memory. It closes with the table.
+    """
+
+    table: LiveTable
+    desk: DeskSource | None
+
+
 async def open_table(
     settings: Settings,
     *,
@@ -33,6 +46,21 @@ async def open_table(
     tell: Callable[[str], None] = logger.info,
     observers: Observers = NOBODY,
 ) -> LiveTable:
+    """As `open_with_desk`, without the desk."""
+    opened = await open_with_desk(
+        settings, campaign=campaign, session_name=session_name, tell=tell, observers=observers
+    )
+    return opened.table
+
+
+async def open_with_desk(
+    settings: Settings,
+    *,
+    campaign: Campaign | None = None,
+    session_name: str | None = None,
+    tell: Callable[[str], None] = logger.info,
+    observers: Observers = NOBODY,
+) -> OpenedTable:
     """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
 
     Args:
@@ -67,7 +95,7 @@ async def open_table(
         table = await open_with(opening, stack, tell=tell)
         table.adopt(stack.pop_all())
     tell("the table is ready")
-    return table
+    return OpenedTable(table, None if store is None else DeskSource(store, settings, campaign.id))
 
 
 async def open_with(opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info) -> LiveTable:
@@ -107,9 +135,12 @@ async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], Non
         supervisor.start("revisions", wired.revisions.run)
     table = LiveTable(parts, earlier=before.shown)
     await table.move(state.scene.id)
+    parts.room.remember(before.remembered)  # a scene that is entered makes who speaks with whom forgotten
     if wired.dm is not None:
         wired.dm.start(supervisor, table)
     supervisor.start("preparation", parts.preparation.run)
+    if wired.idle is not None:
+        supervisor.start("idle close", wired.idle.run)
     if (metrics := wired.observers.metrics) is not None:
         supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
     return table

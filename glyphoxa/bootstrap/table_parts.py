@@ -20,14 +20,17 @@ from glyphoxa.bootstrap.mind import mind_of, state_of
 from glyphoxa.bootstrap.npcs import Npcs
 from glyphoxa.bootstrap.observers import NOBODY, Observers
 from glyphoxa.bootstrap.outside_tools import OutsideTools
+from glyphoxa.bootstrap.talk_readers import talk_readers_at_table
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.events import SessionEnds
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.followed_talk import FollowedTalk
 from glyphoxa.npc.hearing import Hearing
+from glyphoxa.npc.idle_close import IdleClose
 from glyphoxa.npc.live_table import TableParts
 from glyphoxa.npc.preparation import Preparation
 from glyphoxa.npc.revisions import Revisions
@@ -88,6 +91,7 @@ class Wired:
     reviser: Reviser | None
     followed_talk: FollowedTalk | None
     dm: DmAtTheTable | None
+    idle: IdleClose | None
 
 
 async def wire(opening: Opening, stack: ClosingStack) -> Wired:
@@ -101,7 +105,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         campaign,
         settings.data_directory / "spool",
         session=opening.session,
-        learns=settings.memory.chronicle == "rules",
+        readers=None if settings.memory.chronicle == "none" else talk_readers_at_table(settings, stack),
         tell=events.tell,
         now_ms=now_ms,
     )
@@ -192,7 +196,9 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         state=state,
         events=events,
         voices=voices,
-        seats=TableSeats(state, open_ear=ears.open, on_left=hearing.left),
+        seats=TableSeats(
+            state, open_ear=ears.open, on_left=hearing.left, is_paused=lambda: room.control.controls.is_paused
+        ),
         hearing=hearing,
         room=room,
         npcs=npcs,
@@ -213,7 +219,15 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
         reviser=reviser,
         followed_talk=_followed_talk(state, store, memory, revisions),
         dm=None if store is None else DmAtTheTable.of(state, store, room),
+        idle=_idle_close(settings, state, events),
     )
+
+
+def _idle_close(settings: Settings, state: TableState, events: TableEvents) -> IdleClose | None:
+    minutes = settings.server.close_after_minutes
+    if minutes is None:
+        return None
+    return IdleClose(lambda: state.is_empty, after_ms=minutes * 60_000, end=lambda: events.tell(SessionEnds(now_ms())))
 
 
 def _deep_talk(

@@ -9,7 +9,8 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.chronicle.effects import Effect, effects_of
+from glyphoxa.chronicle.effects import Effects, effects_of
+from glyphoxa.chronicle.extraction import Extraction
 from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, Unread
 from glyphoxa.chronicle.stretches import stretches
 from glyphoxa.chronicle.talk import SceneTalk
@@ -96,41 +97,53 @@ class Chronicler:
         for n, part in enumerate(parts or [None], start=1):
             # What was retracted behind the last of them was looked at, too.
             end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
-            effects = await self._effects(part, tally)
+            effects = await self._effects(part, await self._extraction(part), tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
-            await self._log.learn(self._campaign, ReadingStep(session, reached, end, effects, rereads=done))
+            step = ReadingStep(session, reached, end, effects.of, rereads=done, refused=effects.refused)
+            await self._log.learn(self._campaign, step)
             reached = end
             if told is not None:
                 told(reached)
         return reached
 
     async def _again(self, session: SessionId, changed: Unread, tally: Tally, reached: int) -> None:
-        """What says something else now: what it told before goes."""
-        part = next(stretches(self._campaign, session, self._language, changed.said, changed.before), None)
-        effects = await self._effects(part, tally)
-        gone = tuple(each.utterance.id for each in changed.said)
-        at_ms = max((each.utterance.at_ms for each in changed.said), default=0)
-        step = ReadingStep(session, reached, reached, effects, gone, changed.rereads, at_ms)
+        """What says something else now, up to the end of its stretch: what it told before goes."""
+        parts = list(stretches(self._campaign, session, self._language, changed.said, changed.before))
+        part = parts[0] if parts else None
+        end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
+        said = () if part is None else part.said
+        at_ms = max((each.utterance.at_ms for each in said), default=0)
+        extraction = await self._extraction(part)
+        # First, so that a name that only these lines told is new to them. Whoever dies here finds the mark as it was.
+        gone = tuple(each.utterance.id for each in said)
+        await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
+        effects = await self._effects(part, extraction, tally)
+        done = tuple(each for each in changed.rereads if each.ordinal <= end)
+        step = ReadingStep(session, reached, reached, effects.of, rereads=done, refused=effects.refused)
         await self._log.learn(self._campaign, step)
 
-    async def _effects(self, part: SceneTalk | None, tally: Tally) -> tuple[Effect, ...]:
+    async def _extraction(self, part: SceneTalk | None) -> Extraction:
         if part is None:
-            return ()
+            return Extraction()
         known = await self._log.known(self._campaign)
         try:
             async with asyncio.timeout(self._extract_ms / 1000):
-                extraction = await self._extractor.extract(part, known)
+                return await self._extractor.extract(part, known)
         except TimeoutError:
             raise Unavailable(
                 f"{len(part.said)} utterances could not be read within {self._extract_ms / 1000:g} s"
             ) from None
-        effects = effects_of(extraction, part, known)
+
+    async def _effects(self, part: SceneTalk | None, extraction: Extraction, tally: Tally) -> Effects:
+        if part is None:
+            return Effects(())
+        effects = effects_of(extraction, part, await self._log.known(self._campaign))
         for why in effects.refused:
             logger.debug("session {} of campaign {}: not believed: {}", part.session, part.campaign, why)
         tally.n_read += len(part.said)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
         tally.n_refused += len(effects.refused)
-        return effects.of
+        return effects
 
     async def _note(self, session: SessionId, error: GlyphoxaError) -> None:
         try:

@@ -92,7 +92,7 @@ class _Writing:
         told = sorted(self._events, key=lambda each: self._said[each].ordinal)
         return Effects(
             tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
-            tuple(self._refused),
+            (*extraction.refused, *self._refused),
         )
 
     def _entity(self, entity: ExtractedEntity) -> None:

@@ -57,6 +57,12 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
+    """
+    Attributes:
+        refused: What an extractor was told and does not believe, each with the reason.
+    """
+
     entities: tuple[ExtractedEntity, ...] = ()
     relations: tuple[ExtractedRelation, ...] = ()
     facts: tuple[ExtractedFact, ...] = ()
+    refused: tuple[str, ...] = ()

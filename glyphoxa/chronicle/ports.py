@@ -42,6 +42,7 @@ class SessionProgress:
         attempts: Failures in a row; `error` is the last one's reason.
         retry_at_ms: It is not tried again before; milliseconds since the Unix epoch.
         is_dead: It failed too often, and waits for somebody who has it tried again.
+        n_refused: Findings that were not believed; `refused` is the last one's reason.
     """
 
     session: SessionId
@@ -52,6 +53,8 @@ class SessionProgress:
     error: str | None = None
     retry_at_ms: int | None = None
     is_dead: bool = False
+    n_refused: int = 0
+    refused: str | None = None
 
     @property
     def has_news(self) -> bool:
@@ -92,6 +95,7 @@ class ReadingStep:
         effects: What the stretch tells.
         unlearned: What was learned from these utterances goes first, as of `at_ms`, milliseconds since the Unix epoch.
         rereads: What is done with.
+        refused: What was found and not believed, each with the reason.
     """
 
     session: SessionId
@@ -101,6 +105,7 @@ class ReadingStep:
     unlearned: tuple[UtteranceId, ...] = ()
     rereads: tuple[Reread, ...] = ()
     at_ms: int = 0
+    refused: tuple[str, ...] = ()
 
 
 class ChronicleLog(Protocol):
@@ -129,7 +134,13 @@ class ChronicleLog(Protocol):
         ...
 
     async def reread(self, campaign: CampaignId, session: SessionId, *, up_to: int) -> Unread | None:
-        """The first that was read and says something else now; None: there is none."""
+        """The first that was read and says something else now, with those of such that follow it at once; None: there
+        is none.
+        """
+        ...
+
+    async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
+        """Have all that was read of a session read again: what it told goes, stretch by stretch."""
         ...
 
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]: ...

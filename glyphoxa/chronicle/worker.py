@@ -12,8 +12,9 @@ from loguru import logger
 
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.ports import ChronicleLog, SessionProgress
+from glyphoxa.chronicle.stretches import LONGEST
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, SessionId
 
 LOOK_AGAIN_MS: Final = 5_000
 """A session that waits for another try, or whose worker died, is looked at so often."""
@@ -27,9 +28,10 @@ class ChronicleWorker:
         chronicler: Made for a campaign when it has news.
         said: Something whenever anything was said.
         now_ms: Unix epoch.
+        gather_ms: A stretch that is not full is read when nothing more was said for so long.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         log: ChronicleLog,
         *,
@@ -37,12 +39,15 @@ class ChronicleWorker:
         chronicler: Callable[[CampaignId], Awaitable[Chronicler]],
         said: Callable[[], AsyncGenerator[object, None]],
         now_ms: Callable[[], int],
+        gather_ms: int = 0,
     ) -> None:
         self._log = log
         self._campaigns = campaigns
         self._chronicler = chronicler
         self._said = said
         self._now_ms = now_ms
+        self._gather_ms = gather_ms
+        self._seen: dict[tuple[CampaignId, SessionId], tuple[int, int]] = {}
         self._troubles: set[str] = set()
 
     async def run(self) -> None:
@@ -78,7 +83,8 @@ class ChronicleWorker:
         Raises:
             Unavailable: The database, or the model that reads, is away.
         """
-        waiting = due(await self._log.progress(campaign), self._now_ms())
+        sessions = due(await self._log.progress(campaign), self._now_ms())
+        waiting = [each for each in sessions if self._is_gathered(campaign, each)]
         if not waiting:
             return 0
         chronicler, n_read = await self._chronicler(campaign), 0
@@ -90,6 +96,16 @@ class ChronicleWorker:
             except GlyphoxaError as error:
                 logger.warning("session {} of campaign {} cannot be read now: {}", each.session, campaign, error)
         return n_read
+
+    def _is_gathered(self, campaign: CampaignId, session: SessionProgress) -> bool:
+        if not self._gather_ms or session.n_rereads or session.last_ordinal - session.read_ordinal >= LONGEST:
+            return True
+        now_ms = self._now_ms()
+        last, since_ms = self._seen.get((campaign, session.session), (0, now_ms))
+        if last != session.last_ordinal:
+            self._seen[campaign, session.session] = session.last_ordinal, now_ms
+            return False
+        return now_ms - since_ms >= self._gather_ms
 
     async def _woken(self) -> AsyncGenerator[None, None]:
         """Now, whenever something was said, and every five seconds."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from glyphoxa.adapters.postgres.world.campaign_times import KeptTimes
-from glyphoxa.cli.desk import Desk, run_at_desk, session_of
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.desk import run_at_desk, session_of
 from glyphoxa.cli.facts_shown import A_DAY
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -13,17 +14,19 @@ from rich.text import Text
 
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.chronicle import chronicler_of, episode_writer
+from glyphoxa.bootstrap.chronicle import chronicle_log, chronicler_of, episode_writer
+from glyphoxa.bootstrap.recap import Audience, recap_of
+from glyphoxa.bootstrap.talk_readers import TalkReaders, open_talk_readers
 from glyphoxa.chronicle.chronicler import PAGE
-from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules.extractor import names_of
 from glyphoxa.chronicle.rules.salience import SalienceJudge
-from glyphoxa.chronicle.rules.summaries import TOKENS, for_players, heard_by, summary_of
-from glyphoxa.cli.lines import plain
+from glyphoxa.chronicle.rules.summaries import TOKENS
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, one_of
+from glyphoxa.config.settings import Settings
+from glyphoxa.dm.lines import plain
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
@@ -35,6 +38,7 @@ class _Opened:
     store: Store
     campaign: CampaignId
     log: PostgresChronicleLog
+    settings: Settings
 
 
 Act = Callable[[_Opened, argparse.Namespace], Awaitable[int]]
@@ -48,13 +52,13 @@ async def _opened(options: argparse.Namespace, act: Act) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
     async with opened_store(settings) as store:
         campaign = await stored_campaign(store, options.campaign, settings)
-        return await act(_Opened(store, campaign, PostgresChronicleLog(store.database, store.world)), options)
+        return await act(_Opened(store, campaign, PostgresChronicleLog(store.database, store.world), settings), options)
 
 
 VERB = Verb(_with_memory, common=CAMPAIGN)
 
 
-@VERB.itself(session=None, dm=False, viewer=None, all=False)
+@VERB.itself(session=None, dm=False, viewer=None, all=False, again=False)
 @VERB.action("how far each session was read, and what stands in the way; so without an action")
 async def _status(opened: _Opened, options: argparse.Namespace) -> int:
     sessions = await opened.log.progress(opened.campaign)
@@ -72,7 +76,10 @@ async def _status(opened: _Opened, options: argparse.Namespace) -> int:
 
 def _state(session: SessionProgress) -> str:
     if session.error is None:
-        return "unread talk" if session.has_news else "up to date"
+        state = "unread talk" if session.has_news else "up to date"
+        if session.refused is None:
+            return state
+        return f"{state}; {session.n_refused} not believed, the last one: {session.refused}"
     if session.is_dead:
         return f"given up after {session.attempts} tries: {session.error}"
     again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"
@@ -82,10 +89,25 @@ def _state(session: SessionProgress) -> str:
 @VERB.action(
     "read now what was said and not read yet: of a session, or of all of them",
     argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+    argument("--again", help="also what was read before: what it told goes, and is read anew"),
 )
 async def _run(opened: _Opened, options: argparse.Namespace) -> int:
-    chronicler = await chronicler_of(opened.store, opened.campaign, opened.log)
-    sessions = await _chosen(opened, options.session)
+    if options.again:
+        for each in await _chosen(opened, options.session):
+            await opened.log.read_again(opened.campaign, each.session)
+    return await _read(opened, options.session)
+
+
+async def _read(opened: _Opened, session: SessionId | None) -> int:
+    async with AsyncExitStack() as stack:
+        readers = await open_talk_readers(opened.settings, stack)
+        return await _read_by(opened, session, readers)
+
+
+async def _read_by(opened: _Opened, session: SessionId | None, readers: TalkReaders) -> int:
+    log = chronicle_log(opened.store, readers)
+    chronicler = await chronicler_of(opened.store, opened.campaign, log, readers)
+    sessions = await _chosen(opened, session)
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     n_read = n_events = 0
@@ -118,7 +140,7 @@ async def _retry(opened: _Opened, options: argparse.Namespace) -> int:
         print("nothing has failed")
         return 0
     print(f"to be read again: {', '.join(revived)}")
-    return await _run(opened, options)
+    return await _read(opened, options.session)
 
 
 @VERB.action(
@@ -150,17 +172,12 @@ async def _summarise(opened: _Opened, options: argparse.Namespace) -> int:
 )
 async def _recap(opened: _Opened, options: argparse.Namespace) -> int:
     await _chosen(opened, options.session)
-    campaign = await opened.store.campaigns.get(opened.campaign)
-    known = await opened.log.known(opened.campaign)
-    said = await said_in(opened.log, opened.campaign, options.session)
+    audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
-        said = heard_by(_npc_of(campaign, options.viewer), said)
-    elif not options.dm:
-        said = for_players(said, known, campaign.language)
-    names = names_of(known, campaign.language)
-    lines = summary_of(said, language=campaign.language, names=names, tokens=options.tokens)
+        audience = _npc_of(await opened.store.campaigns.get(opened.campaign), options.viewer)
+    lines = await recap_of(opened.store, opened.campaign, options.session, audience, tokens=options.tokens)
     for line in lines:
-        print(plain(line.in_words(campaign.language)))
+        print(plain(line))
     if not lines:
         print("nothing of it is worth recalling")
     return 0

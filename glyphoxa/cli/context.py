@@ -21,14 +21,15 @@ from glyphoxa.bootstrap.mind import Mind, guard_at_a_desk, mind_of, names_at_a_d
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.campaign_prompt import npc_called
 from glyphoxa.cli.embedding import embedder_or_words
-from glyphoxa.cli.lines import IndentedLine, printable, show_lines
+from glyphoxa.cli.lines import show_lines
 from glyphoxa.cli.opened import CONFIG, opened_store, stored_campaign
-from glyphoxa.cli.prompt_shown import parts_shown
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.composition import ComposedPrompt, compose
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION
 from glyphoxa.context.wording import recalled_line
+from glyphoxa.dm.lines import IndentedLine, printable
+from glyphoxa.dm.prompt_told import parts_shown
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SceneId, SessionId

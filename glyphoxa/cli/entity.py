@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import YES, Desk, goes_on, run_at_desk
+from glyphoxa.cli.desk import YES, goes_on, run_at_desk
 from glyphoxa.cli.facts import json_or_text
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli import facts_shown as shown
 from glyphoxa.cli import facts_told as told
-from glyphoxa.cli.desk import YES, Desk, goes_on, run_at_desk
-from glyphoxa.cli.lines import plain
+from glyphoxa.cli.desk import YES, goes_on, run_at_desk
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.verb import Argument, Verb, argument
+from glyphoxa.dm import wording
+from glyphoxa.dm.lines import plain
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
@@ -71,7 +73,7 @@ async def _pending(desk: Desk, options: argparse.Namespace) -> int:
 async def _conflicts(desk: Desk, options: argparse.Namespace) -> int:
     facts = await desk.inspection.of_status(desk.campaign, "conflict", limit=options.limit)
     disputed = await desk.inspection.facts(desk.campaign, {each for fact in facts for each in fact.disputes})
-    words = {fact.id: f"{shown.short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
+    words = {fact.id: f"{wording.short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
     shown.listing(
         facts,
         desk.resolver,

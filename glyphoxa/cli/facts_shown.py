@@ -8,19 +8,17 @@ from typing import Final
 
 from rich.text import Text
 
-from glyphoxa.cli.desk import Desk
-from glyphoxa.cli.lines import plain
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Argument, argument
+from glyphoxa.dm.lines import plain
 from glyphoxa.dm.resolver import NameResolver
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words
-from glyphoxa.domain.calendar import StoryCalendar
-from glyphoxa.domain.ids import EntityId, FactId, SessionId
-from glyphoxa.domain.knowledge import EndedFact, Fact, Validity, Viewer
+from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, place, short, validity_in_words
+from glyphoxa.domain.ids import EntityId, FactId
+from glyphoxa.domain.knowledge import EndedFact, Fact, Viewer
 from glyphoxa.world.api import WorldState, claim_in_words, may_know, moment, visibility_in_words
 
 A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
-_DIGITS = 8
 _MOST_ROWS = 1_000_000
 
 
@@ -34,24 +32,6 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_ROWS:
         raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_ROWS:,}, not {text!r}")
     return int(text)
-
-
-def short(fact: FactId) -> str:
-    """Enough of an id to find the fact by; a fact of a claim that another had first needs all of it."""
-    return fact if "-" in fact else fact[:_DIGITS]
-
-
-def place(session: SessionId | None, ordinal: int | None) -> str:
-    """Such as: s1, ordinal 12."""
-    if session is None:
-        return ""
-    return session if ordinal is None else f"{session}, ordinal {ordinal}"
-
-
-def learned_from(fact: Fact) -> str:
-    """Where it was said; who wrote it, if nobody said it."""
-    provenance = fact.provenance
-    return place(provenance.session_id, provenance.ordinal) or provenance.origin.replace("_", " ")
 
 
 def in_one_line(desk: Desk, fact: Fact) -> str:
@@ -166,25 +146,3 @@ def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fa
 
 def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
-
-
-def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str:
-    """Such as: since 2026-11-22 19:30, until 12 Hammer 1492; empty for what always holds.
-
-    Args:
-        calendar: Of the story; None if it counts no days.
-    """
-    parts = []
-    if validity.from_ms is not None:
-        parts.append(f"since {moment(validity.from_ms)}")
-    if validity.to_ms is not None:
-        parts.append(f"until {moment(validity.to_ms)}")
-    if validity.story_from is not None:
-        parts.append(f"since {_day_in_words(validity.story_from, calendar)}")
-    if validity.story_to is not None:
-        parts.append(f"until {_day_in_words(validity.story_to, calendar)}")
-    return ", ".join(parts)
-
-
-def _day_in_words(day: int, calendar: StoryCalendar | None) -> str:
-    return f"day {day} of the story" if calendar is None or not calendar.months else calendar.in_words(day)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import Desk
-from glyphoxa.cli.lines import plain
 from glyphoxa.cli.tables import a_table, show
+from glyphoxa.dm import wording
 from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.lines import plain
 from glyphoxa.dm.timeline import Preview
 from glyphoxa.domain.ids import FactId
 from glyphoxa.world.api import Words, WorldEvent, moment
@@ -29,7 +30,7 @@ async def events(
             moment(recorded.cause.at_ms),
             recorded.cause.by.replace("_", " "),
             Text(recorded.event.in_words(Words(desk.resolver, words))),
-            Text(shown.place(recorded.cause.session_id, recorded.cause.ordinal)),
+            Text(wording.place(recorded.cause.session_id, recorded.cause.ordinal)),
             "" if counts else "undone",
         )
     show(table)
@@ -55,8 +56,8 @@ def decision(desk: Desk, made: Decision) -> int:
     for fact in made.facts:
         print(shown.in_one_line(desk, fact))
         for disputed in fact.disputes:
-            ends_it = f"glyphoxa facts confirm {shown.short(fact.id)}"
-            print(f"  it disagrees with {shown.short(disputed)}: `{ends_it}` ends that one")
+            ends_it = f"glyphoxa facts confirm {wording.short(fact.id)}"
+            print(f"  it disagrees with {wording.short(disputed)}: `{ends_it}` ends that one")
     for ended in made.ended:
         print(f"no longer held: {plain(desk.facts.words(ended.fact))} ({ended.ended_as.replace('_', ' ')})")
     return 0

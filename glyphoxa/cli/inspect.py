@@ -9,13 +9,15 @@ from contextlib import aclosing
 from rich.text import Text
 
 from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import Desk, run_at_desk, session_of
+from glyphoxa.cli.desk import run_at_desk, session_of
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.said import OPTIONS_OF_SAID, said
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.dm import wording
 from glyphoxa.dm.wording import certainty_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
@@ -156,11 +158,11 @@ async def _npc(desk: Desk, options: argparse.Namespace) -> int:
     table = a_table("id", "relation", "status", "certainty", "from", "known to")
     for fact in await desk.inspection.relations(desk.campaign, entity.id):
         table.add_row(
-            shown.short(fact.id),
+            wording.short(fact.id),
             Text(desk.facts.words(fact)),
             fact.status,
             certainty_in_words(fact),
-            Text(shown.learned_from(fact)),
+            Text(wording.learned_from(fact)),
             Text(visibility_in_words(fact.visibility, desk.resolver)),
         )
     if not table.rows:
@@ -204,7 +206,7 @@ async def _knows(desk: Desk, options: argparse.Namespace) -> int:
     table = a_table("id", "fact", "how", "from")
     for fact in facts:
         how = _how(fact, npc, desk)
-        table.add_row(shown.short(fact.id), Text(desk.facts.words(fact)), Text(how), Text(shown.learned_from(fact)))
+        table.add_row(wording.short(fact.id), Text(desk.facts.words(fact)), Text(how), Text(wording.learned_from(fact)))
     show(table)
     if len(facts) == options.limit:
         print(f"the first {options.limit}; --limit shows more")

@@ -21,6 +21,8 @@ INTERRUPTED = 128 + signal.SIGINT
 
 _VERBS = {
     "serve": ("serve", "open a table on a local page: talk to the NPCs in a browser"),
+    "invite": ("invite", "the links by which players and the game master come to a table: show, renew, revoke"),
+    "audit": ("audit", "who came to a table, was refused, moved it or left"),
     "table": ("table", "the DM at an open table: mute, speak as and direct NPCs, stop them, whisper to a player"),
     "voices": ("voices", "the voices for `voice:` in a campaign file; with a name, how it sounds"),
     "campaign": ("campaign", "check, load, show and fork campaigns"),

@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, get_args
 
-from glyphoxa.cli.desk import Desk, desk_at
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.desk import desk_at
 from glyphoxa.cli.embedding import embedder_or_words
 from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.lines import IndentedLine, show_lines
+from glyphoxa.cli.lines import show_lines
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.recall_around import answer_around
 from glyphoxa.cli.recall_asked import AskedAbout, DeepSearch, ExplainedQuestion
 from glyphoxa.cli.recall_shown import listing
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.recall_settings import RecallMethodName
+from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance

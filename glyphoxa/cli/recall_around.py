@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from glyphoxa.cli.desk import Desk
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.recall_shown import Shown, listing
 from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Entity

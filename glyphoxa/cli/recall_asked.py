@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from glyphoxa.cli.desk import Desk
-from glyphoxa.cli.facts_shown import validity_in_words
-from glyphoxa.cli.recall_shown import Shown, signals_in_words
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.recall_shown import Shown
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
 from glyphoxa.context.knowledge import sentences_of
 from glyphoxa.context.relevance import without_call
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
+from glyphoxa.dm.wording import signals_in_words, validity_in_words
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance

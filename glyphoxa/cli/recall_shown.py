@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
-from glyphoxa.cli.lines import IndentedLine, show_lines
+from glyphoxa.cli.lines import show_lines
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.domain.recalled import Recalled, RecalledUtterance, Signal
+from glyphoxa.dm.lines import IndentedLine
+from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 from glyphoxa.world.api import moment
 
 
@@ -70,9 +71,3 @@ def _explained(rank: int, one: Shown) -> Iterator[IndentedLine]:
 def _cosine(one: Recalled) -> str:
     similarity = one.similarity if isinstance(one, RecalledUtterance) else None
     return "" if similarity is None else f"{similarity:.3f}"
-
-
-def signals_in_words(signals: Mapping[Signal, float]) -> str:
-    """What the ranking says for and against, the most first: "meaning 1.94, words 1.57, asks -1.09"."""
-    order = sorted(signals.items(), key=lambda each: (-abs(each[1]), each[0]))
-    return ", ".join(f"{name.replace('_', ' ')} {share:.2f}" for name, share in order if round(share, 2))

@@ -7,7 +7,8 @@ from typing import Final
 
 from rich.text import Text
 
-from glyphoxa.cli.desk import Desk, session_of
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.desk import session_of
 from glyphoxa.cli.facts_shown import limit
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import argument

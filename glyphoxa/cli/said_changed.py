@@ -6,13 +6,14 @@ import argparse
 
 from rich.text import Text
 
+from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli import facts_told as told
-from glyphoxa.cli.desk import YES, Desk, goes_on, run_at_desk, session_of
+from glyphoxa.cli.desk import YES, goes_on, run_at_desk, session_of
 from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.dm.lines import plain
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.said import SaidDesk, short
 from glyphoxa.domain.ids import SessionId

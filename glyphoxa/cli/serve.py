@@ -24,10 +24,12 @@ from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.events import SessionEnds
 from glyphoxa.npc.table import Table
 from glyphoxa.observability import log
 
 if TYPE_CHECKING:
+    from glyphoxa.cli.entrance import PageAddress
     from glyphoxa.web.peer import Peers
 
 GROUP = "glyphoxa.pipelines"
@@ -51,6 +53,11 @@ VERB = Verb(at_once)
         metavar="NAME",
         help="a DNS name under which the page may be opened, besides localhost and addresses",
     ),
+    argument("--open", dest="is_open", help="let everybody in who is on this machine, without a link, to try it alone"),
+    argument("--public-url", metavar="URL", help="where players open the table, if a server with https is in front"),
+    argument("--tls-cert", type=Path, metavar="FILE", help="serve over https with this certificate (PEM)"),
+    argument("--tls-key", type=Path, metavar="FILE", help="the key of that certificate (PEM)"),
+    argument("--tls-self-signed", help="serve over https with a certificate made here, of which browsers warn once"),
 )
 def run(options: argparse.Namespace) -> int:
     with Ending() as ending:
@@ -59,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
             settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
         log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
         _need_web()
+        from glyphoxa.cli.entrance import address_of
         from glyphoxa.web.serving import bind
 
         host = options.host or settings.server.host
@@ -66,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
             bind(host, settings.server.port if options.port is None else options.port) as listener,
             bind_metrics(settings.observability) as metrics_listener,
         ):
+            address = address_of(options, settings, listener)
             campaign = None if settings.campaign is None else read_playable(settings.campaign, settings).campaign
             session = options.session
             if campaign is not None:
@@ -79,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
                     ),
                 )
             serving = _serve(
-                _Wished(settings, campaign, session, options.allow_host),
+                _Wished(settings, campaign, session, address),
                 _Listeners(listener, metrics_listener),
                 ending,
             )
@@ -98,7 +107,7 @@ class _Wished:
     settings: Settings
     campaign: Campaign | None
     session: str | None
-    allowed_hosts: list[str]
+    address: PageAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +123,11 @@ class _Listeners:
 
 async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None:
     from glyphoxa.bootstrap.observers import make_observers
-    from glyphoxa.bootstrap.table import open_table
+    from glyphoxa.bootstrap.table import open_with_desk
+    from glyphoxa.cli.entrance import entrance_to
     from glyphoxa.web.app import create_app
-    from glyphoxa.web.serving import Server, said_of_strangers, url_of
+    from glyphoxa.web.desk.routes import DeskParts, add_desk
+    from glyphoxa.web.serving import Server
 
     task = asyncio.current_task()
     if task is None:
@@ -127,7 +138,7 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
     listener = listeners.page
     observers = make_observers(wished.settings.observability)
     try:
-        table = await open_table(
+        opened = await open_with_desk(
             wished.settings,
             campaign=wished.campaign,
             session_name=wished.session,
@@ -137,30 +148,36 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
     except asyncio.CancelledError:
         ending.closed(ending.code)  # what still loads in a thread is not waited for
         raise
+    table = opened.table
     ending.last_words = table.write_last_words
     peers: Peers | None = None
     has_ended_well = False
     try:
         peers = _peers(table)
         await peers.start()
-        page = create_app(table, connect=peers.connect, allowed_hosts=wished.allowed_hosts)
-        server = Server(page)
-        stopping = asyncio.Event()
-        ending.act = stopping.set
-        serving = asyncio.create_task(server.listen(listener))
-        listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
-        for line in said_of_strangers(listener):
-            _say(line)
-        async with serving_metrics(page, observers, listeners.metrics) as figures:
-            if figures is not None:
-                _say(f"figures for Prometheus are at {figures}")
-            _say(f"{table.campaign.name} is open at {url_of(listener)}   (Ctrl-C closes the table)")
-            await asyncio.wait((serving, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
-        if not stopping.is_set():
-            raise _ended_by_itself(serving)
-        _say("closing the table ... (Ctrl-C again ends it at once)")
-        server.stop()
-        await within(PAGES_MS, "the page", serving)
+        with entrance_to(table.campaign, wished.address, wished.settings) as (entrance, links, invitations):
+            page = create_app(table, connect=peers.connect, entrance=entrance)
+            add_desk(page, DeskParts(table, opened.desk, entrance, links))
+            server = Server(page, tls=wished.address.tls)
+            stopping = asyncio.Event()
+            ending.act = stopping.set
+            table.subscribe(lambda event: stopping.set() if isinstance(event, SessionEnds) else None)
+            serving = asyncio.create_task(server.listen(listener))
+            listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
+            for line in invitations:
+                _say(line)
+            async with serving_metrics(page, observers, listeners.metrics) as figures:
+                if figures is not None:
+                    _say(f"figures for Prometheus are at {figures}")
+                _say(f"the game master's desk is at {wished.address.here}desk")
+                _say(f"{table.campaign.name} is open at {wished.address.here}   (Ctrl-C closes the table)")
+                stopped = asyncio.create_task(stopping.wait())
+                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.is_set():
+                raise _ended_by_itself(serving)
+            _say("closing the table ... (Ctrl-C again ends it at once)")
+            server.stop()
+            await within(PAGES_MS, "the page", serving)
         has_ended_well = True
     finally:
         ending.act = _nothing

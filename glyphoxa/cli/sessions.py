@@ -6,11 +6,12 @@ import argparse
 
 from rich.text import Text
 
-from glyphoxa.cli.desk import Desk, run_at_desk, session_of
-from glyphoxa.cli.lines import plain
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.desk import run_at_desk, session_of
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, one_of
+from glyphoxa.dm.lines import plain
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.transcript.api import TalkFilter

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PastCommand, PostgresTableCommands
 from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.lines import plain
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.dm.lines import plain
 from glyphoxa.domain.commands import MOST_IN_A_ROW, MOST_TURNS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
@@ -114,6 +114,21 @@ async def _puppet(commands: PostgresTableCommands, campaign: CampaignId, options
 @VERB.action("whoever speaks stops, and no answer under way is heard; all that was said is kept")
 async def _stop(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
     return await _obeyed(commands, campaign, options, do="stop")
+
+
+@VERB.action("nothing is heard, answered or kept until `resume`; what was being said is kept to its end")
+async def _pause(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
+    return await _obeyed(commands, campaign, options, do="pause")
+
+
+@VERB.action("play on after a pause")
+async def _resume(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
+    return await _obeyed(commands, campaign, options, do="resume")
+
+
+@VERB.action("end the session: the table is closed, and all that was said is kept")
+async def _end(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
+    return await _obeyed(commands, campaign, options, do="end")
 
 
 @VERB.action("words that one player's page shows, and nobody else hears, NPCs included", _PLAYER, _WORDS)

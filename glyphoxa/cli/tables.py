@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from glyphoxa.cli.lines import plain
+from glyphoxa.dm.lines import plain
 
 _WIDTH_WHEN_PIPED = 10_000
 _READ = ("fact", "said", "what", "relation", "attributes", "related to", "heard", "kept")

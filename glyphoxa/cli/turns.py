@@ -7,13 +7,15 @@ from typing import Final
 
 from rich.text import Text
 
-from glyphoxa.cli import turn_shown
-from glyphoxa.cli.desk import Desk, run_at_desk, session_of
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.desk import run_at_desk, session_of
 from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.lines import printable, show_lines
+from glyphoxa.cli.lines import show_lines
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.dm import turn_told
+from glyphoxa.dm.lines import printable
 from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.turns import LAST, short
 from glyphoxa.domain.errors import InvalidInput
@@ -52,7 +54,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt:
         print(printable(turn.prompt_text) or "its model was given nothing")
     else:
-        show_lines(turn_shown.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
+        show_lines(turn_told.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
     return 0
 
 
@@ -65,7 +67,7 @@ def _list(turns: list[TurnRecord], resolver: NameResolver, *, most: int, is_narr
         n_recalled = len(turn.recalled) + len(turn.rejected)
         table.add_row(
             Text(short(turn.id)),
-            turn_shown.when(turn),
+            turn_told.when(turn),
             Text(f"{turn.speaker_name}: {turn.text}"),
             Text(_said(turn, resolver)),
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
@@ -78,7 +80,7 @@ def _list(turns: list[TurnRecord], resolver: NameResolver, *, most: int, is_narr
 def _said(turn: TurnRecord, resolver: NameResolver) -> str:
     """What came of it, in a line."""
     if turn.npc_id is None:
-        return f"({turn_shown.outcome(turn)}: {turn.address_reason})"
+        return f"({turn_told.outcome(turn)}: {turn.address_reason})"
     if turn.outcome is Outcome.ANSWERED and turn.reply_heard:
         return f"{resolver.person(turn.npc_id)}: {turn.reply_heard}"
-    return f"{resolver.person(turn.npc_id)}: {turn.reply_heard} ({turn_shown.outcome(turn)})".replace(":  (", ": (")
+    return f"{resolver.person(turn.npc_id)}: {turn.reply_heard} ({turn_told.outcome(turn)})".replace(":  (", ": (")

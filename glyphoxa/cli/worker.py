@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import AsyncExitStack
 
 from glyphoxa.bootstrap.chronicle import chronicle_worker
+from glyphoxa.bootstrap.talk_readers import open_talk_readers
 from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.domain.ids import CampaignId
@@ -20,8 +22,10 @@ VERB = Verb(in_a_loop)
 )
 async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
-    async with opened_store(settings) as store:
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings))
+        readers = await open_talk_readers(settings, stack)
         campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
         print("reading what is said; Ctrl-C ends it", flush=True)
-        await chronicle_worker(store, campaign).run()
+        await chronicle_worker(store, campaign, readers=readers).run()
     return 0

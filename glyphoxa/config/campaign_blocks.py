@@ -140,6 +140,7 @@ class SceneBlock(_Block):
     id: Slug | None = None
     time_of_day: str = ""
     description: str = ""
+    read_aloud: str = ""
 
 
 class SecretBlock(_Block):

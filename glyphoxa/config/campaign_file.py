@@ -318,7 +318,9 @@ class _Reading:
                 continue
             scene_id = self._id(block.id, block.location, ("scenes", i, "location"))
             there = tuple(npc for npc in present if npc is not None)
-            made.append(Scene(SceneId(scene_id), location.id, there, block.time_of_day, block.description))
+            made.append(
+                Scene(SceneId(scene_id), location.id, there, block.time_of_day, block.description, block.read_aloud)
+            )
         named = [(b.id or slug(b.location), ("scenes", i)) for i, b in enumerate(self.document.scenes)]
         self._unique("scene", named)
         return tuple(made)

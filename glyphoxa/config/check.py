@@ -16,7 +16,18 @@ from glyphoxa.config.mcp_settings import missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.providers.gguf_names import is_a_path
-from glyphoxa.providers.registry import EMBEDDINGS, KINDS, NONE, RECALL, RERANK, Choice, find, runs_here, weights_of
+from glyphoxa.providers.registry import (
+    CHRONICLE,
+    EMBEDDINGS,
+    KINDS,
+    NONE,
+    RECALL,
+    RERANK,
+    Choice,
+    find,
+    runs_here,
+    weights_of,
+)
 
 Level = Literal["ok", "warning", "error"]
 
@@ -112,6 +123,7 @@ def _tool_servers(
 def _is_asked(section: str, settings: Settings) -> bool:
     """Whether what is chosen there has a part in these settings."""
     asked = {RECALL: settings.recall.asks_a_model, RERANK: settings.recall.searches_by == "hybrid_rerank"}
+    asked[CHRONICLE] = settings.memory.chronicle == "llm" and settings.has_memory
     return asked.get(section, True)
 
 

@@ -27,7 +27,7 @@ class ContextSettings(Section):
         max_facts: Sentences of it; left out, one for each 22 tokens.
         facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
             message of the question, behind it. An NPC with engine s2s has it there always.
-        facts_role: Of that message.
+        facts_role: Of that message. system: what was said stands behind it in one of the user's.
         history_tokens: Of recent talk; the oldest half is cut when there is more.
         guard_secrets: No sentence that tells one of the NPC's own secrets is said. false: the prompt still marks them
             to be kept, and the model decides.

@@ -38,9 +38,9 @@ turns:
 _PROVIDERS: Final = """\
 ## Providers
 
-The names that `name` takes, by kind (`structured` is for `correction.llm` and `recall.llm`), each with its usual model.
-Its key is in this environment variable, unless `api_key_env` names another. What it needs besides comes with
-`pip install 'glyphoxa[EXTRA]'`.
+The names that `name` takes, by kind (`structured` is for `correction.llm`, `recall.llm` and `chronicle.llm`), each with
+its usual model. Its key is in this environment variable, unless `api_key_env` names another. What it needs besides
+comes with `pip install 'glyphoxa[EXTRA]'`.
 """
 _UNITS: Final = {"_ms": "ms", "_tokens": "tokens", "_facts": "sentences", "_depth": "messages"}
 """By how the name of a setting ends."""
@@ -58,6 +58,7 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
     meanings = meanings_of(model)
     inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
     named = {key: found for key, field in model.model_fields.items() if (found := _model_by_name(field.annotation))}
+    listed = {key: found for key, field in model.model_fields.items() if (found := _listed_model(field.annotation))}
     plain = {key: field for key, field in model.model_fields.items() if key not in inner}
     if name and plain:
         yield "\n\n".join(filter(None, (f"## {name}", _intro(model)))) + "\n"
@@ -66,13 +67,15 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
         for key, field in plain.items():
             kind = type_in_words(field.annotation, field.metadata)
             unit = next((unit for end, unit in _UNITS.items() if key.endswith(end)), "")
-            default = _default(field.get_default(call_default_factory=True))
+            default = "needed" if field.is_required() else _default(field.get_default(call_default_factory=True))
             yield f"| `{key}` | {kind} | {default} | {unit} | {meanings[key]} |"
         yield ""
     for key, section in inner.items():
         yield from _section(f"{name}.{key}" if name else key, section)
     for key, section in named.items():
         yield from _section(f"{name}.{key}.NAME", section)
+    for key, section in listed.items():
+        yield from _section(f"{name}.{key}[]", section)
 
 
 def meanings_of(model: type[BaseModel]) -> dict[str, str]:
@@ -102,6 +105,11 @@ def _model_by_name(annotation: Any) -> type[BaseModel] | None:
     return _model(typing.get_args(annotation)[1]) if typing.get_origin(annotation) is dict else None
 
 
+def _listed_model(annotation: Any) -> type[BaseModel] | None:
+    """Of a list of blocks of a kind."""
+    return _model(typing.get_args(annotation)[0]) if typing.get_origin(annotation) is tuple else None
+
+
 def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     """What may stand there."""
     names = next((each.names for each in metadata if isinstance(each, NameOf)), None)
@@ -114,6 +122,8 @@ def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     if origin is typing.Literal:
         return _one_of(parts)
     if origin is tuple:
+        if _model(parts[0]) is not None:
+            return "list of blocks"
         return f"list of {type_in_words(parts[0])}"
     if origin is dict:
         return "names, each with a text" if parts[1] is str else "names, each with a block"

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from glyphoxa.config.chronicle_settings import ChronicleSettings
 from glyphoxa.config.context_settings import ContextSettings, placement_contradictions
 from glyphoxa.config.correction_settings import CorrectionSettings
 from glyphoxa.config.engine_files import from_folder, wrong_engine
@@ -23,11 +24,13 @@ from glyphoxa.config.observability_settings import ObservabilitySettings
 from glyphoxa.config.provider_settings import ProvidersSettings, provider_contradictions, with_model_from
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, Section, empty_section
+from glyphoxa.config.server_settings import ServerSettings, server_contradictions, server_from
 from glyphoxa.config.turns_settings import TurnsSettings, turns_contradictions
 from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.providers.profiles import Profile
 from glyphoxa.providers.registry import (
+    CHRONICLE,
     EMBEDDINGS,
     KINDS,
     LLM,
@@ -55,14 +58,15 @@ class MemorySettings(Section):
         embedding_dimensions: Of the embeddings model; left out, the usual ones of providers.embeddings. Once the
             database is made, only `glyphoxa reindex` brings it to others.
         auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
-        chronicle: What makes facts of what is said, while a table plays: `rules`, or `none`. `glyphoxa chronicle run`
-            and `glyphoxa worker` read it at any time.
+        chronicle: What makes facts of what is said: `rules`; `llm`, which is rules and the model of `chronicle.llm`; or
+            `none`. `glyphoxa chronicle run` and `glyphoxa worker` read at any time, by rules where it is `none`. A
+            model that runs here is asked by those two alone: an open table reads by rules.
     """
 
     postgres_dsn: DsnText = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
-    chronicle: Literal["rules", "none"] = "rules"
+    chronicle: Literal["rules", "llm", "none"] = "rules"
 
 
 class TiersSettings(Section):
@@ -85,18 +89,6 @@ class ModelsSettings(Section):
     """
 
     dir: Path | None = None
-
-
-class ServerSettings(Section):
-    """The page of `glyphoxa serve`.
-
-    Attributes:
-        host: The address to serve on; the default is reachable from this machine only.
-        port: 0 takes any free one.
-    """
-
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65_535)] = 7860
 
 
 class LoggingSettings(Section):
@@ -131,6 +123,7 @@ class Settings(Section):
     providers: Annotated[ProvidersSettings, BeforeValidator(empty_section)] = ProvidersSettings()
     correction: Annotated[CorrectionSettings, BeforeValidator(empty_section)] = CorrectionSettings()
     recall: Annotated[DeepRecallSettings, BeforeValidator(empty_section)] = DeepRecallSettings()
+    chronicle: Annotated[ChronicleSettings, BeforeValidator(empty_section)] = ChronicleSettings()
     turns: Annotated[TurnsSettings, BeforeValidator(empty_section)] = TurnsSettings()
     context: Annotated[ContextSettings, BeforeValidator(empty_section)] = ContextSettings()
     mcp: Annotated[McpSettings, BeforeValidator(empty_section)] = McpSettings()
@@ -233,6 +226,7 @@ def read_settings(path: Path | None) -> Settings:
             "data_dir": _from(base, settings.data_dir),
             "engines": from_folder(base, settings.engines),
             "providers": with_model_from(base, settings.providers),
+            "server": server_from(base, settings.server),
             "models": settings.models.model_copy(update={"dir": _from(base, settings.models.dir)}),
         }
     )
@@ -252,10 +246,12 @@ def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
         if (wrong := wrong_engine(name, value))
     ]
     problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
+    problems += [source.problem(place, text) for place, text in server_contradictions(settings.server)]
     problems += [source.problem(place, text) for place, text in placement_contradictions(settings.context)]
     problems += _budget_contradictions(source, settings)
     problems += [source.problem(place, text) for place, text in provider_contradictions(settings.providers)]
     problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
+    problems += _chronicle_contradictions(source, settings)
     for section in KINDS:
         place = (*section.split("."), "name")
         problems += [source.problem(place, text) for text in _missing(section, settings)]
@@ -275,6 +271,12 @@ def _missing(section: str, settings: Settings) -> Iterator[str]:
         yield f"{choice.name} needs memory.embedding_dimensions"
     if section == SECOND_LOOK and row.runs_here and (text := not_here(settings.providers.llm.name)):
         yield text
+
+
+def _chronicle_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
+    is_asked = settings.memory.chronicle == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name)
+    text = not_here(settings.providers.llm.name) if is_asked else ""
+    return [source.problem(("memory", "chronicle"), f"llm asks chronicle.llm: {text}")] if text else []
 
 
 def _budget_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:

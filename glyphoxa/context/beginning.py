@@ -14,6 +14,7 @@ from glyphoxa.context.prompt import Message, with_facts, with_kept
 from glyphoxa.context.wording import SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.speech.language.quoted import in_one_line
 from glyphoxa.world.api import Known
 
 OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
@@ -39,9 +40,9 @@ def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Mes
     shown = [Message("system", f"{persona}\n{words.frame.format(name=npc.name)}")]
     somebody = nobodys_name(campaign, words.strangers)
     for example in npc.examples or default_examples(campaign, npc, known):
-        said = example.said if SAYS.match(example.said) else said_line(somebody, example.said)
-        asked = with_facts(said, example.facts, example.remembered)
-        shown.append(Message("user", with_kept(asked, words.keeps, example.kept)))
+        said = in_one_line(example.said) if SAYS.match(example.said) else said_line(somebody, example.said)
+        asked = with_facts(said, in_one_line(example.facts), in_one_line(example.remembered))
+        shown.append(Message("user", with_kept(asked, words.keeps, in_one_line(example.kept))))
         shown.append(Message("assistant", example.reply))
     return tuple(shown)
 

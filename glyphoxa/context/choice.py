@@ -46,7 +46,7 @@ def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: S
     new.sort(
         key=lambda one: (
             kinds[one.source],
-            position[one.text] if isinstance(one, RecalledFact) else one.at_ms or 0,
+            position[recalled_line(one)] if isinstance(one, RecalledFact) else one.at_ms or 0,
         )
     )
     return [*kept[:most], *new]

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.context.tokens import CHARS_PER_TOKEN
-from glyphoxa.context.wording import SAYS, said_line
+from glyphoxa.context.wording import said_line
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.speech.language.quoted import as_said, in_one_line
 
 _SAID = re.compile(r": ")
 """Behind one of these somebody's words begin."""
@@ -24,12 +25,33 @@ _SAID = re.compile(r": ")
 
 def own_line(text: str) -> Message:
     """What an NPC said, in its own prompt."""
-    return Message("assistant", text)
+    return Message("assistant", in_one_line(text))
 
 
 def others_line(speaker_name: str, text: str, *, to: str = "") -> Message:
     """What somebody else said."""
     return Message("user", said_line(speaker_name, text, to=to))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """
+    Attributes:
+        words: As they were said: in a message they may stand in quotes.
+    """
+
+    utterance_id: UtteranceId
+    message: Message
+    words: str
+
+    def revised(self, *, was: str, now: str) -> _Line:
+        """With better words; the same object where it does not end in `was`."""
+        if not was or not self.words.endswith(was):
+            return self
+        words, is_own = self.words.removesuffix(was) + now, self.message.role == "assistant"
+        before, after = (in_one_line(each) if is_own else as_said(each) for each in (self.words, words))
+        content = self.message.content.removesuffix(before) + after
+        return _Line(self.utterance_id, Message(self.message.role, content), words)
 
 
 @dataclass(slots=True)
@@ -45,7 +67,7 @@ class Conversation:
     npc: Npc
     beginning: tuple[Message, ...] = ()
     history_tokens: int = 500
-    _lines: list[tuple[UtteranceId, Message]] = field(default_factory=list)
+    _lines: list[_Line] = field(default_factory=list)
     _scenes: list[tuple[int, Scene]] = field(default_factory=list)
     """Each with the number of lines in front of it."""
     _words: frozenset[str] | None = None
@@ -57,29 +79,28 @@ class Conversation:
 
     def hear(self, utterance: Utterance, *, to: str = "") -> None:
         """Somebody else said this in its presence, to `to` if not to it."""
-        self._append(utterance.id, others_line(utterance.speaker_name, utterance.text, to=to))
+        self._append(_Line(utterance.id, others_line(utterance.speaker_name, utterance.text, to=to), utterance.text))
 
     def spoke(self, utterance: Utterance) -> None:
         """It said this itself, as far as it was heard."""
         if utterance.text:
-            self._append(utterance.id, own_line(utterance.text))
+            self._append(_Line(utterance.id, own_line(utterance.text), utterance.text))
 
     def revise(self, utterance_id: UtteranceId, *, was: str, now: str) -> bool:
         """Put better words for something that was said; False when it is no longer in the talk.
 
         The prompt changes from that line on, so a cache of it has to be read anew: not for trifles.
         """
-        for at, (known, message) in enumerate(self._lines):
-            if known == utterance_id and was and message.content.endswith(was):
-                content = message.content.removesuffix(was) + now
-                self._lines[at] = (known, Message(message.role, content))
+        for at, line in enumerate(self._lines):
+            if line.utterance_id == utterance_id and (revised := line.revised(was=was, now=now)) is not line:
+                self._lines[at] = revised
                 self._words = None
                 return True
         return False
 
     def retract(self, utterance_id: UtteranceId) -> bool:
         """It was never said; False when it is not in the talk. As with `revise`, a cache of the prompt is read anew."""
-        at = next((at for at, (known, _) in enumerate(self._lines) if known == utterance_id), None)
+        at = next((at for at, line in enumerate(self._lines) if line.utterance_id == utterance_id), None)
         if at is not None:
             self._drop(at)
         return at is not None
@@ -87,26 +108,24 @@ class Conversation:
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
         """What the next prompt already holds and recall need not bring again."""
-        return [utterance_id for utterance_id, _ in self._lines]
+        return [line.utterance_id for line in self._lines]
 
     def holds(self, words: str) -> bool:
         """Whether somebody says just this in it."""
         if self._words is None:
-            lines = [message.content.casefold() for _, message in self._lines]
+            lines = [text.casefold() for line in self._lines for text in (line.message.content, line.words)]
             self._words = frozenset(line[at:] for line in lines for at in (0, *(m.end() for m in _SAID.finditer(line))))
         return words.casefold() in self._words
 
     def said_beside(self, question: str) -> list[str]:
         """Its lines, but for those that are the question."""
-        lines = (SAYS.sub("", message.content, count=1) for _, message in self._lines)
-        return [line for line in lines if line not in question]
+        return [line.words for line in self._lines if line.words not in question]
 
     def heard_before(self, question: str) -> str:
         """The last words of somebody else that are no part of the question; its own are no part of what it is asked."""
-        for _, message in reversed(self._lines):
-            words = SAYS.sub("", message.content, count=1) if SAYS.match(message.content) else message.content
-            if message.role == "user" and words not in question:
-                return words
+        for line in reversed(self._lines):
+            if line.message.role == "user" and line.words not in question:
+                return line.words
         return ""
 
     def prompt(
@@ -125,8 +144,8 @@ class Conversation:
             unless: Lines to leave out: the question itself, where it was already heard.
             expecting: A line that will have been said by then, see `own_line` and `others_line`.
         """
-        kept = [at for at, (utterance_id, _) in enumerate(self._lines) if utterance_id not in unless]
-        history = [self._lines[at][1] for at in kept]
+        kept = [at for at, line in enumerate(self._lines) if line.utterance_id not in unless]
+        history = [self._lines[at].message for at in kept]
         if expecting is not None:
             history.append(expecting)
         messages = (*self.beginning, *history, others_line(speaker_name, question))
@@ -144,8 +163,8 @@ class Conversation:
             n_examples=max(0, len(self.beginning) - 1),
         )
 
-    def _append(self, utterance_id: UtteranceId, message: Message) -> None:
-        self._lines.append((utterance_id, message))
+    def _append(self, line: _Line) -> None:
+        self._lines.append(line)
         self._words = None
         if self._tokens() > self.history_tokens:
             # The newest stays, however long it is: somebody may be about to answer it.
@@ -160,4 +179,4 @@ class Conversation:
         self._scenes = list(moved.items())
 
     def _tokens(self) -> int:
-        return sum(len(message.content) for _, message in self._lines) // CHARS_PER_TOKEN
+        return sum(len(line.message.content) for line in self._lines) // CHARS_PER_TOKEN

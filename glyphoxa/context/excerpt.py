@@ -13,7 +13,7 @@ from typing import Final
 
 from glyphoxa.context.relevance import telling_words
 from glyphoxa.context.tokens import tokens_of
-from glyphoxa.context.wording import recalled_line
+from glyphoxa.context.wording import recalled_of
 from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 
 LONGEST_TOKENS: Final = 30
@@ -36,7 +36,7 @@ def excerpted(one: Recalled, question: str, *, shown: Sequence[str] = ()) -> Rec
     """
     if not isinstance(one, RecalledUtterance) or tokens_of(one.text) <= LONGEST_TOKENS:
         return one
-    who = recalled_line(one).removesuffix(one.text)
+    who = recalled_of(one)
     for line in shown:
         words = line.removeprefix(who)
         if line.startswith(who) and len(words) >= _LEAST_CHARACTERS and words in one.text:

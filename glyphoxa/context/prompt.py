@@ -17,6 +17,7 @@ from glyphoxa.context.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, S
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import TierChoice
+from glyphoxa.speech.language.quoted import as_fact, as_told, in_one_line
 
 Role = Literal["system", "user", "assistant"]
 
@@ -34,7 +35,7 @@ class Placement:
     Attributes:
         depth: In a message of its own, with so many messages of talk behind it: 0 is behind the question, and a number
             larger than there are messages is in front of all talk. None: in the question's message, behind it.
-        role: Of that message of its own.
+        role: Of that message of its own. What somebody said is never the system's: it stands behind, as the user's.
     """
 
     depth: int | None = None
@@ -98,23 +99,25 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     messages = list(prompt.messages)
     for at, scene in prompt.scenes:
         if line := hot.scenes.get(scene):
-            messages[at] = replace(messages[at], content=_joined(f"{SCENE}{line}", messages[at].content))
+            messages[at] = replace(messages[at], content=_joined(f"{SCENE}{as_fact(line)}", messages[at].content))
     if hot.past:
         talk_begins = next(at for at in range(prompt.n_examples + 1, len(messages)) if messages[at].role == "user")
         messages[talk_begins] = replace(
-            messages[talk_begins], content=_joined(f"{PAST}{hot.past}", messages[talk_begins].content)
+            messages[talk_begins], content=_joined(f"{PAST}{as_told(hot.past)}", messages[talk_begins].content)
         )
     first, *between, last = messages
     if hot.identity:
-        first = replace(first, content=_joined(first.content, " ".join(hot.identity)))
-    in_mind = _in_mind(" ".join(hot.facts), " ".join(hot.remembered))
+        first = replace(first, content=_joined(first.content, as_fact(" ".join(hot.identity))))
+    facts, remembered = as_fact(" ".join(hot.facts)), in_one_line(" ".join(hot.remembered))
+    in_mind = _in_mind(facts, remembered)
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
-    asked = with_kept(asked, hot.keeps, " ".join(hot.kept))
+    asked = with_kept(asked, hot.keeps, as_fact(" ".join(hot.kept)))
     if prompt.direction:
-        asked = _joined(asked, f"{DIRECTION}{prompt.direction}")
+        asked = _joined(asked, f"{DIRECTION}{in_one_line(prompt.direction)}")
     talk = [*between, replace(last, content=asked)]
-    if in_mind and facts_at.depth is not None:
-        talk.insert(max(0, len(talk) - facts_at.depth), Message(facts_at.role, _joined(*in_mind)))
+    if facts_at.depth is not None:
+        at = max(0, len(talk) - facts_at.depth)
+        talk[at:at] = _apart(facts_at.role, facts, remembered)
     return replace(prompt, messages=(first, *talk))
 
 
@@ -132,6 +135,13 @@ def with_facts(question: str, facts: str, remembered: str = "") -> str:
 
 def _in_mind(facts: str, remembered: str) -> list[str]:
     return [f"{label}{text}" for label, text in ((FACTS, facts), (REMEMBERED, remembered)) if text]
+
+
+def _apart(role: Role, facts: str, remembered: str) -> list[Message]:
+    apart: list[tuple[Role, list[str]]] = [(role, _in_mind(facts, remembered))]
+    if role == "system":
+        apart = [("system", _in_mind(facts, "")), ("user", _in_mind("", remembered))]
+    return [Message(each, _joined(*lines)) for each, lines in apart if lines]
 
 
 def _joined(*lines: str) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.domain.recalled import Recalled, RecalledUtterance
+from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.quoted import as_fact, as_label, as_said, as_told
 
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "
@@ -34,14 +35,23 @@ BRIEF_CUES: Final[Mapping[str, str]] = {
 
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
     """A line of talk."""
-    return f"{speaker_name} says to {to}: {text}" if to else f"{speaker_name} says: {text}"
+    who = as_label(speaker_name)
+    return f"{who} says to {as_label(to)}: {as_said(text)}" if to else f"{who} says: {as_said(text)}"
 
 
 def recalled_line(one: Recalled) -> str:
     """Something recalled, also where it is shown to a DM or found by a tool."""
+    who = recalled_of(one)
+    if who:
+        return f"{who}{as_said(one.text)}"
+    return as_fact(one.text) if isinstance(one, RecalledFact) else as_told(one.text)
+
+
+def recalled_of(one: Recalled) -> str:
+    """Who said it, in front of it; empty for what nobody said."""
     if isinstance(one, RecalledUtterance) and one.speaker_name:
-        return f"{'You' if one.is_own else one.speaker_name} said: {one.text}"
-    return one.text
+        return f"{'You' if one.is_own else as_label(one.speaker_name)} said: "
+    return ""
 
 
 RELATIONS: Final[Mapping[str, str]] = {

@@ -9,9 +9,12 @@ from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import (
     Direct,
+    EndSession,
     LetNpcsTalk,
     Mute,
+    Pause,
     Puppet,
+    Resume,
     SayAs,
     ShowControls,
     StopAll,
@@ -26,7 +29,14 @@ from glyphoxa.speech.language.words import fold
 ToldCommand = Mapping[str, object]
 """`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""
 
-_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "stop", "whisper", "talk", "show")
+_OF_ALL: Mapping[object, TableCommand] = {
+    "stop": StopAll(),
+    "pause": Pause(),
+    "resume": Resume(),
+    "end": EndSession(),
+    "show": ShowControls(),
+}
+_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", *map(str, _OF_ALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +62,12 @@ class CommandReader:
                 return Direct(self._npc(told), _text(told), _turns(told))
             case "puppet":
                 return Puppet(self._player(told), self._npc_or_all(told))
-            case "stop":
-                return StopAll()
             case "whisper":
                 return WhisperTo(self._player(told), _text(told))
             case "talk":
                 return LetNpcsTalk(_turns(told))
-            case "show":
-                return ShowControls()
+            case whole if whole in _OF_ALL:
+                return _OF_ALL[whole]
             case unknown:
                 raise InvalidInput(f"this table obeys no command {unknown!r}: {did_you_mean(str(unknown), _KNOWN)}")
 

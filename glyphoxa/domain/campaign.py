@@ -146,13 +146,19 @@ class Player:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where the table is now and which NPCs are there to hear what is said."""
+    """Where the table is now and which NPCs are there to hear what is said.
+
+    Attributes:
+        description: For the NPCs and the game master.
+        read_aloud: For the players, on their page.
+    """
 
     id: SceneId
     location: EntityId
     npcs: tuple[NpcId, ...]
     time_of_day: str = ""
     description: str = ""
+    read_aloud: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,24 @@ class LetNpcsTalk:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Nobody is heard or answered until `Resume`, and nothing that is said is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The table is played on."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """The table is closed, as by whoever opened it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowControls:
     """Tell what is in force."""
 
 
-TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | LetNpcsTalk | ShowControls
+Session = Pause | Resume | EndSession
+TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | LetNpcsTalk | Session | ShowControls

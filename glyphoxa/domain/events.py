@@ -126,6 +126,21 @@ class Whispered:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class PauseChanged:
+    """The DM has paused the table, so that nothing is heard, answered or kept; or it is played on."""
+
+    is_paused: bool
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnds:
+    """The DM ends the session, or nobody is there any more: whoever opened the table closes it now."""
+
+    at_ms: int
+
+
 class Trouble(StrEnum):
     """What a player is told of something that does not work."""
 
@@ -168,4 +183,6 @@ TableEvent = (
     | MemoryChanged
     | Degraded
     | Whispered
+    | PauseChanged
+    | SessionEnds
 )

@@ -50,6 +50,8 @@ class Unaddressed(StrEnum):
     """An NPC was meant that the DM has muted."""
     COMMAND = "command"
     """The DM commanded something aloud."""
+    PAUSED = "paused"
+    """It was being said when the DM paused the table."""
     PLANNING = "planning"
     """The players make plans: "we should ask him"."""
     ABOUT = "about"

@@ -44,6 +44,8 @@ def parsed(text: str | None, schema: JsonSchema) -> dict[str, Any]:
         answer = json.loads(raw)
     except json.JSONDecodeError as error:
         raise Unparseable(f"the model's answer is not JSON (at character {error.pos} of {len(raw)})") from None
+    except (RecursionError, ValueError):  # brackets without end, or digits
+        raise Unparseable(f"the model's answer of {len(raw)} characters is no JSON that can be read") from None
     if not isinstance(answer, dict):
         raise Unparseable(f"the model's answer is a JSON {type(answer).__name__}, not an object")
     missing = [key for key in schema.get("required", ()) if key not in answer]

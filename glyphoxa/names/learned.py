@@ -13,6 +13,7 @@ from glyphoxa.domain.utterance import Utterance
 from glyphoxa.names.ports import LearnedNames
 from glyphoxa.speech.learning.history import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
 from glyphoxa.speech.learning.spelled_out import SpelledOut
+from glyphoxa.speech.learning.typed_claims import TypedClaims
 from glyphoxa.speech.learning.wrong_forms import (
     Proof,
     Uses,
@@ -145,6 +146,7 @@ class LearningFromTalk:
     learning: NameLearning
     names: Callable[[], Gazetteer]
     spelled_out: SpelledOut = field(default_factory=SpelledOut)
+    typed_claims: TypedClaims = field(default_factory=TypedClaims)
 
     async def heard(self, said: Utterance) -> list[LearnedName]:
         """Take an utterance in the order of talk, as the inline stage left it; return the pairs it bears on.
@@ -152,16 +154,16 @@ class LearningFromTalk:
         What cannot be kept because the database is away is lost: a wrong form that matters comes again.
         """
         names = self.names()
-        return await self._keep([*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
+        return await self._keep(said, [*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
 
     async def revised(self, said: Utterance) -> list[LearnedName]:
         """Take an utterance once more, after the LLM stage has corrected it."""
         names = self.names()
-        return await self._keep(proofs_of(said, names), names)
+        return await self._keep(said, proofs_of(said, names), names)
 
-    async def _keep(self, proofs: list[Proof], names: Gazetteer) -> list[LearnedName]:
+    async def _keep(self, said: Utterance, proofs: list[Proof], names: Gazetteer) -> list[LearnedName]:
         try:
-            return await self.learning.prove(proofs, names)
+            return await self.learning.prove(self.typed_claims.weighed(said, proofs), names)
         except Unavailable as error:
             logger.debug("{} proofs of names are not kept: {}", len(proofs), error)
             return []

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.context.conversation import Conversation, others_line, own_line
 from glyphoxa.domain.campaign import Npc
@@ -144,6 +145,9 @@ Voicing = Speak | FallSilent | SpeakOn | Hush | MakeASound
 NpcMessage = Talk | GetReady | Expect | Relax | Ask | GiveWords | Directed | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
+CLOSE_MS = 1_000
+"""Whoever talks to an NPC that fell waits that long for it at worst, besides what it takes to open its engine anew."""
+
 
 class NpcActor:
     """See the module.
@@ -154,9 +158,10 @@ class NpcActor:
         tell: Takes what the engine reports. It is called in the event loop and must return at once.
         now_ms: Milliseconds since the Unix epoch.
         tiers: Chooses how deep it looks in each turn.
+        close_within_ms: After a fall, an engine that has not closed by then is left behind.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an actor reaches others by, given once
         self,
         conversation: Conversation,
         *,
@@ -164,6 +169,7 @@ class NpcActor:
         tell: Callable[[MouthEvent], None],
         now_ms: Callable[[], int],
         tiers: TierSelector | None = None,
+        close_within_ms: int = CLOSE_MS,
     ) -> None:
         self.npc = conversation.npc
         self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=_may_go_unread)
@@ -179,6 +185,7 @@ class NpcActor:
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
         self._direction = ""
+        self._close_within_ms = close_within_ms
 
     @property
     def says_given_words(self) -> bool:
@@ -218,6 +225,9 @@ class NpcActor:
             self._give_up_open_turns("the NPC's engine fell and was started again")
             while True:
                 self._take(await self.mailbox.receive())
+        except Exception:
+            await within(self._close_within_ms, f"the engine of {self.npc.name}", self._close_mouth())
+            raise
         finally:
             await self._close_mouth()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from loguru import logger
@@ -13,6 +14,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
 from glyphoxa.turns.dm_controls import Direction, DmControls
 
 _AGAIN_S: Final = 1.0
+_WAIT_FOR_S: Final = 1.0
 
 
 class ControlsStore(Protocol):
@@ -34,6 +36,8 @@ class KeptControls:
         self._store = store
         self._newest: Mapping[str, Any] = {}
         self._changed = asyncio.Event()
+        self._is_kept = asyncio.Event()
+        self._is_kept.set()
 
     async def before(self, npcs: Mapping[NpcId, str]) -> DmControls:
         """What was in force when the session was left, as far as it is known and of these NPCs."""
@@ -46,6 +50,15 @@ class KeptControls:
     def on_changed(self, controls: DmControls) -> None:
         self._newest = _as_json(controls)
         self._changed.set()
+        self._is_kept.clear()
+
+    async def wait_until_kept(self) -> None:
+        """Until the database has what is in force now, or for a moment: who is told that a command was obeyed may rely
+        on it after a crash, and it is obeyed all the same.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_FOR_S):
+                await self._is_kept.wait()
 
     async def run(self) -> None:
         """The actor's body."""
@@ -58,6 +71,8 @@ class KeptControls:
                 logger.debug("what the DM has in force is not kept yet: {}", error)
                 self._changed.set()
                 await asyncio.sleep(_AGAIN_S)
+            if not self._changed.is_set():
+                self._is_kept.set()
 
 
 def _as_json(controls: DmControls) -> dict[str, Any]:
@@ -66,6 +81,7 @@ def _as_json(controls: DmControls) -> dict[str, Any]:
         "directions": {npc: [each.text, each.turns_left] for npc, each in controls.directions.items()},
         "puppets": dict(controls.puppets),
         "npc_to_npc": controls.npc_to_npc,
+        "is_paused": controls.is_paused,
     }
 
 
@@ -79,4 +95,5 @@ def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
         directions={npc: each for npc, each in directions.items() if npc in npcs},
         puppets={player: npc for player, npc in puppets.items() if npc in npcs},
         npc_to_npc=kept.get("npc_to_npc"),
+        is_paused=bool(kept.get("is_paused")),
     )

@@ -91,6 +91,10 @@ class LiveTable:
     def health(self) -> MemoryHealth:
         return self.parts.memory.health
 
+    @property
+    def is_paused(self) -> bool:
+        return self._room.control.controls.is_paused
+
     def may_show(self, text: str) -> bool:
         return self.parts.names.may_show(text)
 
@@ -104,6 +108,10 @@ class LiveTable:
         return await self.parts.seats.seat(player)
 
     def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
+        if self.is_paused:
+            raise InvalidInput(
+                "the game master has paused the table, and nothing that is said is kept; try again later"
+            )
         return self.parts.hearing.say(player, text, line=line)
 
     async def move(self, scene: SceneId) -> None:

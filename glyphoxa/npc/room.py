@@ -15,7 +15,16 @@ from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
-from glyphoxa.domain.heard import Draft, EagerTurn, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import (
+    Draft,
+    EagerTurn,
+    EarEvent,
+    NothingSaid,
+    PartialHeard,
+    SpeechPaused,
+    SpeechStarted,
+    TurnEnded,
+)
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Utterance
@@ -66,6 +75,8 @@ from glyphoxa.turns.effects import (
     Release,
     Say,
 )
+from glyphoxa.turns.paused_hearing import PausedHearing
+from glyphoxa.turns.resumed import exchanges
 from glyphoxa.turns.turn_taking import TurnTaking
 
 
@@ -104,6 +115,7 @@ class Room:
         self._players = PlayerTalk(state, present=lambda: turn_taking.present, new_id=self._ids.new_utterance)
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._answers = Answers(state.campaign, state.session, new_id=self._ids.new_utterance)
+        self._pause = PausedHearing()
         self.control = TableControl(state, turn_taking, npcs, tell=tell)
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -116,6 +128,11 @@ class Room:
                 self._quiet.set()
             else:
                 self._quiet.clear()
+
+    def remember(self, said: Sequence[Utterance]) -> None:
+        """What was said in this session before the table was opened: who was talking with an NPC goes on with it."""
+        for player, npc, at_ms in exchanges(said):
+            self._turn_taking.questions.remember(player, npc, at_ms=at_ms)
 
     async def wait_until_quiet(self) -> None:
         while len(self.mailbox) or not self._turn_taking.is_quiet:
@@ -142,8 +159,6 @@ class Room:
                 self._book.looked_up(npc, look_up)
             case LooksUpLong(npc):
                 self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
-            case SpeechPaused():
-                self._perform(self._turn_taking.on_ear(message, at_ms=now_ms))
             case (
                 Marked()
                 | Injected()
@@ -155,11 +170,16 @@ class Room:
             ):
                 self._on_mouth(message)
             case _:
-                self._players.follow(message)
-                self._tell(message)
-                self._perform(self._turn_taking.on_ear(message, at_ms=now_ms))
-                if isinstance(message, TurnEnded) and (command := self.control.spoken(message.draft)) is not None:
-                    self._obey(Obey(command, _nobody_waits), now_ms)
+                if self._pause.hears(message, is_paused=self.control.controls.is_paused):
+                    self._on_ear(message, now_ms)
+
+    def _on_ear(self, event: EarEvent, at_ms: int) -> None:
+        if not isinstance(event, SpeechPaused):
+            self._players.follow(event)
+            self._tell(event)
+        self._perform(self._turn_taking.on_ear(event, at_ms=at_ms))
+        if isinstance(event, TurnEnded) and (command := self.control.spoken(event.draft)) is not None:
+            self._obey(Obey(command, _nobody_waits), at_ms)
 
     def _obey(self, order: Obey, at_ms: int) -> None:
         try:
@@ -257,6 +277,7 @@ class Room:
             self._npcs[npc].mailbox.post(Hear(utterance, other))
 
     def _leave(self, player: PlayerId) -> None:
+        self._pause.left(player)
         draft = self._players.break_off(player)
         if draft is not None:
             self._keep(draft, None, is_part=False)

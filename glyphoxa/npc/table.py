@@ -68,6 +68,11 @@ class Table(Protocol):
         """What was said in this session before it was opened again, oldest first, as far as it is shown."""
         ...
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the DM has paused it: nothing that is said is heard, answered or kept."""
+        ...
+
     def may_show(self, text: str) -> bool:
         """Whether a text holds no name but those that everybody knows, so that players may read it."""
         ...
@@ -96,6 +101,9 @@ class Table(Protocol):
                 opened again meanwhile.
 
         Returns: False when this line is on disk already. Otherwise `UtteranceKept` will tell.
+
+        Raises:
+            InvalidInput: The table is paused.
         """
         ...
 

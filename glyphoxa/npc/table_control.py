@@ -11,9 +11,12 @@ from glyphoxa.domain.commands import (
     MOST_SAID,
     MOST_TURNS,
     Direct,
+    EndSession,
     LetNpcsTalk,
     Mute,
+    Pause,
     Puppet,
+    Resume,
     SayAs,
     ShowControls,
     StopAll,
@@ -22,7 +25,7 @@ from glyphoxa.domain.commands import (
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import TableEvent, Whispered
+from glyphoxa.domain.events import PauseChanged, SessionEnds, TableEvent, Whispered
 from glyphoxa.domain.heard import Draft, Heard
 from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId
 from glyphoxa.domain.turn import TurnRecord
@@ -35,6 +38,12 @@ from glyphoxa.turns.turn_taking import TurnTaking
 
 THE_DM: Final = PlayerId("the DM")
 """Who speaks as an NPC. Nobody's seat: an id of a player has no space."""
+_TOLD: Final[Mapping[type, str]] = {
+    StopAll: "everybody was stopped",
+    Pause: "the table is paused: nothing that is said is heard, answered or kept",
+    Resume: "the table is played on",
+    EndSession: "the session ends, and the table closes",
+}
 _AS_THE_DM_HAS_IT: Final = "words that the DM gave it"
 
 
@@ -78,9 +87,13 @@ class TableControl:
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most):
                 self._turn_taking.follow_ups.most_in_a_row = most
+            case Pause() | Resume():
+                self._tell(PauseChanged(self.controls.is_paused, at_ms))
+            case EndSession():
+                self._tell(SessionEnds(at_ms))
             case _:
                 pass
-        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk):
+        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk | Pause | Resume):
             self._changed(self.controls)
         return self._told(command), effects
 
@@ -106,6 +119,7 @@ class TableControl:
         """What was in force when this session was left. Before anybody speaks."""
         own = self.controls
         own.muted, own.directions, own.puppets = controls.muted, controls.directions, controls.puppets
+        own.is_paused = controls.is_paused
         if controls.npc_to_npc is not None:
             own.npc_to_npc = self._turn_taking.follow_ups.most_in_a_row = controls.npc_to_npc
         for npc, direction in own.directions.items():
@@ -115,7 +129,7 @@ class TableControl:
         match command:
             case Mute(npc):
                 return self._turn_taking.silence(self._npcs if npc is None else (npc,), at_ms=at_ms)
-            case StopAll():
+            case StopAll() | Pause():
                 return self._turn_taking.hush_all()
             case SayAs(npc, text):
                 heard = Heard(text, text, (), at_ms, at_ms)
@@ -126,6 +140,8 @@ class TableControl:
 
     def _check(self, command: TableCommand) -> None:
         match command:
+            case SayAs() if self.controls.is_paused:
+                raise InvalidInput("the table is paused, and nobody would be heard: resume it first")
             case SayAs(npc, text):
                 self._must_be_here(npc)
                 _must_fit(text, MOST_SAID, "an NPC is given to say")
@@ -171,8 +187,8 @@ class TableControl:
                 if npc is None:
                     return f"what {who} says goes to whom it is meant for"
                 return f"what {who} says goes to {self._name(npc)}"
-            case StopAll():
-                return "everybody was stopped"
+            case StopAll() | Pause() | Resume() | EndSession():
+                return _TOLD[type(command)]
             case WhisperTo(player):
                 return f"{self._state.name_of(player)} reads it"
             case LetNpcsTalk(most):
@@ -185,6 +201,8 @@ class TableControl:
     def _in_force(self) -> str:
         controls = self.controls
         lines = [f"here: {self._names(self._turn_taking.present) or 'nobody'}"]
+        if controls.is_paused:
+            lines.append("the table is paused")
         if controls.muted:
             lines.append(f"muted: {self._names(controls.muted)}")
         lines += [

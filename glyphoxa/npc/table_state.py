@@ -40,6 +40,10 @@ class TableState:
     def stands_up(self, player: PlayerId) -> None:
         self._seated.pop(player, None)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._seated
+
     def is_seated(self, player: PlayerId) -> bool:
         return player in self._seated
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 
 Form = Literal["text", "json"]
+
+_INDENT = " " * 4
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Of a terminal, and those that turn text round or break lines."""
 
 
 def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "text") -> None:
@@ -33,6 +38,10 @@ def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "tex
         return "content" not in record["extra"] and not is_chatty
 
     def layout(record: Record) -> str:
+        # What was typed at a table, or answered by a provider, may hold a line that looks like one of ours.
+        record["message"] = _further_in(record["message"])
+        if "content" in record["extra"]:
+            record["extra"]["content"] = _further_in(str(record["extra"]["content"]))
         content = " | {extra[content]}" if "content" in record["extra"] else ""
         return "{time:HH:mm:ss.SSS} {level: <7} {name}: {message}" + content + "\n{exception}"
 
@@ -67,9 +76,16 @@ def _as_json(record: Record) -> str:
     return json.dumps(line, ensure_ascii=False)
 
 
+def _further_in(text: str) -> str:
+    """Each line behind the first stands further in: none begins where a record does."""
+    return text.replace("\n", f"\n{_INDENT}")
+
+
 def _to_stderr(line: str) -> None:
-    """To what standard error is now: whoever takes it over later takes the logs too."""
-    sys.stderr.write(line)
+    """To what standard error is now: whoever takes it over later takes the logs too. What a terminal would obey is
+    written as JSON writes it.
+    """
+    sys.stderr.write(_COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line))
 
 
 def _to_log(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:

@@ -20,6 +20,7 @@ EMBEDDINGS: Final = "providers.embeddings"
 SECOND_LOOK: Final = "correction.llm"
 RECALL: Final = "recall.llm"
 RERANK: Final = "recall.rerank"
+CHRONICLE: Final = "chronicle.llm"
 
 KINDS: Final[Mapping[str, Kind]] = {
     STT: "stt",
@@ -30,6 +31,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     SECOND_LOOK: "structured",
     RECALL: "structured",
     RERANK: "reranker",
+    CHRONICLE: "structured",
 }
 """What kind of provider each section of the settings names."""
 

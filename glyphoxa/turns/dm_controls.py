@@ -6,6 +6,7 @@
 3. What a player says who is bound to an NPC goes to that NPC as if they were talking to it: unless they call somebody
    by name, or plainly speak out of character.
 4. What the DM says aloud and is a command opens no turn.
+5. While the table is paused nobody is meant.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Puppet, TableCommand, Unmute
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, Resume, TableCommand, Unmute
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.turns.address import Addressed, Said
@@ -52,6 +53,7 @@ class DmControls:
     directions: dict[NpcId, Direction] = field(default_factory=dict)
     puppets: dict[PlayerId, NpcId] = field(default_factory=dict)
     npc_to_npc: int | None = None
+    is_paused: bool = False
 
     def take(self, command: TableCommand) -> None:
         """Note what is in force from now on. What is to be done at once is not for here."""
@@ -70,6 +72,8 @@ class DmControls:
                 self.puppets.pop(player, None)
             case LetNpcsTalk(most):
                 self.npc_to_npc = most
+            case Pause() | Resume():
+                self.is_paused = isinstance(command, Pause)
             case _:
                 pass
 
@@ -96,6 +100,8 @@ class DmControls:
         """Whom words are meant for."""
         if self.commanded(said) is not None:
             return Addressed(None, "a command of the DM", Unaddressed.COMMAND)
+        if self.is_paused:
+            return Addressed(None, "the table is paused", Unaddressed.PAUSED)
         addressed = self._bound(said, decide(said), present)
         if addressed.npc is None or addressed.npc not in self.muted:
             return addressed

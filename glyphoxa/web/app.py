@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,22 +12,31 @@ from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import HTTPConnection
 from starlette.staticfiles import StaticFiles
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
-from glyphoxa.web.events import Json, memory_json, scene_json
+from glyphoxa.web.access.audit import AuditKind
+from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.invitations import BadInvitation
+from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
+from glyphoxa.web.answers import content_of, error_answer, on_invalid_body, on_invalid_input, on_unavailable
+from glyphoxa.web.events import Json, memory_json
 from glyphoxa.web.guard import Guard
-from glyphoxa.web.hub import Hub, PageOutbox, Shut
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, error_code, first_problem, in_words
+from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
+from glyphoxa.web.ice import OfferedServer, offered
+from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, error_code, in_words
 from glyphoxa.web.peer import ConnectPeer, Offer
 from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, SeatTaken, TakenSeat
+from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
+from glyphoxa.web.table_view import TableView
 
 STATIC = Path(__file__).parent / "static"
-MAX_OFFER_BYTES = 64 * 1024
-BODY_WITHIN_MS = 10_000
+
+TABLE = "table"
+"""What the server's own end of a connection is called where a TURN server asks for a name."""
 
 CLOSE_CODES = {
     "invalid": 4404,
@@ -35,6 +45,8 @@ CLOSE_CODES = {
     "superseded": Shut.TAKEN_OVER.code,
     "unavailable": Shut.CLOSED.code,
     "rationed": Shut.CLOSED.code,
+    "not_invited": Shut.NOT_INVITED.code,
+    "forbidden": Shut.NOT_INVITED.code,
 }
 """Of a websocket that is refused, by what its message says."""
 
@@ -50,22 +62,31 @@ class OfferBody(BaseModel):
     ticket: str | None = Field(default=None, max_length=200)
 
 
+class JoinBody(BaseModel):
+    """What a link's page posts: the token that the link carried."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: str = Field(min_length=1, max_length=500)
+
+
 def create_app(
     table: Table,
     *,
     connect: ConnectPeer,
-    allowed_hosts: Collection[str] = (),
+    entrance: Entrance | None = None,
     deadlines: Deadlines | None = None,
     pulse: Pulse | None = None,
 ) -> FastAPI:
     """
     Args:
         connect: Answers WebRTC offers for this table.
-        allowed_hosts: DNS names, besides localhost and addresses, under which the page may be opened.
+        entrance: None lets everybody in who is on this machine.
         deadlines: Of what is done with a seat.
         pulse: How a page and the server notice that they have lost each other.
     """
-    web = _Web(table, connect, deadlines, pulse or Pulse())
+    entrance = entrance or Entrance()
+    web = _Web(table, connect, entrance, deadlines, pulse or Pulse())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -73,26 +94,38 @@ def create_app(
             yield
 
     app = FastAPI(title="Glyphoxa", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(Guard, allowed_hosts=allowed_hosts)
-    app.add_exception_handler(InvalidInput, _on_invalid_input)
-    app.add_exception_handler(Unavailable, _on_unavailable)
+    app.add_middleware(Guard, allowed_hosts=entrance.allowed_hosts)
+    app.add_exception_handler(InvalidInput, on_invalid_input)
+    app.add_exception_handler(ValidationError, on_invalid_body)
+    app.add_exception_handler(Unavailable, on_unavailable)
     app.add_api_route("/", _page, methods=["GET"])
+    app.add_api_route("/join", _join_page, methods=["GET"])
     app.add_api_route("/healthz", web.health, methods=["GET"])
     app.add_api_route("/readyz", web.ready, methods=["GET"])
+    app.add_api_route("/api/join", web.join, methods=["POST"])
     app.add_api_route("/api/table", web.describe, methods=["GET"])
     app.add_api_route("/api/offer", web.offer, methods=["POST"])
     app.add_api_websocket_route("/ws", web.socket)
+    app.state.whole_health = web.whole_health
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
 
 class _Web:
-    def __init__(self, table: Table, connect: ConnectPeer, deadlines: Deadlines | None, pulse: Pulse) -> None:
+    def __init__(
+        self, table: Table, connect: ConnectPeer, entrance: Entrance, deadlines: Deadlines | None, pulse: Pulse
+    ) -> None:
         self._table = table
         self._pulse = pulse
+        self._authenticator = entrance.authenticator
+        self._is_secure = entrance.is_secure
+        self._record = entrance.record
+        self._ice_servers = entrance.ice_servers
         self._rations = {player.id: SeatRations() for player in table.campaign.players}
+        self._spectators = SeatRations()
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
+        self._view = TableView(table, self._seats)
         self._is_watching = False
 
     @asynccontextmanager
@@ -109,57 +142,80 @@ class _Web:
 
     async def ready(self) -> JSONResponse:
         if not self._is_watching:
-            return _error("not_ready", "the table is not open", status=503)
-        if blocked := self._seats.blocked:
-            return _error("not_ready", "; ".join(blocked), status=503)
-        return JSONResponse({"ready": True, "session": self._table.session})
+            return error_answer("not_ready", "the table is not open", status=503)
+        if self._seats.blocked:
+            return error_answer("not_ready", "a seat can be neither taken nor left", status=503)
+        return JSONResponse({"ready": True})
 
-    async def health(self) -> Json:
+    async def health(self, request: Request) -> Json:
         """The process lives. It does so without its memory too, so that nobody restarts it for that."""
+        told = await self.whole_health()
+        may_read = self._authenticator.grants(request.cookies).may(Action.DIRECT)
+        return told if may_read else {"ok": told["ok"]}
+
+    async def whole_health(self) -> Json:
+        """With what is wrong in words, which name players."""
         trouble = [*self._seats.blocked, *self._seats.hanging]
         return {"ok": not trouble, "trouble": trouble, "memory": memory_json(self._table.health)}
 
-    async def describe(self) -> Json:
-        return self._description()
+    async def join(self, request: Request) -> JSONResponse:
+        """A link becomes a cookie that no script can read."""
+        body = JoinBody.model_validate_json(await content_of(request))
+        address = _address(request)
+        try:
+            # The game master's code is used up on disk, which may be slow.
+            grant, cookie = await asyncio.to_thread(self._authenticator.redeem, body.token)
+        except BadInvitation:
+            self._record(AuditKind.REFUSED, what="a link that is not good", address=address)
+            raise
+        self._record(AuditKind.JOINED, who=grant.key, address=address)
+        response = JSONResponse({"role": grant.role, "player": grant.player})
+        response.set_cookie(
+            cookie.name,
+            cookie.value,
+            max_age=cookie.max_age_s,
+            path="/",
+            secure=self._is_secure,
+            httponly=True,
+            samesite="strict",
+        )
+        return response
 
-    def _description(self) -> Json:
-        campaign = self._table.campaign
-        return {
-            "campaign": {"id": campaign.id, "name": campaign.name, "language": campaign.language},
-            "session": self._table.session,
-            "scene": scene_json(self._table.scene, campaign),
-            "scenes": [scene_json(scene, campaign) for scene in campaign.scenes],
-            "players": self._players(),
-            "npcs": [{"id": npc.id, "name": npc.name} for npc in campaign.npcs],
-            "memory": memory_json(self._table.health),
-            "max_text_length": MAX_TEXT_LENGTH,
-        }
+    async def describe(self, request: Request) -> Json:
+        grants = self._authenticator.grants(request.cookies)
+        self._need(grants, Action.WATCH, address=_address(request))
+        return self._view.described(grants)
 
     async def offer(self, request: Request) -> JSONResponse:
-        content = bytearray()
-        try:
-            async with asyncio.timeout(BODY_WITHIN_MS / 1_000):
-                async for chunk in request.stream():
-                    content += chunk
-                    if len(content) > MAX_OFFER_BYTES:
-                        return _error("too_large", f"an offer has at most {MAX_OFFER_BYTES} bytes", status=413)
-        except TimeoutError:
-            return _error("too_slow", f"the offer did not arrive within {BODY_WITHIN_MS} ms", status=408)
-        try:
-            body = OfferBody.model_validate_json(bytes(content))
-        except ValidationError as error:
-            return _error("invalid_request", first_problem(error), status=422)
+        # Before the body is read: a stranger gets no megabytes of ours.
+        grants = self._authenticator.grants(request.cookies)
+        self._need(grants, Action.PLAY, address=_address(request))
+        body = OfferBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
+        self._need(grants, Action.PLAY, player, address=_address(request))
         if wait_ms := self._rations_of(player).offers.take(at_ms=_now_ms()):
-            return _error("rationed", f"too many offers for this seat; try again in {wait_ms} ms", status=429)
+            return error_answer("rationed", f"too many offers for this seat; try again in {wait_ms} ms", status=429)
         host = request.client.host if request.client else ""
-        place, sdp = await self._seats.connect_peer(player, Offer(body.sdp, host), ticket=body.ticket or "")
+        place, sdp = await self._seats.connect_peer(
+            player, Offer(body.sdp, host, self._ice_for(TABLE)), ticket=body.ticket or ""
+        )
         return JSONResponse({"sdp": sdp, "type": "answer", "ticket": place.ticket})
 
     async def socket(self, socket: WebSocket) -> None:
+        grants = self._authenticator.grants(socket.cookies)
+        watches = "watch" in socket.query_params
+        player = None if watches else PlayerId(socket.query_params.get("player", ""))
+        try:
+            self._need(grants, Action.WATCH if watches else Action.PLAY, player, address=_address(socket))
+        except (NotInvited, Forbidden) as error:
+            # Before the websocket is there: a page of ours looks why with `/api/table`.
+            await socket.send_denial_response(await on_invalid_input(socket, error))
+            return
         await socket.accept()
-        player = PlayerId(socket.query_params.get("player", ""))
         outbox = PageOutbox()
+        if player is None:
+            await self._watch(socket, outbox)
+            return
         try:
             if wait_ms := self._rations_of(player).sittings.take(at_ms=_now_ms()):
                 raise Rationed("this seat is asked for", wait_ms=wait_ms)
@@ -170,15 +226,45 @@ class _Web:
         except (WebSocketDisconnect, RuntimeError):
             logger.debug("the page had gone before it was seated")
             return
+        seat = f"the seat of {place.player.id}"
+        kind = AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK
+        self._record(kind, who=_who(grants), what=seat, address=_address(socket))
         try:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
-            outbox.put_json(self._welcome(place))
-            with self._hub.joined(outbox, place.player.id):
+            outbox.put_json(self._welcome(grants, place))
+            with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
                 rations = self._rations_of(place.player.id)
-                await PageSocket(socket, self._table, place, outbox, rations=rations, pulse=self._pulse).serve()
+                await self._serve(socket, outbox, rations, place)
         finally:
             # A server that stops cancels us here; the seat must be left all the same.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
+            self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=_address(socket))
+
+    async def _watch(self, socket: WebSocket, outbox: PageOutbox) -> None:
+        """Somebody reads along and has no seat."""
+        if wait_ms := self._spectators.sittings.take(at_ms=_now_ms()):
+            await _refuse(socket, Rationed("the table is watched", wait_ms=wait_ms))
+            return
+        grants = self._authenticator.grants(socket.cookies)
+        self._record(AuditKind.WATCHES, who=_who(grants), address=_address(socket))
+        outbox.put_json(self._welcome(grants, None))
+        with self._hub.joined(outbox, PageReader(None, is_dm=grants.may(Action.DIRECT))):
+            await self._serve(socket, outbox, SeatRations(), None)
+
+    async def _serve(
+        self, socket: WebSocket, outbox: PageOutbox, rations: SeatRations, place: TakenSeat | None
+    ) -> None:
+        cookies = dict(socket.cookies)
+        presence = Presence(
+            place,
+            outbox,
+            rations,
+            grants=lambda: self._authenticator.grants(cookies),
+            on_move=lambda grants, scene: self._record(
+                AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=_address(socket)
+            ),
+        )
+        await PageSocket(socket, self._table, presence, pulse=self._pulse).serve()
 
     async def _sit(self, socket: WebSocket, player: PlayerId, outbox: PageOutbox) -> TakenSeat:
         """As `Seats.sit`, with beats meanwhile: an ear may take longer to open than a page waits in silence."""
@@ -194,25 +280,41 @@ class _Web:
             raise
         return sitting.result()
 
-    def _welcome(self, place: TakenSeat) -> Json:
+    def _welcome(self, grants: Grants, place: TakenSeat | None) -> Json:
+        player = place.player if place is not None else None
         return {
             "type": "welcome",
-            "player": {"id": place.player.id, "name": place.player.name},
-            "ticket": place.ticket,
+            "player": {"id": player.id, "name": player.name} if player is not None else None,
+            "ticket": place.ticket if place is not None else "",
             "lost_after_ms": self._pulse.page_waits_ms,
-            "table": self._description(),
-            "history": self._hub.history(place.player.id),
+            "ice_servers": [server.as_json() for server in self._ice_for(player.id)] if player is not None else [],
+            "table": self._view.described(grants),
+            "history": self._hub.history(player.id if player is not None else None),
         }
+
+    def _ice_for(self, user: str) -> tuple[OfferedServer, ...]:
+        return offered(self._ice_servers, user=user, now_s=int(time.time()))
+
+    def _need(self, grants: Grants, action: Action, player: PlayerId | None = None, *, address: str) -> None:
+        try:
+            grants.need(action, player)
+        except (NotInvited, Forbidden):
+            self._record(AuditKind.REFUSED, who=_who(grants), what=action.value, address=address)
+            raise
 
     def _rations_of(self, player: PlayerId) -> SeatRations:
         return self._rations[self._table.campaign.player(player).id]
 
-    def _players(self) -> list[Json]:
-        taken = self._seats.taken
-        return [{"id": p.id, "name": p.name, "taken": p.id in taken} for p in self._table.campaign.players]
-
     def _tell_seats(self) -> None:
-        self._hub.tell({"type": "seats", "players": self._players()})
+        self._hub.tell({"type": "seats", "players": self._view.players()})
+
+
+def _who(grants: Grants) -> str:
+    return " ".join(sorted(grant.key for grant in grants.held))
+
+
+def _address(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client else ""
 
 
 def _claim(socket: WebSocket) -> SeatClaim:
@@ -234,18 +336,10 @@ def _now_ms() -> int:
     return int(asyncio.get_running_loop().time() * 1_000)
 
 
+async def _join_page() -> FileResponse:
+    """The token stands behind the `#` of its link, which no browser sends: no log has it, no messenger's preview."""
+    return FileResponse(STATIC / "join.html", media_type="text/html; charset=utf-8")
+
+
 async def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
-
-
-async def _on_invalid_input(_: Request, error: Exception) -> JSONResponse:
-    status = 409 if isinstance(error, SeatTaken) else 404 if isinstance(error, NotFound) else 400
-    return _error(error_code(error), str(error), status=status)
-
-
-async def _on_unavailable(_: Request, error: Exception) -> JSONResponse:
-    return _error("unavailable", in_words(error), status=503)
-
-
-def _error(code: str, message: str, *, status: int) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)

@@ -20,7 +20,9 @@ from glyphoxa.domain.events import (
     NpcSilent,
     NpcSpeaks,
     NpcThinks,
+    PauseChanged,
     SceneChanged,
+    SessionEnds,
     TableEvent,
     TurnFinished,
     UtteranceKept,
@@ -32,6 +34,7 @@ from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, S
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.web.veil import MayShow
 
 Json = dict[str, Any]
 
@@ -59,21 +62,28 @@ def marked(text: str, raw_text: str, corrections: Sequence[Correction]) -> list[
     return spans if "".join(span["text"] for span in spans) == text else [{"text": text}]
 
 
-def scene_json(scene: Scene, campaign: Campaign) -> Json:
+def scene_json(scene: Scene, campaign: Campaign, may_show: MayShow = lambda _: True) -> Json:
+    """What players may know of the scene they are in. A scene's id may tell what is to come."""
+    location = campaign.entity(scene.location).name
     return {
-        "id": scene.id,
-        "location": campaign.entity(scene.location).name,
-        "npcs": list(scene.npcs),
+        "location": location if may_show(location) else "",
+        "npcs": [{"id": npc, "name": campaign.npc(npc).name} for npc in scene.npcs],
         "time_of_day": scene.time_of_day,
-        "description": scene.description,
+        "read_aloud": scene.read_aloud,
     }
+
+
+def whole_scene_json(scene: Scene, campaign: Campaign) -> Json:
+    """For the game master."""
+    return {**scene_json(scene, campaign), "id": scene.id, "description": scene.description}
 
 
 def memory_json(health: MemoryHealth) -> Json:
     return {"state": health.state, "since_ms": health.since_ms, "waiting": health.waiting}
 
 
-def event_json(event: TableEvent, campaign: Campaign) -> Json:
+def event_json(event: TableEvent, campaign: Campaign, may_show: MayShow = lambda _: True) -> Json:
+    """For players."""
     match event:
         case SpeechStarted(player, at_ms):
             return {"type": "speech_started", "player": player, "at_ms": at_ms}
@@ -102,10 +112,10 @@ def event_json(event: TableEvent, campaign: Campaign) -> Json:
         case TurnFinished(turn_record):
             return _turn_json(turn_record, campaign)
         case SceneChanged(scene, at_ms):
-            return {"type": "scene", "scene": scene_json(scene, campaign), "at_ms": at_ms}
+            return {"type": "scene", "scene": scene_json(scene, campaign, may_show), "at_ms": at_ms}
         case Whispered(player, text, at_ms):
             return {"type": "whisper", "to": player, "text": text, "at_ms": at_ms}
-        case NpcsGetReady() | MemoryChanged() | Degraded():
+        case NpcsGetReady() | MemoryChanged() | Degraded() | PauseChanged() | SessionEnds():
             return _condition_json(event, campaign)
         case _:
             assert_never(event)
@@ -115,7 +125,9 @@ def _partial(player: PlayerId, heard: Heard, at_ms: int) -> Json:
     return {"type": "partial", "player": player, "text": heard.text, "raw": heard.raw_text, "at_ms": at_ms}
 
 
-def _condition_json(event: NpcsGetReady | MemoryChanged | Degraded, campaign: Campaign) -> Json:
+def _condition_json(
+    event: NpcsGetReady | MemoryChanged | Degraded | PauseChanged | SessionEnds, campaign: Campaign
+) -> Json:
     """How the table is, apart from what is said at it."""
     match event:
         case NpcsGetReady(names, at_ms):
@@ -124,6 +136,10 @@ def _condition_json(event: NpcsGetReady | MemoryChanged | Degraded, campaign: Ca
             return {"type": "memory", **memory_json(health), "at_ms": at_ms}
         case Degraded(_, at_ms, trouble, npc):
             return {"type": "degraded", "what": trouble.value, "npc": _name(npc, campaign), "at_ms": at_ms}
+        case PauseChanged(is_paused, at_ms):
+            return {"type": "paused", "is_paused": is_paused, "at_ms": at_ms}
+        case SessionEnds(at_ms):
+            return {"type": "session_ends", "at_ms": at_ms}
         case _:
             assert_never(event)
 

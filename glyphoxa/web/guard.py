@@ -24,7 +24,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "media-src 'self'",
         "connect-src 'self'",
         "base-uri 'none'",
-        "form-action 'none'",
+        "form-action 'self'",
         "frame-ancestors 'none'",
     )
 )

@@ -22,11 +22,11 @@ class History:
         self._now: list[Json] = []
         self._retracted: set[str] = set()
 
-    def messages(self, player: PlayerId) -> list[Json]:
+    def messages(self, player: PlayerId | None) -> list[Json]:
         """For this player: without what the game master retracted, or whispered to others."""
         return [*(message for message in self._past if self._is_for(message, player)), *self._now]
 
-    def _is_for(self, message: Json, player: PlayerId) -> bool:
+    def _is_for(self, message: Json, player: PlayerId | None) -> bool:
         if message["type"] == "whisper":
             return bool(message["to"] == player)
         return message["type"] != "utterance" or message["id"] not in self._retracted

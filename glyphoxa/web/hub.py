@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 
-from glyphoxa.domain.events import TableEvent, UtteranceKept, Whispered
+from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, Whispered
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
-from glyphoxa.web.events import Json, event_json
+from glyphoxa.web.events import Json, event_json, whole_scene_json
 from glyphoxa.web.history import History
 from glyphoxa.web.veil import veiled
 
@@ -26,6 +27,7 @@ class Shut(Enum):
     TAKEN_OVER = (4410, "another page took over the seat")
     TOO_SLOW = (4408, "the page read too slowly, or not at all")
     CLOSED = (4503, "the table was closed")
+    NOT_INVITED = (4401, "the link that opened the page does not allow this, or not any more")
 
     def __init__(self, code: int, reason: str) -> None:
         self.code = code
@@ -61,42 +63,64 @@ class PageOutbox:
         return await self._messages.get()
 
 
+@dataclass(frozen=True, slots=True)
+class PageReader:
+    """Who sits before a page.
+
+    Attributes:
+        player: None: a spectator.
+        is_dm: Whether the page is told what only the game master may know.
+    """
+
+    player: PlayerId | None
+    is_dm: bool = False
+
+
 class Hub:
     """Tells every page what happens at the table, and a page that comes late what has been said."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._outboxes: dict[PageOutbox, PlayerId] = {}
+        self._outboxes: dict[PageOutbox, PageReader] = {}
         self._history = History()
         for utterance in table.earlier:
             self._history.take(self._told(UtteranceKept(utterance)))
 
-    def history(self, player: PlayerId) -> list[Json]:
-        """What this player's page is shown of what has happened."""
+    def history(self, player: PlayerId | None) -> list[Json]:
+        """What this player's page is shown of what has happened; None is a spectator's."""
         return self._history.messages(player)
 
     def on(self, event: TableEvent) -> None:
         message = self._told(event)
         self._history.take(message)
-        self.tell(message, only=event.player if isinstance(event, Whispered) else None)
+        match event:
+            case Whispered(player=player):
+                self.tell(message, to=lambda reader: reader.player == player)
+            case SceneChanged(scene=scene):
+                self.tell(message, to=lambda reader: not reader.is_dm)
+                whole = whole_scene_json(scene, self._table.campaign)
+                self.tell({**message, "scene": whole}, to=lambda reader: reader.is_dm)
+            case _:
+                self.tell(message)
 
     def _told(self, event: TableEvent) -> Json:
-        return event_json(veiled(event, self._table.may_show), self._table.campaign)
+        may_show = self._table.may_show
+        return event_json(veiled(event, may_show), self._table.campaign, may_show)
 
-    def tell(self, message: Json, *, only: PlayerId | None = None) -> None:
+    def tell(self, message: Json, *, to: Callable[[PageReader], bool] = lambda _: True) -> None:
         """
         Args:
-            only: The one player whose page is told.
+            to: Whose pages are told.
         """
         text = json.dumps(message)
-        for outbox, player in self._outboxes.items():
-            if only is None or player == only:
+        for outbox, reader in self._outboxes.items():
+            if to(reader):
                 outbox.put(text)
 
     @contextmanager
-    def joined(self, outbox: PageOutbox, player: PlayerId) -> Iterator[None]:
-        """Everything that happens inside goes to `outbox` of this player's page, which is shut in the end."""
-        self._outboxes[outbox] = player
+    def joined(self, outbox: PageOutbox, reader: PageReader) -> Iterator[None]:
+        """Everything that happens inside goes to `outbox` of this reader's page, which is shut in the end."""
+        self._outboxes[outbox] = reader
         try:
             yield
         finally:

@@ -7,14 +7,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from starlette.responses import Response
 from starlette.routing import Route
 
-SHARED = ("/healthz", "/readyz")
-"""Routes that the page has as well."""
-
 
 def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
     """
     Args:
-        page: The app whose health is told. It has to be running.
+        page: The app of `create_app` whose health is told, all of it: this port is not for players. It has to be
+            running.
     """
     app = FastAPI(title="Glyphoxa metrics", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -22,5 +20,6 @@ def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     app.add_api_route("/metrics", metrics, methods=["GET"])
-    app.router.routes.extend(route for route in page.routes if isinstance(route, Route) and route.path in SHARED)
+    app.add_api_route("/healthz", page.state.whole_health, methods=["GET"])
+    app.router.routes.extend(route for route in page.routes if isinstance(route, Route) and route.path == "/readyz")
     return app

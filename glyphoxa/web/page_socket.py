@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -16,8 +17,10 @@ from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import LineId, SceneId, is_line
+from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
+from glyphoxa.web.access.invitations import BadInvitation
+from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import PageOutbox, Shut
 from glyphoxa.web.ration import SeatRations
@@ -65,24 +68,42 @@ class Pulse:
     server_waits_ms: int = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Who sits before the page at the other end.
+
+    Attributes:
+        place: None: a spectator.
+        grants: What they may do now: a link can be revoked while its page is open.
+        on_move: Told of each change of scene that was asked for here.
+    """
+
+    place: TakenSeat | None
+    outbox: PageOutbox
+    rations: SeatRations
+    grants: Callable[[], Grants]
+    on_move: Callable[[Grants, SceneId], None]
+
+    @property
+    def player(self) -> PlayerId | None:
+        return self.place.player.id if self.place is not None else None
+
+    def need(self, action: Action) -> Grants:
+        """Raises: NotInvited | Forbidden."""
+        grants = self.grants()
+        grants.need(action, self.player if action is Action.PLAY else None)
+        return grants
+
+
 class PageSocket:
     """See the module."""
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
-        self,
-        socket: WebSocket,
-        table: Table,
-        place: TakenSeat,
-        outbox: PageOutbox,
-        *,
-        rations: SeatRations,
-        pulse: Pulse,
-    ) -> None:
+    def __init__(self, socket: WebSocket, table: Table, presence: Presence, *, pulse: Pulse) -> None:
         self._socket = socket
         self._table = table
-        self._place = place
-        self._outbox = outbox
-        self._rations = rations
+        self._presence = presence
+        self._outbox = presence.outbox
+        self._rations = presence.rations
         self._pulse = pulse
         self._heard_ms = _now_ms()
         self._beats = False
@@ -97,14 +118,17 @@ class PageSocket:
                 task.cancel()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):
                 if isinstance(ended, Exception):
-                    logger.opt(exception=ended).error("the page of {} broke off", self._place.player.id)
+                    logger.opt(exception=ended).error("the page of {} broke off", self._presence.player)
 
     async def _beat(self) -> None:
         while True:
             self._outbox.put_json({"type": "beat"})
             await asyncio.sleep(self._pulse.every_ms / 1_000)
+            if not self._is_still_invited():
+                self._outbox.shut(Shut.NOT_INVITED)
+                return
             if self._beats and _now_ms() - self._heard_ms > self._pulse.server_waits_ms:
-                logger.info("a page fell silent: {} has left the table", self._place.player.id)
+                logger.info("a page fell silent: {} has left the table", self._presence.player)
                 return
 
     async def _write(self) -> None:
@@ -151,7 +175,18 @@ class PageSocket:
             case _:
                 raise InvalidInput('a message is {"say": "some text", "id": …}, {"move": "a scene"} or {"beat": true}')
 
+    def _is_still_invited(self) -> bool:
+        try:
+            self._presence.need(Action.WATCH if self._presence.place is None else Action.PLAY)
+        except InvalidInput:
+            return False
+        return True
+
     def _say(self, words: str, line: str | None) -> None:
+        player = self._presence.player
+        if player is None:
+            raise Forbidden(Action.PLAY)
+        self._presence.need(Action.PLAY)
         if line is not None and not is_line(line):
             raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
         if len(words) > MAX_TEXT_LENGTH:
@@ -159,16 +194,18 @@ class PageSocket:
         if wait_ms := self._rations.take_line(len(words), at_ms=_now_ms()):
             raise Rationed("you type", wait_ms=wait_ms)
         if line is None:
-            self._table.say(self._place.player.id, words)
-        elif not self._table.say(self._place.player.id, words, line=LineId(line)):
+            self._table.say(player, words)
+        elif not self._table.say(player, words, line=LineId(line)):
             self._outbox.put_json({"type": "kept", "line": line})
 
     async def _move(self, scene: SceneId) -> None:
+        grants = self._presence.need(Action.MOVE)
         if wait_ms := self._rations.moves.take(at_ms=_now_ms()):
             raise Rationed("the scene changes", wait_ms=wait_ms)
         try:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
                 await self._table.move(scene)
+            self._presence.on_move(grants, scene)
         except TimeoutError as error:
             raise NotNow("the scene did not change in time; try again") from error
 
@@ -179,6 +216,9 @@ class PageSocket:
 def error_code(error: Exception) -> str:
     """One word for a page to know an error by."""
     codes = (
+        (NotInvited, "not_invited"),
+        (Forbidden, "forbidden"),
+        (BadInvitation, "forbidden"),
         (SeatTaken, "seat_taken"),
         (Superseded, "superseded"),
         (TooLong, "too_long"),

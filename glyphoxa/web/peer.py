@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glyphoxa.npc.table import Seat
+from glyphoxa.web.ice import OfferedServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +17,12 @@ class Offer:
     Attributes:
         sdp: Its session description. The first medium must be audio.
         remote_host: The address the request came from; browsers hide their own behind mDNS names.
+        ice_servers: Which the answering side may ask for a way.
     """
 
     sdp: str
     remote_host: str
+    ice_servers: tuple[OfferedServer, ...] = ()
 
 
 class Peer(Protocol):

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.web.connection import MOST_CONNECTIONS, LimitedConnection, Limits
+from glyphoxa.web.tls import Tls
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024
@@ -70,27 +71,27 @@ def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.soc
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, *, scheme: str = "http") -> str:
     """The address to open on this machine."""
     host, port = listener.getsockname()[:2]
-    return _url("localhost" if host in (*_EVERYWHERE, "127.0.0.1", "::1") else host, port)
+    return _url(scheme, "localhost" if host in (*_EVERYWHERE, "127.0.0.1", "::1") else host, port)
 
 
-def said_of_strangers(listener: socket.socket) -> list[str]:
-    """What whoever serves to more than this machine must know, in lines; none for this machine alone."""
+def is_of_this_machine(listener: socket.socket) -> bool:
+    """Whether nobody else can reach it."""
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def reached_at(listener: socket.socket, *, scheme: str) -> str | None:
+    """The address to open on other machines; None where none is known, or none can."""
     host, port = listener.getsockname()[:2]
-    if ip_address(host.partition("%")[0]).is_loopback:
-        return []
-    reached = _own_address(listener.family) if host in _EVERYWHERE else host
-    return [
-        *([f"other machines open {_url(reached, port)}"] if reached else []),
-        "WARNING: there is no login. Anybody on your network can open the table, read along and play any character",
-        "WARNING: browsers give the microphone only to localhost and to https pages. At another machine players can "
-        "listen and type; to let them talk, put a server with https in front",
-    ]
+    if is_of_this_machine(listener):
+        return None
+    reached = own_address(listener.family) if host in _EVERYWHERE else host
+    return _url(scheme, reached, port) if reached else None
 
 
-def _own_address(family: int) -> str | None:
+def own_address(family: int) -> str | None:
     """This machine's address on its way out. Nothing is sent for it; None without a network."""
     outside = "192.0.2.1" if family == socket.AF_INET else "2001:db8::1"  # for documentation: nobody has them
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -101,8 +102,8 @@ def _own_address(family: int) -> str | None:
         return str(probe.getsockname()[0])
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+def _url(scheme: str, host: str, port: int) -> str:
+    return f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
 
 
 Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
@@ -121,7 +122,7 @@ def _most_connections() -> int:
 class Server(uvicorn.Server):
     """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short."""
 
-    def __init__(self, app: ASGIApp, *, limits: Limits | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits | None = None, tls: Tls | None = None) -> None:
         self._complained_s = -math.inf
         super().__init__(
             uvicorn.Config(
@@ -133,6 +134,8 @@ class Server(uvicorn.Server):
                 ws_max_size=MAX_MESSAGE_BYTES,
                 timeout_graceful_shutdown=CLOSE_WITHIN_S,
                 server_header=False,
+                ssl_certfile=tls.certificate if tls is not None else None,
+                ssl_keyfile=tls.key if tls is not None else None,
             )
         )
 

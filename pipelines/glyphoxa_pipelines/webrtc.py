@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from aioice.ice import get_host_addresses
 from loguru import logger
 from pipecat.frames.frames import OutputAudioRawFrame, TTSStoppedFrame
 from pipecat.transports.base_transport import TransportParams
-from pipecat.transports.smallwebrtc.connection import SmallWebRTCConnection
+from pipecat.transports.smallwebrtc.connection import IceServer, SmallWebRTCConnection
 from pipecat.transports.smallwebrtc.transport import SmallWebRTCTransport
 
 from glyphoxa.actors.deadline import within
@@ -20,6 +20,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
+from glyphoxa.web.ice import OfferedServer
 from glyphoxa.web.peer import Offer
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.webrtc import BrowserMicrophone
@@ -68,7 +69,8 @@ class WebRtcPeers:
     async def connect(self, seat: Seat, offer: Offer, *, on_closed: Callable[[], None]) -> WebRtcPeer:
         """See `ConnectPeer`."""
         addresses = await asyncio.to_thread(_own_addresses)
-        connection = await _answer(reveal_candidates(offer.sdp, offer.remote_host, own_addresses=addresses))
+        sdp = reveal_candidates(offer.sdp, offer.remote_host, own_addresses=addresses)
+        connection = await _answer(sdp, offer.ice_servers)
         peer = WebRtcPeer(self._host, connection, on_closed=on_closed, forget=self._peers.discard)
         self._peers.add(peer)
         try:
@@ -235,10 +237,11 @@ def check_offer(sdp: str) -> None:
         raise InvalidInput("the offer has no a=fingerprint: without it nobody knows whom the sound comes from")
 
 
-async def _answer(sdp: str) -> SmallWebRTCConnection:
+async def _answer(sdp: str, ice_servers: Sequence[OfferedServer]) -> SmallWebRTCConnection:
     check_offer(sdp)
+    servers = [IceServer(list(each.urls), each.username, each.credential) for each in ice_servers]
     # Its own deadline cancels the close that it began, half done, and what is left never closes.
-    connection = SoundConnection(connection_timeout_secs=_NEVER_S)
+    connection = SoundConnection(servers, connection_timeout_secs=_NEVER_S)
     try:
         await connection.initialize(sdp=sdp, type="offer")
     except Exception as error:  # aiortc's parser raises whatever the broken line leads to: ValueError, KeyError, ...

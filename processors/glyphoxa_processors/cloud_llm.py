@@ -25,7 +25,9 @@ STALLED_AFTER_MS = 10_000
 """A stream that sends nothing for so long has died without saying so; the turn fails instead of hanging."""
 
 _WORDS = ControlTokens(ELSEWHERE)
-"""Servers of one's own (llama.cpp, vLLM, Ollama) read a chat template's markers wherever they stand."""
+"""Servers of one's own (llama.cpp, vLLM, Ollama) read a chat template's markers wherever they stand, and any address
+may be that of one.
+"""
 
 TOOL_TIMEOUT_S = 5.0
 """Above the highest tier's ceiling (`glyphoxa.npc.budget`), which cuts a tool first."""
@@ -53,7 +55,7 @@ def make_llm(
 
 
 def openai(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
-    return _spoken(connection, temperature, max_tokens)
+    return _spoken(connection, temperature, max_tokens, as_words=_WORDS.in_messages)
 
 
 def compatible(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
@@ -66,7 +68,7 @@ def ollama(connection: Connection, *, temperature: float | None, max_tokens: int
 
 
 def _spoken(
-    connection: Connection, temperature: float | None, max_tokens: int, *, as_words: AsWords | None = None
+    connection: Connection, temperature: float | None, max_tokens: int, *, as_words: AsWords
 ) -> OpenAILLMService:
     from pipecat.services.openai.llm import OpenAILLMService
 

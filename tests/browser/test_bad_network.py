@@ -226,11 +226,13 @@ async def test_sound_is_tried_again_after_longer_waits_ten_times_and_then_when_t
         await page.goto(url)
         await page.clock.pause_at(await page.evaluate("Date.now() + 1000"))
         await page.click('.seat[data-player="tamsin"]')
-        voice = page.locator("#voice-state")
+        voice, left = page.locator("#voice-state"), page.locator('.notice[data-topic="voice"] .left')
         await expect(voice).to_have_attribute("title", "no sound today")
         for n, wait_s in enumerate(WAITS_S, start=1):
             assert len(offers) == n
+            await expect(left).to_have_text(f"in {wait_s} s")
             await page.clock.fast_forward(wait_s * 1_000 - 1)
+            await expect(left).to_have_text("in 1 s")
             assert len(offers) == n
             await page.clock.fast_forward(1)
             await until(lambda n=n: len(offers) == n + 1)  # type: ignore[misc]
@@ -242,3 +244,33 @@ async def test_sound_is_tried_again_after_longer_waits_ten_times_and_then_when_t
         await page.get_by_role("button", name="Connect again").click()
         await expect(voice).to_have_attribute("data-state", "on")
         await expect(page.locator('.notice[data-topic="voice"]')).to_have_count(0)
+
+
+async def test_who_does_not_want_to_wait_for_the_next_attempt_has_it_at_once_and_keeps_the_focus(
+    table: TwinTable, chromium: Browser
+) -> None:
+    offers: list[str] = []
+
+    async def refuse(route: Route) -> None:
+        offers.append(route.request.url)
+        await route.fulfill(status=503, json={"error": {"message": "no sound today"}})
+
+    async with served(table, pulse=PATIENT_PAGE) as url, a_page(chromium) as page:
+        await page.clock.install()
+        await page.route("**/api/offer", refuse)
+        await page.goto(url)
+        await page.clock.pause_at(await page.evaluate("Date.now() + 1000"))
+        await page.click('.seat[data-player="tamsin"]')
+        left, again = page.locator(".notice .left"), page.get_by_role("button", name="Connect again")
+        await expect(left).to_have_text("in 1 s")
+        for _ in range(3):
+            n = len(offers)
+            await again.click()
+            await until(lambda n=n: len(offers) == n + 1)  # type: ignore[misc]
+            await expect(left).to_have_text("in 1 s")  # and the waits begin anew
+            await expect(again).to_be_focused()
+        await page.unroute("**/api/offer")
+        await again.click()
+        await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+        await expect(again).to_have_count(0)
+        await expect(page.locator("#say-text")).to_be_focused()

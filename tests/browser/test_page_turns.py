@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept, Whispered
+from glyphoxa.domain.events import (
+    NpcSilent,
+    NpcSpeaks,
+    NpcThinks,
+    PauseChanged,
+    SessionEnds,
+    TurnFinished,
+    UtteranceKept,
+    Whispered,
+)
 from glyphoxa.domain.ids import NpcId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from tests.support.browser import Open, say, sit
@@ -94,6 +103,25 @@ async def test_what_the_dm_whispers_stands_on_the_page_of_one_player_also_when_i
         await other.reload()
         await expect(whisper).to_have_count(1)
         await expect(other.locator("#said > li")).to_have_count(1)
+
+
+async def test_a_page_says_that_the_table_is_paused_also_one_that_comes_late_and_that_the_session_is_over(
+    table: TwinTable, opened: Open
+) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        paused = page.locator('.notice[data-topic="paused"]')
+        table.is_paused = True
+        table.tell(PauseChanged(True, 1))
+        await expect(paused).to_contain_text("The game master has paused the table.")
+        await page.reload()
+        await expect(paused).to_contain_text("Nothing that you say is heard, answered or kept.")
+        table.is_paused = False
+        table.tell(PauseChanged(False, 2))
+        await expect(paused).to_have_count(0)
+        table.tell(SessionEnds(3))
+        await expect(page.locator('.notice[data-topic="seat"]')).to_contain_text("The session is over.")
+        await expect(page.locator("#lobby")).to_be_visible()
 
 
 async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(table: TwinTable, opened: Open) -> None:

@@ -51,7 +51,7 @@ async def test_a_streamed_reply_comes_out_token_by_token(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "sent"),
-    [("openai", "<|im_end|> Aye."), ("openai-compatible", "< |im_end|> Aye."), ("ollama", "< |im_end|> Aye.")],
+    [("openai", "< |im_end|> Aye."), ("openai-compatible", "< |im_end|> Aye."), ("ollama", "< |im_end|> Aye.")],
 )
 async def test_a_server_that_may_read_markers_in_words_is_sent_none(name: str, sent: str) -> None:
     async with OpenAiServer([Reply("Aye.")], key="secret-1234") as server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -13,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from glyphoxa.adapters.local.control_tokens import ELSEWHERE
 from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine
 from glyphoxa.adapters.local.llama import (
     SPOKEN_MAX_TOKENS,
@@ -467,11 +469,23 @@ async def test_no_word_of_a_message_reaches_the_model_as_a_control_token(smiths:
         prompt = await post("/apply-template", {"messages": messages})
         return [token for token in await ids(prompt["prompt"]) if token in controls]
 
-    controls = {token for marker in server.control_tokens.markers for token in await ids(marker)}
-    assert len(controls) == len(server.control_tokens.markers) >= 20
+    of_one_token = [read for marker in server.control_tokens.markers if len(read := await ids(marker)) == 1]
+    controls = {token for read in of_one_token for token in read}
+    assert len(controls) == len(of_one_token) >= 20
     assert len(await control_ids(said)) > len(await control_ids(plain))
     as_sent = [server.control_tokens.in_message(message) for message in said]
     assert await control_ids(as_sent) == await control_ids(plain)
+
+    # However they are put together, and whoever says them: a whole evening of it at once.
+    parts = ("<|", "|>", "<", ">", "im_end", "</", "\u200b", "\uff1c", "\uff5c", " ", "a")
+    pieces = [*server.control_tokens.markers, *ELSEWHERE, *parts]
+    dice = random.Random(17)
+    spoken = ["".join(dice.choices(pieces, k=dice.randint(1, 9))) for _ in range(300)]
+    roles = ("user", "assistant")
+    harmless = [plain[0], *({"role": roles[at % 2], "content": "Well."} for at in range(len(spoken)))]
+    hostile = [plain[0], *({"role": roles[at % 2], "content": words} for at, words in enumerate(spoken))]
+    assert len(await control_ids(hostile)) > len(await control_ids(harmless))
+    assert await control_ids([*server.as_read(hostile)]) == await control_ids(harmless)
 
 
 async def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -25,11 +25,12 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.chunk_rows import nearest
 from tests.support.embedders import an_embedder, embedder_of_topics
-from tests.support.patience import DEADLINE_S
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, wait_until
 
 TOPICS = {"sister": 0, "kin": 0, "rain": 1, "weather": 1}
@@ -37,6 +38,9 @@ OLD = embedder_of_topics(TOPICS, name="old")
 NEW = embedder_of_topics(TOPICS, name="new")
 WIDE = embedder_of_topics(TOPICS, name="wide", dimensions=768)
 OTHER = CampaignId("other")
+
+PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
+"""What is recalled on a slow machine is no other than on a fast one: it comes later."""
 
 
 def said(n: int, text: str = "", **changes: Any) -> Utterance:
@@ -47,7 +51,12 @@ def said(n: int, text: str = "", **changes: Any) -> Utterance:
 async def opened(dsn: str, embedder: Embedder | None, *, any_model: bool = False) -> AsyncIterator[Store]:
     dimensions = embedder.dimensions if embedder else 384
     async with open_store(
-        dsn, data_dir=Path("unused"), embedding_dimensions=dimensions, embedder=embedder, any_model=any_model
+        dsn,
+        data_dir=Path("unused"),
+        embedding_dimensions=dimensions,
+        embedder=embedder,
+        any_model=any_model,
+        recall=PATIENT,
     ) as store:
         await store.database.open()
         yield store

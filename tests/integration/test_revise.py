@@ -15,12 +15,17 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.utterance import Correction
+from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.embedders import an_embedder
+from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others
 
 NAMES = ("Eldrinax", "elder nacks", "Ironhold")
+
+PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
+"""What is recalled on a slow machine is no other than on a fast one: it comes later."""
 
 
 async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -35,7 +40,7 @@ async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]
 
 @pytest.fixture
 async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed_names)) as opened:
+    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed_names), recall=PATIENT) as opened:
         yield opened
 
 

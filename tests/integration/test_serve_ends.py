@@ -63,7 +63,7 @@ def a_process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def a_table(what: str, settings: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    with a_process("-m", "tests.support.stubborn", what, "--config", settings, "--port", 0, *more) as process:
+    with a_process("-m", "tests.support.stubborn", what, "--config", settings, "--port", 0, "--open", *more) as process:
         yield process
 
 

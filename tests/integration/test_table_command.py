@@ -12,13 +12,13 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import TurnFinished, UtteranceKept
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.transcript.api import TalkFilter
-from glyphoxa.web.hub import Hub, PageOutbox
+from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
@@ -108,7 +108,7 @@ async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_dire
         assert (turn.npc_id, turn.speaker_name, turn.reply_heard) == (GRIMJAW, "the DM", "The gate is closed.")
         assert await table(settings_file, "direct", "Grimjaw", DIRECTION) == 0
         await asked(evening, "Grimjaw, one.")
-        with hub.joined(pages[TAMSIN], TAMSIN), hub.joined(pages[BRAN], BRAN):
+        with hub.joined(pages[TAMSIN], PageReader(TAMSIN)), hub.joined(pages[BRAN], PageReader(BRAN)):
             assert await table(settings_file, "whisper", "Tamsin", "The cup is poisoned.") == 0
         told = {player: [message async for message in messages(page)] for player, page in pages.items()}
         assert ["poisoned" in "".join(told[player]) for player in pages] == [True, False]
@@ -154,6 +154,27 @@ async def test_the_dm_commands_aloud_and_no_npc_recalls_it(
     async with open_store(dsn, data_dir=Path("unused")) as store:
         assert ("Game Master", "Grimjaw, be quiet.") in await said_by_all(store)
         assert not await store.talk_search.search(TOWN, GRIMJAW, TalkFilter("quiet"))
+
+
+async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_resumed(
+    settings: Settings, settings_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await asked(evening, "Grimjaw, one.")
+        assert await table(settings_file, "pause") == 0
+        (await evening.ear()).say("Grimjaw, who ate the last slice?")
+        with pytest.raises(InvalidInput, match="the game master has paused the table"):
+            evening.table.say(TAMSIN, "Grimjaw, two.")
+        assert await table(settings_file, "puppet", "Tamsin", "Eldrinax") == 0  # by now the room has read it all
+        assert not any("slice" in text for text in evening.kept_texts)
+        await kept(settings, evening)
+
+    async with an_evening(settings, monkeypatch) as evening:
+        assert evening.table.is_paused
+        capsys.readouterr()
+        assert await table(settings_file, "resume") == 0
+        assert capsys.readouterr().out == "the table is played on\n"
+        assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from glyphoxa.web.connection import Limits
-from glyphoxa.web.serving import Server, bind, said_of_strangers, url_of
+from glyphoxa.web.serving import Server, bind, is_of_this_machine, reached_at, url_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
 
 HELLO = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -165,18 +165,19 @@ async def test_without_file_descriptors_the_log_stays_short_and_the_server_comes
 # What is said of an address that others reach
 
 
-def test_a_table_for_this_machine_alone_needs_no_warning() -> None:
+def test_a_table_for_this_machine_alone_is_reached_by_no_other() -> None:
     with bind("127.0.0.1", 0) as listener:
-        assert said_of_strangers(listener) == []
+        assert is_of_this_machine(listener)
+        assert reached_at(listener, scheme="http") is None
 
 
-def test_a_table_for_everybody_says_its_address_and_what_that_means() -> None:
+def test_a_table_for_everybody_has_an_address_for_other_machines() -> None:
     with bind("0.0.0.0", 0) as listener:
-        said = "\n".join(said_of_strangers(listener))
+        assert not is_of_this_machine(listener)
         port = listener.getsockname()[1]
-        assert url_of(listener) == f"http://localhost:{port}/"
-    assert "there is no login" in said
-    assert "microphone only to localhost and to https pages" in said
-    if "other machines" in said:  # not on a machine without a network
-        assert f":{port}/" in said
-        assert "localhost:" not in said
+        assert url_of(listener, scheme="https") == f"https://localhost:{port}/"
+        reached = reached_at(listener, scheme="https")
+    if reached is not None:  # not on a machine without a network
+        assert reached.startswith("https://")
+        assert reached.endswith(f":{port}/")
+        assert "localhost" not in reached

@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.table import INPUT_RATE_HZ
-from glyphoxa.web.app import MAX_OFFER_BYTES
+from glyphoxa.web.answers import MAX_BODY_BYTES
 from glyphoxa.web.peer import Offer
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.odd_offers import odd_offers
@@ -126,7 +126,7 @@ async def test_sound_for_a_seat_somebody_else_sits_on_is_refused(site: Site) -> 
         (b'{"player": "tamsin", "sdp": "m=audiox 9 X 96", "type": "offer"}', 400),
         (b'{"player": "tamsin", "sdp": "m=audio 9 X 96\\nm=audiox", "type": "offer"}', 400),
         (b'{"player": "tamsin", "sdp": "v=0", "type": "offer", "ticket": "\\ud800"}', 422),
-        (b" " * (MAX_OFFER_BYTES + 1), 413),
+        (b" " * (MAX_BODY_BYTES + 1), 413),
     ],
 )
 async def test_an_offer_that_cannot_be_used_is_refused_and_leaves_the_seat_free(

@@ -41,7 +41,7 @@ async def evening(folder: Path) -> None:
             if not any(part in name.upper() for part in _OF_THE_NETWORK) or name == "GLYPHOXA_MODELS"
         }
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "glyphoxa.cli.main", "serve", "--port", "0"),
+            *(sys.executable, "-m", "glyphoxa.cli.main", "serve", "--open", "--port", "0"),
             *("--config", str(_settings(folder, server.base_url)), "--campaign", str(CAMPAIGN_FILE)),
             env=environment | {"HOME": str(home), "OPENAI_API_KEY": "secret-1234", "PYTHONUNBUFFERED": "1"},
             stdout=asyncio.subprocess.PIPE,

@@ -12,11 +12,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from ssl import SSLContext, create_default_context
 
 import httpx
 import numpy as np
 
+from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import (
     MemoryHealth,
@@ -46,11 +49,15 @@ from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.npc.typed_lines import TypedLines
+from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.links import Links
 from glyphoxa.web.app import create_app
+from glyphoxa.web.desk.routes import DeskParts, add_desk
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.peer import Peers
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, bind, url_of
+from glyphoxa.web.tls import Tls
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
@@ -134,7 +141,9 @@ class TwinTable:
     reply_hz: int = TONE_HZ
     typed: TypedLines = field(default_factory=TypedLines)
     said: list[tuple[PlayerId, str]] = field(default_factory=list)
+    obeyed: list[TableCommand] = field(default_factory=list)
     is_closed: bool = False
+    is_paused: bool = False
     hidden: set[str] = field(default_factory=set)
     health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
     earlier: Sequence[Utterance] = ()
@@ -173,6 +182,15 @@ class TwinTable:
     async def move(self, scene: SceneId) -> None:
         self.scene = self.campaign.scene(scene)
         self.tell(SceneChanged(self.scene, _now_ms()))
+
+    async def obey(self, command: TableCommand) -> str:
+        match command:
+            case ShowControls():
+                return "here: Grimjaw"
+            case Puppet():
+                raise InvalidInput("nobody may be bound here")
+        self.obeyed.append(command)
+        return f"done: {type(command).__name__}"
 
     async def wait_until_quiet(self) -> None:
         await asyncio.gather(*self._replies)
@@ -307,16 +325,28 @@ async def served(
     peers: Peers | None = None,
     deadlines: Deadlines | None = None,
     pulse: Pulse = PATIENT,
+    entrance: Entrance | None = None,
+    tls: Tls | None = None,
+    desk: DeskSource | None = None,
+    links: Links | None = None,
 ) -> AsyncIterator[str]:
-    """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash."""
+    """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash.
+
+    Args:
+        desk: What the game master's desk stands on.
+    """
     peers = peers or build(table)
     await peers.start()
     listener = bind("127.0.0.1", port)
-    url = url_of(listener).rstrip("/")
-    server = Server(create_app(table, connect=peers.connect, deadlines=deadlines, pulse=pulse))
+    url = url_of(listener, scheme="http" if tls is None else "https").rstrip("/")
+    page = create_app(table, connect=peers.connect, entrance=entrance, deadlines=deadlines, pulse=pulse)
+    if isinstance(table, TwinTable):
+        add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
+    server = Server(page, tls=tls)
     serving = asyncio.create_task(server.listen(listener))
     try:
-        async with asyncio.timeout(DEADLINE_S), httpx.AsyncClient() as http:
+        verify: SSLContext | bool = tls is None or create_default_context(cafile=str(tls.certificate))
+        async with asyncio.timeout(DEADLINE_S), httpx.AsyncClient(verify=verify) as http:
             while not serving.done():
                 with suppress(httpx.TransportError):
                     if (await http.get(f"{url}/readyz")).is_success:

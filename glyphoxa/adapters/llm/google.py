@@ -46,6 +46,8 @@ class GoogleStructuredLlm:
                 )
         except TimeoutError:
             raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
+        except RecursionError:  # the client reads it as JSON by itself
+            raise Unparseable("the model's answer is no JSON that can be read") from None
         except errors.APIError as error:
             raise Unavailable(f"model {self._model!r} cannot be asked: {error.message}") from error
         except (ClientError, HTTPError, OSError) as error:

@@ -100,6 +100,11 @@ class RulesExtractor:
         names = self._names_of(known)
         return _Reading(talk, known, names, self._finder, self._narrators).read()
 
+    @property
+    def names(self) -> Gazetteer:
+        """Of all that was known when it read last."""
+        return self._gazetteer or names_of((), self._language)
+
     def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
         """What changed since the last stretch is changed in the gazetteer of that: all anew takes seconds for a large
         world.

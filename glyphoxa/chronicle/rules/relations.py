@@ -21,7 +21,7 @@ class RelationClaim:
     confidence: float
 
 
-_KIN_BY_TYPE: Final = {
+KIN_BY_TYPE: Final = {
     "PARENT_OF": "father mother parent dad mom vater mutter",
     "CHILD_OF": "son daughter child sohn tochter kind",
     "SIBLING_OF": "brother sister twin sibling bruder schwester zwilling",
@@ -37,12 +37,12 @@ _KIN_BY_TYPE: Final = {
     "COMPANION_OF": "bear wolf dog cat horse companion bär hund pferd gefährte gefährtin",
     "LOVES": "lover fiancé fiancée geliebter geliebte verlobter verlobte",
 }
-_KIN: Final = {word: type_ for type_, listed in _KIN_BY_TYPE.items() for word in listed.split()}
+_KIN: Final = {word: type_ for type_, listed in KIN_BY_TYPE.items() for word in listed.split()}
 _OLDER: Final = either(
     "older younger elder little big twin dear old best good late long-lost half- alter alte bester beste kleiner kleine"
     " großer große"
 )
-_KIND: Final = rf"(?:{_OLDER} ?)*(?P<kin>{either(*_KIN_BY_TYPE.values())})\b"
+_KIND: Final = rf"(?:{_OLDER} ?)*(?P<kin>{either(*KIN_BY_TYPE.values())})\b"
 _WHOSE: Final = rf"(?P<o>{NAMED}|\bmy\b|\bmeine?\b)(?:'s)?"
 
 _KIN_PATTERNS: Final = (

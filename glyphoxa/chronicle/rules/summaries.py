@@ -10,6 +10,7 @@ from glyphoxa.chronicle.rules.extractor import names_of
 from glyphoxa.chronicle.rules.salience import SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.speech.language.quoted import as_label, quoted
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer
@@ -36,7 +37,7 @@ class SummaryLine:
 
     def in_words(self, language: str) -> str:
         form = _SAID.get(language.lower()[:2], _SAID_ELSE)
-        return form.format(speaker=self.said.utterance.speaker_name, text=self.text)
+        return form.format(speaker=as_label(self.said.utterance.speaker_name), text=quoted(self.text))
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:

@@ -12,8 +12,9 @@ from that history, so undoing a step is leaving it out:
 2. Without the DM a pair becomes active by proofs of enough weight from different utterances, if nothing was
    said against it and the form was never proved for another name.
 3. The phonetic stage repeats itself: its proofs are counted, but never make a pair active on their own.
-4. One form stands for one name at a time. A second DM who confirms it for another name is told so.
-5. A history stays short: what is proved again and again, and changes nothing any more, is only counted.
+4. What one player alone has typed is kept for the DM to see: it makes no pair active, and holds none up.
+5. One form stands for one name at a time. A second DM who confirms it for another name is told so.
+6. A history stays short: what is proved again and again, and changes nothing any more, is only counted.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from glyphoxa.domain.ids import EntityId, UtteranceId
 
 State = Literal["suggested", "active", "rejected", "undone"]
 StepKind = Literal["proved", "disproved", "confirmed", "rejected", "undone"]
-Witness = Literal["dm", "llm", "phonetic", "spelled", "said", "talk"]
-"""Who says so: the DM; a stage of the correction; somebody who spelled the name out; somebody who said it again;
-other talk, in which the words stand as themselves."""
+Witness = Literal["dm", "llm", "phonetic", "spelled", "said", "typed", "talk"]
+"""Who says so: the DM; a stage of the correction; somebody who spelled the name out; somebody who said it again; one
+player alone, who typed it; other talk, in which the words stand as themselves."""
 
 DECISIONS: tuple[StepKind, ...] = ("confirmed", "rejected")
 _WEIGHTS: Mapping[Witness, int] = {"spelled": 2, "said": 1, "llm": 1, "phonetic": 1}
@@ -107,7 +108,7 @@ def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
     """Where one form stands with each name that it was ever linked to. `steps` is its whole history, in order."""
     left = effective(steps)
     enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in left) else _ENOUGH
-    supported = {step.entity_id for step in left if step.kind in ("proved", "confirmed")}
+    supported = {step.entity_id for step in left if step.kind in ("proved", "confirmed") and step.by != "typed"}
     rejected = {entity for entity in supported if (last := _decision(left, entity)) and last.kind == "rejected"}
     return {
         entity: _status(

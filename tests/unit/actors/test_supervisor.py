@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
 from glyphoxa.actors.supervisor import Mailbox, MailboxFull, Supervisor
 from tests.support.patience import DEADLINE_S
+from tests.support.virtual_time import run_in_virtual_time
 
 
 class Counter:
@@ -81,6 +83,59 @@ async def test_leaving_the_block_leaves_no_task_behind() -> None:
             counter.mailbox.post(1)
             await counter.wait_for_sum(1)
     assert asyncio.all_tasks() == before
+
+
+class Stubborn:
+    """An actor that does not end when it is told to, and raises when it is let go."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+        self.let_go = asyncio.Event()
+
+    async def run(self) -> None:
+        self.starts += 1
+        while not self.let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.let_go.wait()
+        raise RuntimeError("at last")
+
+
+def test_who_does_not_end_is_left_behind_and_the_group_is_back_within_two_seconds() -> None:
+    async def fall() -> None:
+        clock = asyncio.get_running_loop()
+        fallen: list[str] = []
+        supervisor = Supervisor(on_fall=lambda group, _: fallen.append(group))
+        counter, other, stubborn = Counter("a"), Counter("other"), Stubborn()
+        supervisor.start("a", counter.run, group="pair")
+        supervisor.start("stubborn", stubborn.run, group="pair")
+        supervisor.start("other", other.run)
+        await asyncio.sleep(0)
+        began_s = clock.time()
+        for number in (-1, 5):
+            counter.mailbox.post(number)
+        await counter.wait_for_sum(5)
+        assert clock.time() - began_s <= 2
+        assert (counter.starts, stubborn.starts, other.starts) == (2, 2, 1)
+        stubborn.let_go.set()  # the one that was left behind raises now, and so does the one in its place
+        await asyncio.sleep(5)
+        assert fallen[:2] == ["pair", "pair"]
+        await supervisor.close()
+
+    run_in_virtual_time(fall())
+
+
+def test_closing_comes_to_an_end_though_an_actor_does_not() -> None:
+    async def close() -> None:
+        clock = asyncio.get_running_loop()
+        stubborn = Stubborn()
+        supervisor = Supervisor(end_within_ms=3_000)
+        supervisor.start("stubborn", stubborn.run)
+        await asyncio.sleep(0)
+        await supervisor.close()
+        assert clock.time() == 3
+        stubborn.let_go.set()
+
+    run_in_virtual_time(close())
 
 
 def test_a_mailbox_nobody_reads_says_so_instead_of_growing() -> None:

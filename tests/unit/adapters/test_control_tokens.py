@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from glyphoxa.adapters.local.gguf import read_header
 from glyphoxa.domain.errors import Corrupt
 from tests.support.gguf import gguf
 
+WIDE = {ord(each): ord(each) + 0xFEE0 for each in "<>|_[]/abcdefghijklmnopqrstuvwxyzINST"}
 CHAT = ControlTokens(["<|im_start|>", "<|im_end|>", "<tool_call>", "|im", "  ", "\n\n", "x"])
 
 
@@ -38,6 +40,35 @@ def test_no_marker_is_left_however_they_are_put_together(pieces: list[str]) -> N
     assert not any(marker in broken for marker in CHAT.markers)
 
 
+HIDDEN = ("", "\u200b", "\u200d", "\u00ad", "\ufeff", "\u2060", "\ufe0f", "\u034f", "\u202e")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(ELSEWHERE), st.sampled_from(HIDDEN), st.integers(0, 20), st.booleans(), st.text(max_size=5)
+        )
+    )
+)
+def test_no_tokenizer_that_normalises_makes_a_marker_of_what_looks_like_none(
+    placed: list[tuple[str, str, int, bool, str]],
+) -> None:
+    usual = ControlTokens(ELSEWHERE)
+    said = ""
+    for marker, hidden, at, is_wide, between in placed:
+        split = f"{marker[:at]}{hidden}{marker[at:]}"
+        said += (split.translate(WIDE) if is_wide else split) + between
+    broken = usual.broken(said)
+    for dropped in (broken, "".join(each for each in broken if each not in HIDDEN)):
+        read = unicodedata.normalize("NFKC", dropped)
+        assert not any(marker in read for marker in usual.markers)
+
+
+def test_what_looks_like_no_marker_stays_as_it_was_said() -> None:
+    said = "Ｗｅｌｌ… u\u0308ber 5 ＜ 6\u200b ﬁne"
+    assert ControlTokens(ELSEWHERE).broken(said) == said
+
+
 def test_every_word_of_a_message_goes_through_and_its_role_does_not() -> None:
     message = {
         "role": "tool",
@@ -60,6 +91,13 @@ def a_gguf(path: Path, tokens: list[str], types: list[int]) -> Path:
 def test_a_models_own_vocabulary_says_what_its_markers_are(tmp_path: Path) -> None:
     file = a_gguf(tmp_path / "toy.gguf", ["Ġthe", "<|go|>", "<call>", "<unk>", "[PAD1]", "é"], [1, 3, 4, 2, 5, 1])
     assert set(of_gguf(read_header(file)).markers) == {"<|go|>", "<call>", "<unk>"}
+
+
+def test_what_a_models_template_writes_as_text_is_a_marker_too(tmp_path: Path) -> None:
+    values = {"tokenizer.ggml.tokens": ["<|go|>", "a"], "tokenizer.ggml.token_type": [3, 1]}
+    template = "{{ '<|go|>' }}{{ '<tool_response>' }}"
+    file = gguf(tmp_path / "toy.gguf", {"general.name": "toy", "tokenizer.chat_template": template, **values})
+    assert set(of_gguf(read_header(file)).markers) == {"<|go|>", "<tool_response>"}
 
 
 def test_a_model_that_names_none_has_the_usual_ones(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -14,7 +15,7 @@ DATA = Path(extraction.__file__).parent / "data" / "extraction"
 
 @pytest.mark.parametrize("half", ["tune", "test"])
 def test_the_rules_keep_what_they_reach_on_our_own_scenes(half: str) -> None:
-    _, report = measured(DATA / half)
+    _, report = asyncio.run(measured(DATA / half))
     assert report["scenes"] == 6
     assert report["without_evidence"] == 0
     for key, least in {
@@ -51,7 +52,7 @@ def test_what_is_found_is_compared_with_what_a_scene_tells(tmp_path: Path) -> No
     }
     for name, rows in (("turns", turns), ("gold", [scene])):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    figures, report = measured(tmp_path)
+    figures, report = asyncio.run(measured(tmp_path))
     assert report["relationship_precision"] == 100.0
     assert report["relationship_recall"] == 50.0
     assert report["fact_recall"] == 0.0, "another line is its evidence"
@@ -88,4 +89,4 @@ def test_a_scene_that_ends_before_it_begins_is_told(tmp_path: Path) -> None:
     scene = {"campaign": "mill", "from": "t0:2", "to": "t0:1", "entities": []}
     (tmp_path / "gold.jsonl").write_text(json.dumps(scene) + "\n", "utf-8")
     with pytest.raises(InvalidInput, match="stands before"):
-        measured(tmp_path)
+        asyncio.run(measured(tmp_path))

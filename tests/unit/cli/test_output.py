@@ -18,7 +18,8 @@ _A_ROW = r"""
 import sys
 from rich.text import Text
 from glyphoxa.cli.output import on_any_output
-from glyphoxa.cli.lines import IndentedLine, show_lines
+from glyphoxa.cli.lines import show_lines
+from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.cli.tables import a_table, show
 with on_any_output():
     table = a_table("who", "said")

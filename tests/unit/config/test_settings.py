@@ -121,6 +121,16 @@ def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
     assert found == "2: cohere-compatible needs recall.rerank.model"
 
 
+def test_a_local_model_that_reads_talk_is_the_npcs_own(tmp_path: Path) -> None:
+    cloud = "providers: {llm: {name: openai}}\n"
+    [found] = mistakes(tmp_path, f"memory: {{chronicle: llm}}\n{cloud}")
+    assert found.startswith("1: llm asks chronicle.llm: local is the model of providers.llm, which is openai")
+    assert read(tmp_path, cloud).memory.chronicle == "rules"
+    assert read(tmp_path, f"memory: {{chronicle: llm}}\nchronicle: {{llm: {{name: google}}}}\n{cloud}")
+    [found] = mistakes(tmp_path, "chronicle: {calls_per_minute: 0}\n")
+    assert "calls_per_minute" in found
+
+
 @pytest.mark.parametrize(
     ("text", "method"),
     [

@@ -214,8 +214,18 @@ def test_what_was_said_stands_apart_from_what_is_so_as_in_the_examples() -> None
     assert asked[-1] == (
         "Tamsin says: Who was it?\nFacts: The bell is gone.\nRemembered: Bran said: It was Liora. Tamsin said: No."
     )
+    remembered = "Remembered: Bran said: It was Liora. Tamsin said: No."
     apart = with_hot_context(prompt, replace(hot, facts=()), Placement(0, "system")).messages
-    assert apart[-1] == Message("system", "Remembered: Bran said: It was Liora. Tamsin said: No.")
+    assert apart[-1] == Message("user", remembered)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 9999])
+def test_what_was_said_is_never_the_systems(depth: int) -> None:
+    hot = HotContext(facts=("The bell is gone.",), remembered=("Bran said: It was Liora.",))
+    asked = with_hot_context(a_conversation().prompt("Who was it?", "Tamsin"), hot, Placement(depth, "system")).messages
+    at = asked.index(Message("system", "Facts: The bell is gone."))
+    assert asked[at + 1] == Message("user", "Remembered: Bran said: It was Liora.")
+    assert not any("said:" in message.content for message in asked if message.role == "system")
 
 
 @pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, 1)])

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Puppet
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.npc.kept_controls import KeptControls
 from glyphoxa.turns.dm_controls import Direction, DmControls
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN
 from tests.support.patience import DEADLINE_S
+from tests.support.virtual_time import run_in_virtual_time
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 
@@ -53,7 +54,7 @@ async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Mappi
 
 def in_force() -> DmControls:
     controls = DmControls(NAMES)
-    for command in (Mute(SMITH), Direct(INNKEEPER, "Be short.", 3), Puppet(TAMSIN, INNKEEPER), LetNpcsTalk(2)):
+    for command in (Mute(SMITH), Direct(INNKEEPER, "Be short.", 3), Puppet(TAMSIN, INNKEEPER), LetNpcsTalk(2), Pause()):
         controls.take(command)
     return controls
 
@@ -62,6 +63,23 @@ async def test_a_session_that_is_opened_again_has_in_force_what_it_had() -> None
     before = await after_a_restart(ControlsTwin(), in_force(), NAMES)
     assert before == in_force()
     assert before.directions == {INNKEEPER: Direction("Be short.", 3)}
+
+
+def test_who_waits_until_it_is_kept_finds_it_in_the_database_or_waits_for_a_moment_only() -> None:
+    async def evening() -> None:
+        now_s = asyncio.get_running_loop().time
+        store = ControlsTwin()
+        kept = KeptControls(CAMPAIGN, SESSION, store)
+        await kept.wait_until_kept()  # nothing is in force yet
+        kept.on_changed(in_force())
+        await kept.wait_until_kept()  # and nobody writes
+        assert (now_s(), store.kept) == (1, {})
+        running = asyncio.create_task(kept.run())
+        await kept.wait_until_kept()
+        assert now_s() == 1 and store.kept["is_paused"]
+        running.cancel()
+
+    run_in_virtual_time(evening())
 
 
 async def test_an_npc_that_the_campaign_has_no_more_is_forgotten() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept
 from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
 from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
@@ -29,9 +29,11 @@ from tests.support.builders import (
     TAMSIN,
     a_draft,
     a_partial,
+    an_utterance,
 )
 from tests.support.patience import DEADLINE_S
 from tests.support.room_table import NAMES, TableOfTwins, named
+from tests.support.virtual_time import run_in_virtual_time
 
 
 @pytest.fixture
@@ -224,6 +226,34 @@ async def test_an_npc_that_falls_is_started_again_with_what_it_heard_and_the_tab
     table.room.mailbox.post(TurnEnded(a_draft(BRAN, "Mirelle, an ale."), table.now_ms))
     await table.pass_time(1_000)
     assert table.mouth(INNKEEPER).is_heard
+
+
+def test_an_npc_whose_engine_does_not_even_close_is_back_within_two_seconds_and_no_other_npc_notices() -> None:
+    async def evening() -> None:
+        table = TableOfTwins()
+        async with table.supervisor:
+            table.start()
+            await table.settle()
+            await table.move(MARKET)
+            await table.says(TAMSIN, "Grimjaw, how is my blade?")
+            broken, other = table.mouth(SMITH), table.mouth(INNKEEPER)
+            broken.close = asyncio.Event().wait  # type: ignore[assignment, method-assign]
+            broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor falls
+            table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+            table.room.mailbox.post(a_partial(BRAN, "hold on", table.now_ms))
+            await table.settle()
+            assert table.mouth(SMITH) is broken  # which still closes
+            table.room.mailbox.post(TurnEnded(a_draft(BRAN, "Mirelle, an ale."), table.now_ms))
+            await asyncio.sleep(2)
+            await table.settle()
+            assert table.mouth(SMITH) is not broken
+            await table.pass_time(1_000)
+            assert table.mouth(INNKEEPER) is other and other.is_heard
+            heard = [m.content for m in table.npcs[SMITH].conversation.prompt("", "x").messages]
+            assert "Tamsin says: Grimjaw, how is my blade?" in heard
+            assert [turn.npc_id for turn in table.turns()] == [SMITH]
+
+    run_in_virtual_time(evening())
 
 
 async def test_an_answer_that_never_comes_times_out_and_the_next_question_is_answered(table: TableOfTwins) -> None:
@@ -523,3 +553,13 @@ async def test_an_aside_between_the_parts_of_a_question_is_kept_and_the_question
         Outcome.ANSWERED,
         by_text["How is my blade?"],
     )
+
+
+async def test_who_was_talking_with_an_npc_before_the_table_was_opened_goes_on_with_it(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "And how much is it?")
+    assert table.turns()[-1].npc_id is None
+    asked = an_utterance("Grimjaw, how is my blade?", speaker=TAMSIN)
+    answer = replace(an_utterance("Aye."), speaker_id=SpeakerId(SMITH), npc_id=SMITH, at_ms=table.now_ms - 5_000)
+    table.room.remember([asked, answer])
+    await table.says(TAMSIN, "And how much is it?")
+    assert table.mouth(SMITH).asked

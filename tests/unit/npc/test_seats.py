@@ -136,3 +136,18 @@ def test_a_table_that_closes_waits_for_no_ear_that_does_not_end_and_closes_the_o
         assert (ear.n_closed, set(seats.left)) == (1, {TAMSIN, bram.id})
 
     run_in_virtual_time(scene())
+
+
+async def test_a_paused_table_s_ear_is_given_silence_of_the_same_length() -> None:
+    class Recorder(QuietEar):
+        def __init__(self) -> None:
+            self.heard: list[bytes] = []
+
+        def hear(self, pcm: bytes) -> None:
+            self.heard.append(pcm)
+
+    ear, paused = Recorder(), [False]
+    seat = LiveSeat(a_campaign().player(TAMSIN), ear, on_left=lambda _: None, is_paused=lambda: paused[0])
+    for paused[0] in (False, True, False):
+        seat.hear(b"ab")
+    assert ear.heard == [b"ab", b"\0\0", b"ab"]

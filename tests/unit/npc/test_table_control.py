@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from glyphoxa.domain.commands import (
     Direct,
+    EndSession,
     LetNpcsTalk,
     Mute,
+    Pause,
     Puppet,
+    Resume,
     SayAs,
     ShowControls,
     StopAll,
@@ -19,11 +23,12 @@ from glyphoxa.domain.commands import (
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import Whispered
+from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
+from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.npc.room_messages import Obey
-from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign
+from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
 from tests.support.room_table import TableOfTwins
 
 REPLY = "Aye."
@@ -260,3 +265,53 @@ async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins
             table.mouth(INNKEEPER).end()
             await table.pass_time(400)
             table.mouth(INNKEEPER).asked.clear()
+
+
+async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_then_the_table_plays_on(
+    table: TableOfTwins,
+) -> None:
+    assert await obeyed(table, Pause()) == "the table is paused: nothing that is said is heard, answered or kept"
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    assert kept(table) == [] and table.turns() == [] and table.mouth(SMITH).asked == []
+    assert not [event for event in table.events if isinstance(event, SpeechStarted | PartialHeard | TurnEnded)]
+    assert "the table is paused" in await obeyed(table, ShowControls())
+    with pytest.raises(InvalidInput, match="the table is paused, and nobody would be heard: resume it first"):
+        await obeyed(table, SayAs(SMITH, "Hush."))
+
+    assert await obeyed(table, Resume()) == "the table is played on"
+    await answered(table, "Grimjaw, and now?")
+    assert kept(table) == [("Tamsin", "Grimjaw, and now?"), ("Grimjaw", REPLY)]
+    assert [event.is_paused for event in table.events if isinstance(event, PauseChanged)] == [True, False]
+
+
+async def test_what_was_being_said_when_the_pause_began_is_kept_to_its_end_and_not_answered(
+    table: TableOfTwins,
+) -> None:
+    table.mouth(SMITH).reply = "Once upon a time"
+    await table.says(TAMSIN, "Grimjaw, tell me a story.")
+    table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
+    table.room.mailbox.post(a_partial(BRAN, "Grimjaw, hold", table.now_ms))
+    await obeyed(table, Pause())
+    table.room.mailbox.post(TurnEnded(a_draft(BRAN, "Grimjaw, hold on."), table.now_ms))
+    await table.settle()
+    await table.says(BRAN, "Where is the salt?")
+    assert ("Bran", "Grimjaw, hold on.") in kept(table) and ("Grimjaw", "Once") in kept(table)
+    assert "Where is the salt?" not in [text for _, text in kept(table)]
+    assert [(t.outcome, t.unaddressed) for t in table.turns() if t.text == "Grimjaw, hold on."] == [
+        (Outcome.NOT_ADDRESSED, Unaddressed.PAUSED)
+    ]
+    assert len(table.mouth(SMITH).asked) == 1
+
+
+async def test_a_typed_line_that_was_on_its_way_when_the_pause_began_is_kept(table: TableOfTwins) -> None:
+    await obeyed(table, Pause())
+    typed = replace(a_draft(TAMSIN, "Grimjaw, one."), typed=True)
+    for event in (SpeechStarted(TAMSIN, table.now_ms), TurnEnded(typed, table.now_ms)):
+        table.room.mailbox.post(event)
+    await table.settle()
+    assert kept(table) == [("Tamsin", "Grimjaw, one.")] and table.mouth(SMITH).asked == []
+
+
+async def test_who_ends_the_session_is_told_so_and_so_is_whoever_opened_the_table(table: TableOfTwins) -> None:
+    assert await obeyed(table, EndSession()) == "the session ends, and the table closes"
+    assert [event for event in table.events if isinstance(event, SessionEnds)]

@@ -57,3 +57,19 @@ def test_a_log_for_programs_is_one_object_a_line_without_speech_or_traceback(
     shown = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["message"] for line in shown] == ['a "quoted" line\nand {braces}', "a reply failed"]
     assert (shown[0]["level"], shown[0]["npc"], shown[1]["error"]) == ("WARNING", "grimjaw", "ValueError: too late")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_was_typed_commands_no_terminal_and_forges_no_record(
+    form: log.Form, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.set_up(with_content=True, form=form)
+    typed = "\x1b[2J\x9b2J\u202egnol\u2028\r\n00:00:00.000 INFO    glyphoxa: the table is open"
+    logger.bind(content=typed).info("said: {}", typed)
+    shown = capsys.readouterr().err
+    assert not {"\x1b", "\x9b", "\u202e", "\u2028", "\r"} & set(shown)
+    assert "\\u001b[2J" in shown
+    records = [line for line in shown.splitlines() if not line.startswith(" ")]
+    assert len(records) == 1
+    if form == "json":
+        assert json.loads(shown)["message"] == f"said: {typed}"

@@ -74,6 +74,12 @@ def test_the_phonetic_stage_cannot_prove_itself_right() -> None:
     assert state(*(proved(f"u{n}", by="phonetic") for n in range(9)), proved("u9", by="said")) == "active"
 
 
+def test_what_one_player_types_is_suggested_and_neither_proves_nor_holds_up_anything() -> None:
+    assert state(*(proved(f"u{number}", by="typed") for number in range(9))) == "suggested"
+    assert state(proved("u1", by="spelled"), proved("u2", MAREK, by="typed")) == "active"
+    assert state(proved("u1", by="said"), proved("u2", by="typed")) == "suggested"
+
+
 def test_what_was_disproved_waits_for_the_dm() -> None:
     steps = [proved("u1"), proved("u2"), a_step("disproved", by="talk")]
     assert state(*steps) == "suggested"
@@ -147,7 +153,7 @@ steps_of_a_form = st.lists(
         a_step,
         st.sampled_from(["proved", "disproved", "confirmed", "rejected"]),
         st.sampled_from([VUKRADIN, MAREK]),
-        by=st.sampled_from(["llm", "phonetic", "spelled", "said"]),
+        by=st.sampled_from(["llm", "phonetic", "spelled", "said", "typed"]),
         utterance=st.sampled_from(["u1", "u2", "u3"]),
         is_ordinary=st.booleans(),
     ),

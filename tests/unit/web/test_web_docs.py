@@ -17,7 +17,9 @@ from glyphoxa.domain.events import (
     NpcSilent,
     NpcSpeaks,
     NpcThinks,
+    PauseChanged,
     SceneChanged,
+    SessionEnds,
     TableEvent,
     Trouble,
     TurnFinished,
@@ -62,6 +64,8 @@ EVENTS: list[TableEvent] = [
     MemoryChanged(MemoryHealth("ok"), 1),
     Degraded("", 1, Trouble.OUT),
     Whispered(TAMSIN.id, "Hush.", 1),
+    PauseChanged(True, 1),
+    SessionEnds(1),
 ]
 
 

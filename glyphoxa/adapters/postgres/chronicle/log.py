@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_ro
 from glyphoxa.adapters.postgres.world.rows import visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, Reread, SessionProgress, Unread
-from glyphoxa.chronicle.stretches import BEFORE
+from glyphoxa.chronicle.stretches import BEFORE, LONGEST
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.world.api import Cause
@@ -28,7 +28,7 @@ MOST_ATTEMPTS: Final = 8
 """A stretch that fails so often in a row, over two minutes, does not get better by itself."""
 _DEADLINE_MS: Final = 5_000
 _LEASE_MS: Final = 15_000
-"""Longer than an extractor may take for one stretch: a worker that is silent for so long is dead."""
+"""Longer than rules may take for one stretch: a worker that is silent for so long is dead."""
 
 
 class PostgresChronicleLog:
@@ -83,18 +83,24 @@ class PostgresChronicleLog:
 
     async def reread(self, campaign: CampaignId, session: SessionId, *, up_to: int) -> Unread | None:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
-            row = await connection.fetchrow(self._sql["first_reread"], campaign, session, up_to)
-            if row is None:
+            waiting = await connection.fetch(self._sql["first_rereads"], campaign, session, up_to, LONGEST)
+            if not waiting:
                 return None
-            changed = _reread_of_row(row)
-            rows = await connection.fetch(self._sql["said"], campaign, session, changed.ordinal - 1, 1)
-            before = await connection.fetch(self._sql["before"], campaign, session, changed.ordinal, BEFORE)
+            changed = _following([_reread_of_row(row) for row in waiting])
+            first = changed[0].ordinal
+            rows = await connection.fetch(self._sql["said"], campaign, session, first - 1, len(changed))
+            before = await connection.fetch(self._sql["before"], campaign, session, first, BEFORE)
         return Unread(
             tuple(_said_of_row(each) for each in rows if not each["retracted"]),
             tuple(_said_of_row(each) for each in reversed(before)),
-            changed.ordinal,
-            (changed,),
+            changed[-1].ordinal,
+            changed,
         )
+
+    async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            await connection.execute(self._sql["read_again"], campaign, session)
+            await connection.execute(self._sql["forget_refused"], campaign, session)
 
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
         before = self._known.get(campaign)
@@ -157,7 +163,9 @@ class _Advance:
         """
         sql, step = load_queries("chronicle/log"), self.step
         on = (self.campaign, step.session)
-        if not await connection.fetchval(sql["advance"], *on, self.worker, step.read_from, step.read_to, self.lease_ms):
+        refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
+        moved = (self.worker, step.read_from, step.read_to, self.lease_ms)
+        if not await connection.fetchval(sql["advance"], *on, *moved, *refused):
             raise LeaseLost(f"session {step.session!r} of campaign {self.campaign!r} is read by another worker")
         if step.rereads:
             ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
@@ -174,11 +182,18 @@ def _progress_of_row(row: asyncpg.Record) -> SessionProgress:
         row["error"],
         None if row["retry_at"] is None else at_ms(row["retry_at"]),
         row["is_dead"],
+        row["n_refused"],
+        row["refused"],
     )
 
 
 def _said_of_row(row: asyncpg.Record) -> NumberedUtterance:
     return NumberedUtterance(utterance_of_row(row), row["ordinal"])
+
+
+def _following(changed: Sequence[Reread]) -> tuple[Reread, ...]:
+    """The first, and those that follow it without a gap."""
+    return tuple(each for n, each in enumerate(changed) if each.ordinal == changed[0].ordinal + n)
 
 
 def _reread_of_row(row: asyncpg.Record) -> Reread:

@@ -1,7 +1,7 @@
 -- progress --
 -- Of all sessions, in the order in which they began.
 SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coalesce(p.attempts, 0) AS attempts, p.error,
-       p.retry_at, coalesce(p.is_dead, false) AS is_dead,
+       p.retry_at, coalesce(p.is_dead, false) AS is_dead, coalesce(p.n_refused, 0) AS n_refused, p.refused,
        (SELECT count(*) FROM chronicle_rereads r
          WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal <= coalesce(p.read_ordinal, 0)) AS n_rereads
   FROM sessions s
@@ -27,10 +27,23 @@ SELECT ordinal, change_seq FROM chronicle_rereads
  WHERE campaign_id = $1 AND session_id = $2 AND ordinal > $3 AND ordinal <= $4
  ORDER BY ordinal;
 
--- first_reread --
+-- first_rereads --
+-- The first $4 of them.
 SELECT ordinal, change_seq FROM chronicle_rereads
  WHERE campaign_id = $1 AND session_id = $2 AND ordinal <= $3
- ORDER BY ordinal LIMIT 1;
+ ORDER BY ordinal LIMIT $4;
+
+-- read_again --
+-- All that was read of a session is to be read again.
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq)
+SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
+  FROM session_entries e
+  JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = $2 AND e.ordinal <= p.read_ordinal
+ WHERE e.campaign_id = $1 AND e.session_id = $2
+    ON CONFLICT (campaign_id, session_id, ordinal) DO NOTHING;
+
+-- forget_refused --
+UPDATE chronicle_progress SET n_refused = 0, refused = NULL WHERE campaign_id = $1 AND session_id = $2;
 
 -- said --
 -- Up to $4 utterances behind the ordinal $3, in order, the retracted ones included. Served by
@@ -59,10 +72,12 @@ SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1 ORDER BY id;
 
 -- advance --
--- From the ordinal $4 to $5, if the worker $3 still has the session and nobody else has gone on. $6 as in `take`.
+-- From the ordinal $4 to $5, if the worker $3 still has the session and nobody else has gone on. $6 as in `take`; $7
+-- findings more were not believed, the last of them for the reason $8.
 UPDATE chronicle_progress
    SET read_ordinal = $5, attempts = 0, error = NULL, retry_at = NULL, is_dead = false,
-       taken_until = clock_timestamp() + $6 * interval '1 millisecond'
+       taken_until = clock_timestamp() + $6 * interval '1 millisecond',
+       n_refused = n_refused + $7, refused = coalesce(left($8, 2000), refused)
  WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $3 AND read_ordinal = $4
 RETURNING true;
 

@@ -44,6 +44,11 @@ export class Captions {
     this.#empty.hidden = false;
   }
 
+  // Who comes with a new scene.
+  meet(npcs) {
+    for (const { id, name } of npcs) this.#names.set(id, name);
+  }
+
   // Shows what happened before. Who listens to the page is not read all of it again.
   replay(show) {
     this.#log.setAttribute("aria-live", "off");

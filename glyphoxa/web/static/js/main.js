@@ -1,3 +1,4 @@
+import { Again } from "./again.js";
 import { Captions } from "./captions.js";
 import { Counter } from "./counter.js";
 import { $, element } from "./dom.js";
@@ -17,6 +18,7 @@ const FIGURES = "glyphoxa.figures"; // whether the waterfall is open: of this br
 
 const wire = new Wire();
 const voice = new Voice($("voices"));
+const soundAgain = new Again({ topic: "voice", act: () => voice.hurry() });
 const captions = new Captions({ log: $("log"), said: $("said"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
 const turns = new Turns({ list: $("turns"), empty: $("turns-empty") });
 const people = new People();
@@ -55,22 +57,37 @@ async function lobby() {
     const table = await tableOf(asked);
     $("campaign").textContent = table.campaign.name;
     $("place").textContent = table.scene.location;
-    const here = table.npcs.filter(({ id }) => table.scene.npcs.includes(id)).map(({ name }) => name);
-    $("cast").textContent = here.length ? `Waiting for you at ${table.scene.location}: ${here.join(", ")}.` : "";
-    if (changed(table.players)) drawSeats(table.players, sit);
+    const here = table.scene.npcs.map(({ name }) => name);
+    $("cast").textContent = here.length ? `Waiting for you${table.scene.location ? ` at ${table.scene.location}` : ""}: ${here.join(", ")}.` : "";
+    $("lobby-hint").hidden = !table.seats.length;
+    $("watch").hidden = table.seats.length > 0;
+    $("desk").hidden = table.role !== "dm";
+    const seats = table.players.filter(({ id }) => table.seats.includes(id));
+    if (changed(seats)) drawSeats(seats, sit);
     if (table.players.some(({ id, taken }) => id === refused && !taken)) notice("seat", "");
     chip("wire-state", "on", "table is open");
-  } catch {
-    if (asked === looking) chip("wire-state", "bad", "the server is gone");
+    notice("invitation", "");
+  } catch (error) {
+    if (asked !== looking) return;
+    if (error instanceof NotInvited) {
+      drawSeats([], sit);
+      $("lobby-empty").hidden = $("lobby-hint").hidden = $("watch").hidden = true;
+      notice("invitation", error.message);
+    }
+    chip("wire-state", "bad", error instanceof NotInvited ? "by invitation" : "the server is gone");
   }
   if (asked === looking) lobbyTimer = setTimeout(lobby, LOBBY_EVERY_MS);
 }
+
+class NotInvited extends Error {}
 
 async function tableOf(asked) {
   const tooLate = setTimeout(() => asked.abort(), LOBBY_WITHIN_MS);
   try {
     const response = await fetch("/api/table", { signal: asked.signal });
-    return await response.json();
+    const answer = await response.json();
+    if (response.status === 401) throw new NotInvited(sentence(answer.error.message));
+    return answer;
   } finally {
     clearTimeout(tooLate);
   }
@@ -96,13 +113,19 @@ function sit(player) {
   wire.open(player);
 }
 
+// Without a seat: everything is read, nothing is said.
+function watch() {
+  outOfLobby();
+  wire.watch();
+}
+
 function leave() {
   microphone.off();
   voice.hangUp();
   wire.close();
   drawn = "";
   refused = null;
-  for (const topic of ["server", "voice", "memory", "error"]) notice(topic, "");
+  for (const topic of ["server", "voice", "memory", "paused", "error"]) notice(topic, "");
   lobby();
   $("lobby-title").focus();
 }
@@ -110,25 +133,29 @@ function leave() {
 // -- events of the table
 
 const on = {
-  welcome({ player, ticket, table, history }) {
+  welcome({ player, ticket, ice_servers: iceServers, table, history }) {
     const sitsDown = !$("lobby").hidden;
     $("lobby").hidden = true;
     $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
     skipTo("say-text", "Skip to the text box");
-    me = player.id;
+    me = player?.id ?? null;
+    $("say").hidden = me === null;
+    $("voice-state").hidden = me === null;
     counter.limit = table.max_text_length;
     people.show(table, me);
     scenes.show(table);
     memory(table.memory);
-    captions.begin({ me, players: table.players, npcs: table.npcs });
+    paused(table.is_paused);
+    captions.begin({ me, players: table.players, npcs: table.scene.npcs });
     turns.clear();
     thinking.clear();
     captions.replay(() => history.forEach(replay));
-    lines.begin({ player: me, session: table.session });
     usable(true);
+    if (me === null) return;
+    lines.begin({ player: me, session: table.session });
     // On a phone the text box would bring the keyboard up.
     if (sitsDown) $(matchMedia("(pointer: coarse)").matches ? "talk" : "say-text").focus();
-    voice.connect({ player: player.id, ticket });
+    voice.connect({ player: player.id, ticket, iceServers });
   },
   seats: ({ players }) => people.players(players),
   speech_started(event) {
@@ -176,12 +203,18 @@ const on = {
   },
   scene({ scene }) {
     people.scene(scene);
+    captions.meet(scene.npcs);
     scenes.moved(scene);
-    captions.divider(`The table moves to ${placeOf(scene)}.`);
+    captions.divider(movedTo(scene));
   },
   whisper: (event) => captions.whisper(event),
   getting_ready: ({ npcs }) => notice("getting-ready", npcs.length ? gettingReady(npcs) : ""),
   memory: (health) => memory(health),
+  paused: ({ is_paused }) => paused(is_paused),
+  session_ends() {
+    leave();
+    notice("seat", "The session is over. What was said is kept.");
+  },
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
   error: ({ message, line, code }) => lines.refused(line, message, code) || notice("error", message),
 };
@@ -190,9 +223,12 @@ function handle(event) {
   on[event.type]?.(event);
 }
 
+// A place whose name not everybody knows is not named.
+const movedTo = (scene) => (placeOf(scene) ? `The table moves to ${placeOf(scene)}.` : "The table moves on.");
+
 // Where the table is now, the welcome says; where it has been, the log.
 function replay(event) {
-  if (event.type === "scene") captions.divider(`The table moves to ${placeOf(event.scene)}.`);
+  if (event.type === "scene") captions.divider(movedTo(event.scene));
   else handle(event);
 }
 
@@ -218,10 +254,14 @@ wire.addEventListener("ended", ({ detail }) => {
 
 // -- sound
 
-voice.addEventListener("state", ({ detail: { state, why } }) => {
+voice.addEventListener("state", ({ detail: { state, why, wait } }) => {
   const words = { on: "sound is on", trying: "connecting sound…", bad: "no sound", off: "no sound" };
-  chip("voice-state", state, words[state]);
+  const isWaiting = state === "waiting";
+  chip("voice-state", isWaiting ? "trying" : state, words[isWaiting ? "trying" : state]);
   $("voice-state").title = why ?? "";
+  if (isWaiting) return soundAgain.waits(`No sound: ${why}. You can read and type. It is connected again by itself`, wait);
+  if (state === "trying") return soundAgain.tries();
+  soundAgain.over();
   const isGivenUp = state === "bad";
   const text = isGivenUp ? `Sound could not be connected: ${why}. You can read and type.` : "";
   notice("voice", text, isGivenUp ? { "Connect again": () => voice.hurry() } : {});
@@ -249,6 +289,7 @@ $("say").addEventListener("submit", (event) => {
   counter.show();
 });
 $("leave").addEventListener("click", leave);
+$("watch").addEventListener("click", watch);
 $("side-toggle").addEventListener("click", () => {
   $("side-toggle").setAttribute("aria-expanded", String($("side").classList.toggle("open")));
 });
@@ -261,6 +302,10 @@ $("figures").addEventListener("toggle", () => localStorage.setItem(FIGURES, $("f
 function usable(isUsable) {
   $("talk").setAttribute("aria-disabled", String(!isUsable));
   scenes.isUsable = isUsable;
+}
+
+function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 function skipTo(id, text) {
@@ -284,6 +329,10 @@ function memory({ state, since_ms }) {
   if (state !== "degraded") return notice("memory", "");
   const since = new Date(since_ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   notice("memory", `The NPCs have had no long-term memory since ${since}. The table plays on, and everything said is kept.`);
+}
+
+function paused(isPaused) {
+  notice("paused", isPaused ? "The game master has paused the table. Nothing that you say is heard, answered or kept." : "");
 }
 
 // What went wrong is for the DM's log; what it means for the evening is for everybody.

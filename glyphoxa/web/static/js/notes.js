@@ -9,6 +9,7 @@ const NOBODY = {
   out_of_character: () => "",
   filler: () => "",
   muted: () => "Whom you spoke to keeps silent: the game master wants it so.",
+  paused: () => "The table was paused before anybody could answer.",
   command: () => "The table follows your command.",
   planning: () => "",
   narration: () => "",

@@ -18,7 +18,7 @@ export class People {
 
   scene(scene) {
     this.#table.scene = scene;
-    $("scene-description").textContent = scene.description;
+    $("scene-description").textContent = scene.read_aloud || scene.description || "";
     $("place").textContent = placeOf(scene);
     this.#draw();
   }
@@ -40,7 +40,7 @@ export class People {
   }
 
   get #npcsHere() {
-    return this.#table.npcs.filter(({ id }) => this.#table.scene.npcs.includes(id));
+    return this.#table.scene.npcs;
   }
 
   #draw() {
@@ -88,5 +88,5 @@ export function drawSeats(players, sit) {
   );
   // Drawn anew, a seat must not lose the focus: a taken one is not disabled either.
   if (focused) $("seats").querySelector(`[data-player="${CSS.escape(focused)}"]`)?.focus();
-  $("lobby-empty").hidden = players.some((player) => !player.taken);
+  $("lobby-empty").hidden = !players.length || players.some((player) => !player.taken);
 }

@@ -31,13 +31,15 @@ export class Scenes {
 
   show(table) {
     this.#table = table;
+    // Whoever may not move the table knows no scenes but this one.
+    $("move").hidden = !table.scenes.length;
     $("scene").replaceChildren(...table.scenes.map((scene) => element("option", { value: scene.id }, placeOf(scene))));
     this.moved(table.scene);
   }
 
   moved(scene) {
     this.#table.scene = scene;
-    $("scene").value = scene.id;
+    $("scene").value = scene.id ?? "";
     $("move-dialog").close();
     this.#show();
   }
@@ -52,7 +54,7 @@ export class Scenes {
 
   #question() {
     const scene = this.#table.scenes.find(({ id }) => id === $("scene").value);
-    const there = this.#table.npcs.filter(({ id }) => scene.npcs.includes(id)).map(({ name }) => name);
+    const there = scene.npcs.map(({ name }) => name);
     const npcs = there.length ? `There: ${list(there, "and")}.` : "No NPC is there.";
     return `Everybody at the table moves to ${placeOf(scene)}. ${npcs}`;
   }

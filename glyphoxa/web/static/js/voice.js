@@ -14,6 +14,7 @@ class Refused extends Error {}
 export class Voice extends EventTarget {
   #audio;
   #credentials = null;
+  #iceServers = [];
   #pc = null;
   #dialling = null; // ends the request of an offer that nobody waits for any more
   #microphone = null;
@@ -34,8 +35,10 @@ export class Voice extends EventTarget {
     return this.#isTalking;
   }
 
-  connect(credentials) {
+  // `iceServers`: by which the sound finds its way, as the server names them.
+  connect({ iceServers, ...credentials }) {
     this.#credentials = credentials;
+    this.#iceServers = iceServers;
     this.#tries = 0;
     return this.#dial();
   }
@@ -96,7 +99,7 @@ export class Voice extends EventTarget {
     this.#drop();
     this.#isWaiting = false;
     this.#tell("state", { state: "trying" });
-    const pc = new RTCPeerConnection({ iceServers: [] });
+    const pc = new RTCPeerConnection({ iceServers: this.#iceServers });
     this.#pc = pc;
     const dialling = (this.#dialling = new AbortController());
     // The first medium must be audio; both directions from the start, so that talking later needs no new offer.
@@ -150,7 +153,7 @@ export class Voice extends EventTarget {
     const isGivenUp = this.#tries >= ATTEMPTS;
     const wait = Math.min(FIRST_WAIT_MS * 2 ** this.#tries++, LONGEST_WAIT_MS);
     this.#isWaiting = true;
-    this.#tell("state", { state: isGivenUp ? "bad" : "trying", why });
+    this.#tell("state", isGivenUp ? { state: "bad", why } : { state: "waiting", why, wait });
     if (!isGivenUp) this.#timer = setTimeout(() => this.#credentials && this.#dial(), wait);
   }
 

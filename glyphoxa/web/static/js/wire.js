@@ -5,7 +5,8 @@
 // for itself, so that it has its seat again though the answer to its last connection never came.
 
 const RETRY_MS = [500, 1000, 2000, 4000];
-const FINAL_CODES = new Set([4403, 4404, 4409, 4410]);
+const NOT_INVITED = 4401;
+const FINAL_CODES = new Set([NOT_INVITED, 4403, 4404, 4409, 4410]);
 const CONNECT_WITHIN_MS = 8000;
 const LOOK_EVERY_MS = 500;
 const SEAT = "glyphoxa.seat"; // survives a reload of this tab, and only of this tab
@@ -44,6 +45,13 @@ export class Wire extends EventTarget {
     this.#connect();
   }
 
+  // Read along, without a seat.
+  watch() {
+    Object.assign(this.#seat, { player: null, ticket: null, sits: false });
+    this.#tries = 0;
+    this.#connect();
+  }
+
   // The ticket is kept: if our own ghost still sits there, we can take its place.
   close() {
     this.#seat.sits = false;
@@ -62,7 +70,7 @@ export class Wire extends EventTarget {
     this.#seat.attempt += 1;
     this.#remember();
     const { player, ticket, attempt } = this.#seat;
-    const query = new URLSearchParams({ player, ticket, attempt });
+    const query = new URLSearchParams(player === null ? { watch: 1 } : { player, ticket, attempt });
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}/ws?${query}`);
     this.#socket = socket;
@@ -72,7 +80,13 @@ export class Wire extends EventTarget {
     this.#watch = setInterval(() => this.#look(), LOOK_EVERY_MS);
     this.#tell("state", { state: "trying" });
     socket.onmessage = ({ data }) => socket === this.#socket && this.#take(JSON.parse(data));
-    socket.onclose = ({ code }) => socket === this.#socket && this.#closed(code);
+    let isAccepted = false;
+    socket.onopen = () => (isAccepted = true);
+    socket.onclose = ({ code }) => {
+      if (socket !== this.#socket) return;
+      if (isAccepted) this.#closed(code);
+      else this.#turnedAway(socket);
+    };
   }
 
   #take(message) {
@@ -100,11 +114,25 @@ export class Wire extends EventTarget {
     if (this.#socket && performance.now() - this.#heard > this.#lostAfter) this.#closed(0);
   }
 
+  // A browser does not tell a script why there is no websocket: the server is gone, or this browser has no link.
+  async #turnedAway(socket) {
+    let code = 0;
+    try {
+      const response = await fetch("/api/table", { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) });
+      const { player } = this.#seat;
+      const isOurs = response.ok && (player === null || (await response.json()).seats.includes(player));
+      if (response.status === 401 || (response.ok && !isOurs)) code = NOT_INVITED;
+    } catch {
+      // The server is gone: it may come back.
+    }
+    if (socket === this.#socket) this.#closed(code);
+  }
+
   #closed(code) {
     const refusal = this.#refusal;
     this.#abandon();
     if (FINAL_CODES.has(code)) {
-      this.#tell("ended", { code, player: this.#seat.player, message: refusal?.message ?? "This seat is open in another window now." });
+      this.#tell("ended", { code, player: this.#seat.player, message: refusal?.message ?? (code === NOT_INVITED ? "Your link is not good for this seat any more. Ask your game master for a new one." : "This seat is open in another window now.") });
       return;
     }
     const wait = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)];

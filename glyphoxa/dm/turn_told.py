@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from glyphoxa.cli.facts_shown import place, validity_in_words
-from glyphoxa.cli.facts_shown import short as short_fact
-from glyphoxa.cli.lines import IndentedLine, plain
-from glyphoxa.cli.prompt_shown import parts_shown
-from glyphoxa.cli.recall_shown import signals_in_words
 from glyphoxa.context.wording import recalled_line
+from glyphoxa.dm.lines import IndentedLine, plain
 from glyphoxa.dm.ports import Uttered
+from glyphoxa.dm.prompt_told import parts_shown
 from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.turns import ExplainedTurn, RecalledThen, short
+from glyphoxa.dm.wording import place, signals_in_words, validity_in_words
+from glyphoxa.dm.wording import short as short_fact
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, Stage, TurnRecord, Unsaid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from glyphoxa.cli.lines import IndentedLine
+from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.domain.turn import PromptPart
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.cli.lines import IndentedLine, show_lines
-from glyphoxa.cli.turn_shown import told
+from glyphoxa.cli.lines import show_lines
+from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.dm.ports import CitedUtterance, Uttered
+from glyphoxa.dm.turn_told import told
 from glyphoxa.dm.turns import LAST, TurnDesk
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound

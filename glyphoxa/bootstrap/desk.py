@@ -1,0 +1,103 @@
+"""What a DM sees and changes of a campaign: over the command line and in the browser alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
+from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.bootstrap.recap import Audience, recap_of
+from glyphoxa.config.settings import Settings
+from glyphoxa.dm.entities import EntityDesk
+from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.timeline import Timeline
+from glyphoxa.dm.turns import TurnDesk
+from glyphoxa.domain.calendar import CampaignTimes
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.recall.api import Recall
+from glyphoxa.transcript.api import TalkSearch
+from glyphoxa.world.api import KnowledgeGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One campaign, as a DM sees and changes it.
+
+    Attributes:
+        seen: Its entities with who may know of them.
+        past_talk: By words alone, unless it was opened with a model.
+        days: How it tells the time, as it was when the desk was opened; `times` keeps it.
+    """
+
+    campaign: CampaignId
+    settings: Settings
+    resolver: NameResolver
+    seen: tuple[SeenEntity, ...]
+    inspection: PostgresInspection
+    talk: TalkSearch
+    facts: FactDesk
+    entities: EntityDesk
+    timeline: Timeline
+    language: str
+    graph: KnowledgeGraph
+    past_talk: Recall
+    turns: TurnDesk
+    times: PostgresCampaignTimes
+    days: CampaignTimes
+
+
+async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:
+    """
+    Args:
+        campaign: One that is stored.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    inspection, world = PostgresInspection(store.database), store.world
+    seen = await inspection.entities(campaign)
+    stored = await store.campaigns.get(campaign)
+    resolver = NameResolver.of(stored, (each.entity for each in seen))
+    return Desk(
+        campaign,
+        settings,
+        resolver,
+        tuple(seen),
+        inspection,
+        store.talk_search,
+        FactDesk(campaign, world, inspection, resolver, _now_ms),
+        EntityDesk(campaign, world, inspection, resolver, _now_ms),
+        Timeline(campaign, world, inspection, _now_ms),
+        stored.language,
+        store.graph,
+        store.past_talk,
+        TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
+        store.times,
+        await store.times.times(campaign),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSource:
+    """Opens desks for the campaign of a table that is open."""
+
+    store: Store
+    settings: Settings
+    campaign: CampaignId
+
+    async def open(self) -> Desk:
+        """As the campaign is now. Raises: Unavailable: The database is away."""
+        return await desk_of(self.store, self.settings, self.campaign)
+
+    async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
+        """As `recap_of`."""
+        return await recap_of(self.store, self.campaign, session, audience)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

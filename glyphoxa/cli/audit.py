@@ -1,0 +1,37 @@
+"""`glyphoxa audit`: who came to a campaign's table, was refused, moved it or left."""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+
+from glyphoxa.cli.facts_shown import limit
+from glyphoxa.cli.invite import CAMPAIGN_FILE, campaign_of
+from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.verb import Verb, argument, at_once
+from glyphoxa.web.access.audit import AuditKind, audit_path, read_audit
+from glyphoxa.world.api import moment
+
+VERB = Verb(at_once)
+
+
+@VERB.itself(
+    argument("--limit", type=limit, default=50, metavar="N", help="the last N; default 50"),
+    CAMPAIGN_FILE,
+    CONFIG,
+    text="Who came to the table, by whose link, from where; who was refused and why; who moved the table; which links "
+    "were made and revoked. Newest last.",
+)
+def run(options: argparse.Namespace) -> int:
+    settings, campaign = campaign_of(options)
+    entries = deque(read_audit(audit_path(settings.data_directory, campaign.id)), maxlen=options.limit)
+    if not entries:
+        print(f"nobody has come to the table of {campaign.name} yet")
+        return 0
+    table = a_table("when", "who", "what", "of what", "from")
+    for entry in entries:
+        stranger = "a stranger" if entry.kind is AuditKind.REFUSED else ""
+        table.add_row(moment(entry.at_ms), entry.who or stranger, entry.kind.value, entry.what, entry.address)
+    show(table)
+    return 0

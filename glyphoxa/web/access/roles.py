@@ -1,0 +1,103 @@
+"""Who may do what at a table: one table, for the server and for the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import PlayerId
+
+
+class Role(StrEnum):
+    """What somebody is at a table. A stranger has none."""
+
+    DM = "dm"
+    PLAYER = "player"
+    SPECTATOR = "spectator"
+
+
+class Action(StrEnum):
+    """What one needs a role for."""
+
+    WATCH = "read the table and what is said at it"
+    PLAY = "sit in a seat, speak, type and hear"
+    MOVE = "move the table to another scene"
+    DIRECT = "see and do what only the game master may"
+
+
+WHO_MAY: Mapping[Action, frozenset[Role]] = {
+    Action.WATCH: frozenset(Role),
+    Action.PLAY: frozenset({Role.DM, Role.PLAYER}),
+    Action.MOVE: frozenset({Role.DM}),
+    Action.DIRECT: frozenset({Role.DM}),
+}
+
+
+class NotInvited(InvalidInput):
+    """Somebody without a role asks for what needs one."""
+
+    def __init__(self) -> None:
+        super().__init__("this table is played by invitation; open the link that your game master sent you")
+
+
+class Forbidden(InvalidInput):
+    """Somebody asks for what their role does not allow."""
+
+    def __init__(self, action: Action) -> None:
+        super().__init__(f"your link does not allow you to {action.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One role, of a player the one whom they play.
+
+    Attributes:
+        player: None unless the role is PLAYER.
+    """
+
+    role: Role
+    player: PlayerId | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells it from any other: `dm`, `spectator`, `player:mira`."""
+        return self.role.value if self.player is None else f"{self.role.value}:{self.player}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """All that one browser may do: a person may hold several links."""
+
+    held: frozenset[Grant]
+
+    def may(self, action: Action, player: PlayerId | None = None) -> bool:
+        """
+        Args:
+            player: Whose seat it is about. A player has only their own; the DM has all.
+        """
+        return any(
+            grant.role in WHO_MAY[action] and (grant.role is not Role.PLAYER or player in (None, grant.player))
+            for grant in self.held
+        )
+
+    def need(self, action: Action, player: PlayerId | None = None) -> None:
+        """
+        Raises:
+            NotInvited: No role is held at all.
+            Forbidden: None of those that are held allows it.
+        """
+        if not self.held:
+            raise NotInvited
+        if not self.may(action, player):
+            raise Forbidden(action)
+
+    @property
+    def role(self) -> Role | None:
+        """The one that allows most."""
+        held = {grant.role for grant in self.held}
+        return next((role for role in Role if role in held), None)
+
+
+EVERYTHING = Grants(frozenset({Grant(Role.DM)}))

@@ -1,0 +1,49 @@
+import { $, element } from "./dom.js";
+
+// Says that something is tried again, how many seconds it is until then, and lets the player have it at once. One
+// notice for all attempts, so that who has the focus on its button keeps it.
+export class Again {
+  #topic;
+  #act;
+  #item = null;
+  #text = element("span", {});
+  // For the eye alone: read aloud each second, it would drown what is said at the table.
+  #left = element("span", { class: "left", "aria-hidden": "true" });
+  #due = 0;
+  #timer = 0;
+
+  constructor({ topic, act }) {
+    this.#topic = topic;
+    this.#act = act;
+  }
+
+  waits(text, wait) {
+    if (!this.#item) {
+      const button = element("button", { type: "button", onclick: this.#act }, "Connect again");
+      this.#item = element("p", { class: "notice", data: { topic: this.#topic } }, this.#text, this.#left, button);
+      $("notices").append(this.#item);
+    }
+    if (this.#text.textContent !== text) this.#text.textContent = text;
+    this.#due = Date.now() + wait;
+    clearInterval(this.#timer);
+    this.#timer = setInterval(() => this.#show(), 250);
+    this.#show();
+  }
+
+  tries() {
+    clearInterval(this.#timer);
+    this.#left.textContent = "now";
+  }
+
+  over() {
+    clearInterval(this.#timer);
+    const hadFocus = this.#item?.contains(document.activeElement);
+    this.#item?.remove();
+    this.#item = null;
+    if (hadFocus) $($("lobby").hidden ? "say-text" : "lobby-title").focus();
+  }
+
+  #show() {
+    this.#left.textContent = `in ${Math.max(1, Math.ceil((this.#due - Date.now()) / 1000))} s`;
+  }
+}

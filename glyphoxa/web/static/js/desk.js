@@ -1,0 +1,149 @@
+// The live page of the desk: what is said and done at the table as it happens, and a grip on every NPC.
+import { Captions } from "./captions.js";
+import { $, element } from "./dom.js";
+import { noteOn, Thinking } from "./notes.js";
+import { Turns } from "./turns.js";
+import { placeOf } from "./scenes.js";
+import { Wire } from "./wire.js";
+
+const COMMAND_WITHIN_MS = 10000;
+
+const wire = new Wire();
+const captions = new Captions({ log: $("log"), said: $("said"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
+const turns = new Turns({ list: $("turns"), empty: $("turns-empty") });
+const thinking = new Thinking($("thinking"));
+let here = [];
+
+function cardOf(npc) {
+  return document.querySelector(`.npc-card[data-npc="${CSS.escape(npc)}"]`);
+}
+
+function stateOf(npc, words) {
+  const card = cardOf(npc);
+  if (card) card.querySelector(".npc-state").textContent = words;
+}
+
+function show(scene) {
+  here = scene.npcs.map(({ name }) => name);
+  const ids = new Set(scene.npcs.map(({ id }) => id));
+  $("scene").value = scene.id;
+  for (const card of document.querySelectorAll(".npc-card")) {
+    const isHere = ids.has(card.dataset.npc);
+    card.toggleAttribute("data-here", isHere);
+    stateOf(card.dataset.npc, isHere ? "listening" : "elsewhere");
+  }
+  captions.meet(scene.npcs);
+}
+
+const on = {
+  welcome({ table, history }) {
+    captions.begin({ me: null, players: table.players, npcs: table.scene.npcs });
+    turns.clear();
+    thinking.clear();
+    show(table.scene);
+    if (table.is_paused) chip("trying", "paused");
+    captions.replay(() => history.forEach((event) => (event.type === "scene" ? moved(event.scene) : handle(event))));
+  },
+  speech_started: (event) => captions.started(event),
+  partial: (event) => captions.partial(event),
+  turn_ended: (event) => captions.ended(event),
+  nothing_said: (event) => captions.nothing(event),
+  utterance: (event) => captions.kept(event),
+  revised: (event) => captions.revised(event),
+  retracted: (event) => captions.retracted(event),
+  npc_thinks(event) {
+    thinking.begins(event);
+    stateOf(event.npc, "thinking");
+  },
+  npc_speaks(event) {
+    thinking.ends(event.turn);
+    thinking.heard(event);
+    stateOf(event.npc, "speaking");
+    captions.npcSpeaks(event);
+  },
+  npc_silent(event) {
+    thinking.silent(event);
+    stateOf(event.npc, "listening");
+    captions.npcSilent(event);
+  },
+  turn(event) {
+    thinking.ends(event.id);
+    thinking.silent({ turn: event.id });
+    captions.over(event);
+    turns.add(event);
+    captions.note(why(event), event.utterance);
+  },
+  scene({ scene }) {
+    show(scene);
+    moved(scene);
+  },
+  paused: ({ is_paused }) => chip(is_paused ? "trying" : "on", is_paused ? "paused" : "live"),
+  session_ends: () => answer("The session is over."),
+  error: ({ message }) => answer(message),
+};
+
+function handle(event) {
+  on[event.type]?.(event);
+}
+
+function moved(scene) {
+  captions.divider(placeOf(scene) ? `The table moves to ${placeOf(scene)}.` : "The table moves on.");
+}
+
+// To whom it was said, why, and where the whole of it is told.
+function why(event) {
+  const whom = event.npc ? `to ${event.npc}` : (noteOn(event, { me: event.player, here }) ?? "to nobody");
+  const words = event.why ? `${whom}: ${event.why} ` : `${whom} `;
+  return element("span", {}, words, element("a", { href: `/desk/turns/${encodeURIComponent(event.id)}` }, "why"));
+}
+
+wire.addEventListener("message", ({ detail }) => handle(detail));
+wire.addEventListener("state", ({ detail: { state } }) => chip(state === "on" ? "on" : state === "gone" ? "bad" : "trying", { on: "live", gone: "reconnecting…", trying: "connecting…" }[state]));
+wire.addEventListener("ended", ({ detail }) => {
+  chip("bad", "not connected");
+  answer(detail.message);
+});
+
+function chip(state, text) {
+  $("wire-state").dataset.state = state;
+  $("wire-state").textContent = text;
+}
+
+function answer(text) {
+  $("answer").hidden = false;
+  $("answer").textContent = text;
+}
+
+async function command(told) {
+  try {
+    const response = await fetch("/desk/command", { method: "POST", body: new URLSearchParams(told), signal: AbortSignal.timeout(COMMAND_WITHIN_MS) });
+    const { done, in_force, error } = await response.json();
+    answer(error?.message ?? done);
+    if (in_force) $("in-force").textContent = in_force;
+    return !error;
+  } catch {
+    answer("The table did not answer. Look whether it was done before you try again.");
+    return false;
+  }
+}
+
+for (const button of document.querySelectorAll("button[data-command]")) {
+  const { command: what, npc } = button.dataset;
+  button.addEventListener("click", () => command(npc ? { do: what, npc } : { do: what }));
+}
+for (const form of document.querySelectorAll("form[data-command]")) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const isDone = await command({ do: form.dataset.command, ...Object.fromEntries(new FormData(form)) });
+    if (isDone) form.elements.text.value = "";
+  });
+}
+$("move").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (!wire.send({ move: $("scene").value })) answer("The page is not connected. Try again in a moment.");
+});
+addEventListener("keydown", (event) => {
+  if (event.altKey && event.shiftKey && event.code === "KeyS") command({ do: "stop" });
+});
+
+wire.watch();

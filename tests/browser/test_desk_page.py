@@ -1,0 +1,78 @@
+"""The game master's desk in a real Chromium: what is live, the grip on NPCs, and every page on a phone and a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from glyphoxa.domain.commands import Mute, SayAs, StopAll
+from glyphoxa.web.access.roles import Grant, Role
+from tests.support.axe import violations
+from tests.support.browser import Open
+from tests.support.web_door import NOW, Door, a_door
+from tests.support.web_table import GRIMJAW, REPLY, TAMSIN, TwinTable
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def enter(page: Page, door: Door) -> None:
+    await page.goto(door.links.dm_link(now_s=NOW))
+    await expect(page.locator("#wire-state")).to_have_text("live")
+
+
+async def test_the_game_master_reads_along_and_has_a_grip_on_every_npc(
+    tmp_path: Path, table: TwinTable, opened: Open
+) -> None:
+    table.reply_ms = 0
+    async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
+        await enter(page, door)
+        await expect(page.locator(".npc-card[data-here]")).to_have_count(2)
+        table.say(TAMSIN.id, "Grimjaw, is it done?")
+        await expect(page.locator("#log .said .words").last).to_have_text(REPLY)
+        await expect(page.locator("#log .note a")).to_have_attribute("href", "/desk/turns/turn-2")
+        await page.get_by_role("button", name="Mute Grimjaw", exact=True).click()
+        await expect(page.locator("#answer")).to_have_text("done: Mute")
+        await page.get_by_label("Say as Grimjaw").fill("Out with you!")
+        await page.get_by_label("Say as Grimjaw").press("Enter")
+        await expect(page.locator("#answer")).to_have_text("done: SayAs")
+        await expect(page.get_by_label("Say as Grimjaw")).to_have_value("")
+        await page.keyboard.press("Alt+Shift+S")
+        await expect(page.locator("#answer")).to_have_text("done: StopAll")
+        assert table.obeyed[-3:] == [Mute(GRIMJAW.id), SayAs(GRIMJAW.id, "Out with you!"), StopAll()]
+        await page.get_by_label("Scene").select_option("inn-night")
+        await page.get_by_role("button", name="Move the table").click()
+        await expect(page.locator(".npc-card[data-here]")).to_have_count(1)
+        assert table.scene.id == "inn-night"
+
+
+@pytest.mark.parametrize("width", [390, 1_440])
+async def test_everybody_can_use_the_desk(tmp_path: Path, table: TwinTable, opened: Open, width: int) -> None:
+    async with (
+        a_door(tmp_path, table) as door,
+        opened(door.origin, may_lose_server=True, width=width, height=900) as page,
+    ):
+        await enter(page, door)
+        assert await violations(page) == []
+        talk, grip = await page.locator(".talk").bounding_box(), await page.locator(".grip").bounding_box()
+        assert talk is not None
+        assert grip is not None
+        assert talk["y"] < 300, "what is said is seen without scrolling"
+        assert min(talk["width"], grip["width"]) > 300
+        await page.get_by_role("link", name="Links").click()
+        await expect(page.locator(".links img").first).to_be_visible()
+        assert await violations(page) == []
+        for path in ("/desk", "/desk/links"):
+            await page.goto(f"{door.origin}{path}")
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_a_player_who_opens_the_desk_is_told_that_it_is_not_theirs(
+    tmp_path: Path, table: TwinTable, opened: Open
+) -> None:
+    async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
+        await page.goto(door.links.link(Grant(Role.PLAYER, TAMSIN.id)))
+        await expect(page.locator(".seat")).to_have_count(1)
+        await page.goto(f"{door.origin}/desk")
+        await expect(page.locator(".problem")).to_contain_text("Your link does not allow you to")

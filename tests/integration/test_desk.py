@@ -1,0 +1,277 @@
+"""The game master's desk on a real database: every page, every decision, and nobody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.bootstrap.desk import DeskSource
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
+from glyphoxa.web.access.audit import AuditKind
+from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.world.api import Cause, FactStated
+from tests.support.command_line import CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
+from tests.support.web_door import Door, Visitor, a_door
+from tests.support.web_table import TwinTable
+
+PAGES = (
+    "/desk",
+    "/desk/review",
+    "/desk/knowledge",
+    "/desk/knowledge?npc=grimjaw&about=Elowen",
+    "/desk/secrets",
+    "/desk/sessions",
+    "/desk/sessions/s1",
+    "/desk/sessions/s1/transcript.md",
+    "/desk/turns",
+    "/desk/links",
+    "/desk/links/tamsin/qr.svg",
+)
+POSTS = ("/desk/command", "/desk/facts", "/desk/sessions/s1", "/desk/links")
+MARKUP = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture
+async def store(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    return read_campaign(CAMPAIGN_FILE).campaign
+
+
+@pytest.fixture
+async def door(store: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterator[Door]:
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door:
+        yield door
+
+
+@pytest.fixture
+async def dm(door: Door) -> Visitor:
+    return await door.invited(Grant(Role.DM))
+
+
+async def page(dm: Visitor, path: str, status: int = 200) -> str:
+    response = await dm.http.get(path)
+    assert response.status_code == status, response.text
+    return response.text
+
+
+async def post(dm: Visitor, path: str, **form: str) -> httpx.Response:
+    return await dm.http.post(path, data=form, follow_redirects=True)
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_is_there_for_the_game_master(dm: Visitor, path: str) -> None:
+    shown = await page(dm, path)
+    assert "<script>" not in shown
+    assert "style=" not in shown
+
+
+@pytest.mark.parametrize(("grant", "status"), [(None, 401), (Grant(Role.SPECTATOR), 403)], ids=["nobody", "spectator"])
+async def test_nobody_else_gets_a_page_or_does_a_thing(door: Door, grant: Grant | None, status: int) -> None:
+    player = door.table.campaign.players[0].id
+    for visitor, expected in (
+        (await door.invited(grant), status),
+        (await door.invited(Grant(Role.PLAYER, player)), 403),
+    ):
+        for path in PAGES:
+            answer = await visitor.http.get(path)
+            assert answer.status_code == expected, path
+            for secret in ("debt", "the sea", "ferry", "/join#"):
+                assert secret not in answer.text, path
+        for path in POSTS:
+            form = {"do": "stop", "fact": DEBT.fact_id, "who": player, "summary": "x"}
+            assert (await visitor.http.post(path, data=form)).status_code == expected, path
+    assert not door.table.obeyed
+    assert (AuditKind.REFUSED, "") in door.recorded
+
+
+async def test_another_sites_form_is_refused(dm: Visitor, door: Door) -> None:
+    dm.http.headers["Origin"] = "http://evil.example"
+    for path in POSTS:
+        assert (await dm.http.post(path, data={"do": "stop"})).status_code == 403
+    assert not door.table.obeyed
+
+
+# Review
+
+
+async def test_what_waits_is_shown_with_the_line_that_proves_it_and_can_be_confirmed(dm: Visitor, store: Store) -> None:
+    shown = await page(dm, "/desk/review")
+    assert "debt" in shown
+    assert "s1, line 2" in shown
+    after = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id, back="/desk/review")
+    assert after.url.path == "/desk/review"
+    assert "Confirmed: " in after.text
+    assert DEBT.fact_id not in after.text
+    known = await page(dm, "/desk/knowledge?about=Elowen")
+    assert re.search(r"debt.*?confirmed", known, re.DOTALL)
+
+
+async def test_a_decision_can_be_taken_back(dm: Visitor) -> None:
+    await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
+    assert DEBT.fact_id not in await page(dm, "/desk/review")
+    after = await post(dm, "/desk/facts", do="undo", back="/desk/review")
+    assert "Undone: 1 event" in after.text
+    assert DEBT.fact_id in after.text
+
+
+async def test_what_another_window_has_decided_meanwhile_is_refused_in_words(dm: Visitor) -> None:
+    await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
+    late = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id)
+    assert late.status_code == 404
+    assert "did not work" in late.text
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"do": "confrim"}, {"do": "confirm"}, {"do": "confirm", "fact": "zzz"}, {"do": "tell"}]
+)
+async def test_a_wrong_decision_is_told_and_changes_nothing(dm: Visitor, form: dict[str, str]) -> None:
+    before = await page(dm, "/desk/knowledge")
+    answer = await post(dm, "/desk/facts", **form)
+    assert answer.status_code in (400, 404)
+    assert "did not work" in answer.text
+    assert await page(dm, "/desk/knowledge") == before
+
+
+@pytest.mark.parametrize(
+    "back", ["https://evil.example/", "//evil.example/desk", "/desk//evil", "/\\evil.example", "/"]
+)
+async def test_no_form_leads_away_from_the_desk(dm: Visitor, back: str) -> None:
+    answer = await dm.http.post("/desk/facts", data={"do": "confirm", "fact": DEBT.fact_id, "back": back})
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/desk/review?done=")
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"a=1&" * 100, b"x" * 100_000])
+async def test_what_is_no_form_is_refused(dm: Visitor, body: bytes) -> None:
+    assert (await dm.http.post("/desk/facts", content=body)).status_code == 400
+
+
+# Who knows what
+
+
+async def test_the_world_is_shown_as_one_npc_sees_it(dm: Visitor) -> None:
+    grimjaw, elowen = [await page(dm, f"/desk/knowledge?npc={npc}") for npc in (GRIMJAW, ELOWEN)]
+    assert "ferry" in grimjaw
+    assert "ferry" not in elowen
+    matrix = await page(dm, "/desk/secrets")
+    row = next(each for each in matrix.split("<tr>") if "ferry" in each)
+    assert "secret" in row
+
+
+@pytest.mark.parametrize("query", ["npc=nobody", "about=Nowhere", "npc=%00", "about=%27%3B--"])
+async def test_a_name_that_nobody_has_is_told(dm: Visitor, query: str) -> None:
+    assert "did not work" in await page(dm, f"/desk/knowledge?{query}", 404)
+
+
+async def test_markup_in_what_was_said_and_learned_is_text(dm: Visitor, store: Store, door: Door) -> None:
+    claim = Claim.attribute(EntityId("elowen"), "motto", MARKUP)
+    provenance = Provenance(0.4, reason=MARKUP)
+    stated = FactStated(claim, provenance, witnessed_by([NpcId("grimjaw")], at_ms=1))
+    await store.world.commit(SALTMERE, [stated], Cause("talk", 1))
+    for path in ("/desk/review", "/desk/knowledge", "/desk/secrets", f"/desk/review?done={MARKUP}"):
+        shown = await page(dm, path)
+        assert "<script>alert" not in shown
+        assert "<img src=x" not in shown
+        assert "&lt;script&gt;" in shown
+
+
+# Sessions
+
+
+async def test_a_session_is_shown_with_its_talk_and_kept_with_a_summary(dm: Visitor) -> None:
+    shown = await page(dm, "/desk/sessions/s1")
+    assert 'id="l2"' in shown
+    assert "/desk/sessions/s2" in shown
+    after = await post(dm, "/desk/sessions/s1", summary="They met the <b>smith</b>.")
+    assert "They met the &lt;b&gt;smith&lt;/b&gt;." in after.text
+    assert "They met the &lt;b&gt;smith" in await page(dm, "/desk/sessions")
+    file = await dm.http.get("/desk/sessions/s1/transcript.md")
+    assert file.headers["content-type"].startswith("text/markdown")
+    assert file.text.startswith("# Session s1\n\nThey met the \\<b\\>smith")
+
+
+@pytest.mark.parametrize("path", ["/desk/sessions/s9", "/desk/sessions/s9/transcript.md", "/desk/turns/none"])
+async def test_what_is_not_there_is_told(dm: Visitor, path: str) -> None:
+    assert "did not work" in await page(dm, path, 404)
+
+
+async def test_an_empty_summary_is_refused(dm: Visitor) -> None:
+    assert (await post(dm, "/desk/sessions/s1", summary="  ")).status_code == 400
+
+
+# At the table
+
+
+async def test_the_grip_on_the_npcs_reaches_the_table(dm: Visitor, door: Door) -> None:
+    for form in (
+        {"do": "mute", "npc": "grimjaw"},
+        {"do": "say", "npc": "grimjaw", "text": "Out!"},
+        {"do": "direct", "npc": "grimjaw", "text": "be curt", "turns": "3"},
+        {"do": "stop"},
+    ):
+        answer = (await post(dm, "/desk/command", **form)).json()
+        assert answer == {"done": f"done: {type(door.table.obeyed[-1]).__name__}", "in_force": "here: Grimjaw"}
+    assert door.table.obeyed == [Mute(GRIMJAW), SayAs(GRIMJAW, "Out!"), Direct(GRIMJAW, "be curt", 3), StopAll()]
+    assert (AuditKind.COMMANDED, "dm") in door.recorded
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"do": "dance"},
+        {"do": "say", "npc": "nobody", "text": "x"},
+        {"do": "direct", "npc": "grimjaw", "text": "x", "turns": "many"},
+    ],
+)
+async def test_a_command_that_cannot_be_obeyed_is_told(dm: Visitor, door: Door, form: dict[str, str]) -> None:
+    answer = await post(dm, "/desk/command", **form)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+    assert not door.table.obeyed
+
+
+async def test_a_link_can_be_revoked_from_the_desk(dm: Visitor, door: Door) -> None:
+    player = door.table.campaign.players[0].id
+    tamsin = await door.invited(Grant(Role.PLAYER, player))
+    assert (await tamsin.http.get("/api/table")).status_code == 200
+    assert "are void" in (await post(dm, "/desk/links", who=player)).text
+    assert (await tamsin.http.get("/api/table")).status_code == 401
+    assert (await post(dm, "/desk/links", who="nobody")).status_code == 404
+
+
+async def test_without_long_term_memory_the_live_page_is_all(campaign: Campaign, tmp_path: Path) -> None:
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with a_door(tmp_path, table) as door:
+        dm = await door.invited(Grant(Role.DM))
+        assert "/desk/review" not in await page(dm, "/desk")
+        assert "no long-term memory" in await page(dm, "/desk/review", 400)
+        assert "/join#" in await page(dm, "/desk/links")
+
+
+async def test_a_database_that_is_away_is_told_and_the_live_page_goes_on(
+    campaign: Campaign, evenings_dsn: str, tmp_path: Path
+) -> None:
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with open_store(evenings_dsn, data_dir=tmp_path) as closed:
+        source = DeskSource(closed, Settings(), SALTMERE)
+    async with a_door(tmp_path, table, desk=source) as door:
+        dm = await door.invited(Grant(Role.DM))
+        assert "did not work" in await page(dm, "/desk/review", 503)
+        await page(dm, "/desk")

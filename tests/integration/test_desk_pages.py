@@ -1,0 +1,44 @@
+"""Every page of the desk with a campaign in it, in a real Chromium, on a phone and on a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.bootstrap.desk import DeskSource
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.web.access.roles import Grant, Role
+from tests.support.axe import violations
+from tests.support.browser import a_browser, a_page
+from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
+from tests.support.web_door import NOW, a_door
+from tests.support.web_table import TwinTable
+
+PAGES = ("review", "knowledge", "knowledge?npc=grimjaw", "secrets", "sessions", "sessions/s1", "turns", "links")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1_440])
+async def test_every_page_fits_and_can_be_used_by_everybody(evenings_dsn: str, tmp_path: Path, width: int) -> None:
+    campaign = read_campaign(CAMPAIGN_FILE).campaign
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with (
+        open_store(evenings_dsn, data_dir=tmp_path) as store,
+        a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door,
+        a_browser() as browser,
+        a_page(browser, width=width, height=900) as page,
+    ):
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        await page.goto(door.links.dm_link(now_s=NOW))
+        await page.wait_for_url(f"{door.origin}/desk")
+        for path in PAGES:
+            await page.goto(f"{door.origin}/desk/{path}")
+            assert await violations(page) == [], path
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        assert errors == []
+        assert door.links.link(Grant(Role.SPECTATOR)) in await page.content()

@@ -1,0 +1,99 @@
+"""A table's session goes on after its process was killed, and ends by a command: real processes on a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+import yaml
+from websockets.asyncio.client import ClientConnection, connect
+
+from tests.integration.test_serve_ends import a_table, ended, read_until
+from tests.support.command_line import run
+from tests.support.live_table import write_campaign
+from tests.support.patience import DEADLINE_S
+from tests.support.web_client import next_of
+
+Capture = pytest.CaptureFixture[str]
+DIRECTION = "Be afraid of the dark."
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Path:
+    """Of a table with Grimjaw and Eldrinax; what their prompts hold has time to be found."""
+    cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
+    document = {
+        "campaign": str(write_campaign(tmp_path, others=["Eldrinax"])),
+        "data_dir": str(tmp_path / "data"),
+        "providers": {**cloud, "embeddings": {"name": "none"}},
+        "memory": {"postgres_dsn": dsn, "chronicle": "none"},
+    }
+    path = tmp_path / "settings.yaml"
+    path.write_text(yaml.safe_dump(document), "utf-8")
+    return path
+
+
+@asynccontextmanager
+async def a_page(process: Popen[str]) -> AsyncIterator[ClientConnection]:
+    row = await asyncio.to_thread(read_until, process, "is open at")
+    origin = next(word for word in row.split() if word.startswith("http")).rstrip("/")
+    async with asyncio.timeout(DEADLINE_S):
+        async with connect(f"{origin.replace('http', 'ws')}/ws?player=tamsin", origin=origin) as socket:  # type: ignore[arg-type]
+            yield socket
+
+
+async def asked(page: ClientConnection, text: str, *, is_answered: bool = True) -> dict[str, Any]:
+    """The page's message of the turn that this line became, once all that was said in it is on disk."""
+    await page.send(json.dumps({"say": text}))
+    turn: dict[str, Any] | None = None
+    kept: dict[str, str] = {}
+    while turn is None or not {turn["utterance"], turn["reply"]} - {None} <= kept.keys():
+        message = await next_of(page, "utterance", "turn")
+        if message["type"] == "utterance":
+            kept[message["id"]] = message["spans"][0]["text"]
+        else:
+            turn = message
+    assert (turn["outcome"] == "answered") is is_answered
+    assert text in kept.values()
+    return turn
+
+
+async def test_after_a_kill_in_the_middle_of_the_evening_npcs_are_muted_directed_and_know_what_was_said(
+    settings: Path, capsys: Capture
+) -> None:
+    with a_table("", settings) as process:
+        async with a_page(process) as page:
+            await asked(page, "Grimjaw, my brother Joren was lost in the fen.")
+            assert await run("table", "mute", "Eldrinax", "--config", settings) == 0
+            assert await run("table", "direct", "Grimjaw", DIRECTION, "--config", settings) == 0
+            process.kill()
+            process.communicate()
+
+    with a_table("", settings, "--continue") as process:
+        async with a_page(process) as page:
+            shown = [m["spans"][0]["text"] for m in (await next_of(page, "welcome"))["history"] if "spans" in m]
+            assert shown == ["Grimjaw, my brother Joren was lost in the fen.", "Aye."]
+            capsys.readouterr()
+            assert await run("table", "--config", settings) == 0
+            assert capsys.readouterr().out.splitlines() == [
+                "here: Grimjaw, Eldrinax",
+                "muted: Eldrinax",
+                f"directed for its next 3 answers: Grimjaw: {DIRECTION}",
+            ]
+            assert (await asked(page, "Eldrinax, are you there?", is_answered=False))["unaddressed"] == "muted"
+            await asked(page, "Grimjaw, what did I tell you?")
+            assert await run("table", "end", "--config", settings) == 0
+            await next_of(page, "session_ends")
+        code, errors = await asyncio.to_thread(ended, process)
+    assert (code, "Traceback" in errors) == (0, False)
+
+    capsys.readouterr()
+    assert await run("turns", "last", "--prompt", "--npc", "Grimjaw", "--config", settings) == 0
+    prompt = capsys.readouterr().out
+    assert "my brother Joren was lost in the fen" in prompt and DIRECTION in prompt

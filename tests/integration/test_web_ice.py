@@ -1,0 +1,66 @@
+"""The server's own end asks the STUN server of the settings, a real one on this machine, and pages are told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from aioice import stun
+
+from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.ice import IceServer
+from tests.support.patience import DEADLINE_S
+from tests.support.web_client import Browser, a_site, next_of
+
+OUTSIDE = ("192.0.2.77", 40_000)
+"""What the STUN server says that it sees: an address for documentation."""
+
+
+class StunServer(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        request = stun.parse_message(data)
+        answer = stun.Message(request.message_method, stun.Class.RESPONSE, transaction_id=request.transaction_id)
+        answer.attributes["XOR-MAPPED-ADDRESS"] = OUTSIDE
+        self._transport.sendto(bytes(answer), addr)
+        self.asked.set()
+
+
+@asynccontextmanager
+async def a_stun_server() -> AsyncIterator[tuple[StunServer, str]]:
+    loop = asyncio.get_running_loop()
+    transport, server = await loop.create_datagram_endpoint(StunServer, local_addr=("127.0.0.1", 0))
+    try:
+        yield server, f"stun:127.0.0.1:{transport.get_extra_info('sockname')[1]}"
+    finally:
+        transport.close()
+
+
+async def test_the_table_asks_for_its_outside_address_and_tells_a_page_of_the_server() -> None:
+    async with (
+        a_stun_server() as (server, url),
+        a_site(entrance=Entrance(ice_servers=(IceServer((url,)),))) as site,
+    ):
+        async with site.sits("tamsin") as socket:
+            assert (await next_of(socket, "welcome"))["ice_servers"] == [{"urls": [url]}]
+        browser = Browser()
+        await browser.accept(await site.offer("bran", await browser.offer()))
+        async with asyncio.timeout(DEADLINE_S):
+            await server.asked.wait()
+        await browser.close()
+
+
+async def test_each_player_is_given_a_password_of_their_own_for_a_turn_server() -> None:
+    entrance = Entrance(ice_servers=(IceServer(("turn:turn.example",), "north"),))
+    async with a_site(entrance=entrance) as site, site.sits("tamsin") as socket:
+        (server,) = (await next_of(socket, "welcome"))["ice_servers"]
+    assert server["username"].endswith(":tamsin")
+    assert server["credential"]
+    assert "north" not in str(server)

@@ -1,0 +1,284 @@
+"""What a model's answer adds to what the rules found, and what of it does not count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.chronicle.effects import effects_of
+from glyphoxa.chronicle.extraction import Extraction
+from glyphoxa.chronicle.llm.extractor import LlmExtractor, LlmReading
+from glyphoxa.chronicle.llm.pace import Pace
+from glyphoxa.chronicle.llm.question import QuestionLimits, question_about
+from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.world.api import EntityAdded, FactStated
+from tests.support.builders import INNKEEPER, SMITH, an_utterance
+from tests.support.virtual_time import run_in_virtual_time
+
+ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo", "Wexmere"))
+COUNTESS = KnownEntity(EntityId("countess"), "npc", "Countess Vexley", ("Marrin",))
+
+Line = tuple[str, set[NpcId]]
+
+
+def a_talk(*lines: str | Line, before: Sequence[str] = (), language: str = "en") -> SceneTalk:
+    def numbered(line: str | Line, n: int) -> NumberedUtterance:
+        text, heard = (line, {SMITH}) if isinstance(line, str) else line
+        return NumberedUtterance(
+            replace(an_utterance(text, id=f"u{n}", speaker="Tamsin"), witnesses=frozenset(heard)), n
+        )
+
+    earlier = tuple(numbered(line, n) for n, line in enumerate(before, start=1))
+    said = tuple(numbered(line, n) for n, line in enumerate(lines, start=1 + len(before)))
+    return SceneTalk(CampaignId("town"), SessionId("s"), language, said, earlier)
+
+
+class Answers:
+    """A model that says the same each time."""
+
+    def __init__(self, answer: dict[str, Any] | Exception) -> None:
+        self._answer = answer
+        self.asked: list[str] = []
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        self.asked.append(user)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def an_extractor(llm: Answers, *, per_minute: int = 600, most_chars: int = 10_000) -> LlmExtractor:
+    asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(most_chars))
+    return LlmExtractor(RulesExtractor("en"), asking, "en", narrators=["Game Master"])
+
+
+async def found(talk: SceneTalk, *, known: Sequence[KnownEntity] = (), **answer: Any) -> Extraction:
+    told = {"entities": [], "relationships": [], "facts": [], **answer}
+    return await an_extractor(Answers(told)).extract(talk, known)
+
+
+def entity(name: str, type_: str = "npc") -> dict[str, Any]:
+    return {"name": name, "type": type_}
+
+
+def fact(subject: str, value: str, *lines: int, about: str = "occupation", sure: str = "certain") -> dict[str, Any]:
+    return {"subject": subject, "about": about, "value": value, "lines": list(lines), "confidence": sure}
+
+
+def relation(source: str, target: str, *lines: int, type_: str = "SERVES") -> dict[str, Any]:
+    return {"source": source, "type": type_, "target": target, "lines": list(lines), "confidence": "likely"}
+
+
+PRONOUN = a_talk("Who knows Odo around here?", "He used to tend the lighthouse, before the flood.")
+
+
+async def test_what_the_rules_miss_is_added_with_the_line_that_says_who_is_meant() -> None:
+    got = await found(PRONOUN, known=[ODO], facts=[fact("Odo", "tend the lighthouse", 2)])
+    [one] = got.facts
+    assert (one.subject, one.value, one.evidence) == ("odo", "tend the lighthouse", ("u1", "u2"))
+    assert one.confidence < AUTO_ACCEPT, "the DM looks at it first"
+    assert got.refused == ()
+
+
+async def test_what_the_rules_find_is_kept_and_said_once() -> None:
+    talk = a_talk("My sister Wenna Thistlebrook lives in Dunharrow.", "I promise to bring you six crowns by Friday.")
+    rules = await RulesExtractor("en").extract(talk, ())
+    got = await found(
+        talk,
+        entities=[
+            entity("Wenna Thistlebrook"),
+            entity("wenna thistlebrook", "player"),
+            entity("Dunharrow", "location"),
+        ],
+        relationships=[relation("Wenna Thistlebrook", "Dunharrow", 1, type_="LOCATED_AT")] * 2,
+        facts=[fact("Tamsin", "bring you six crowns", 2, about="promise")] * 3,
+    )
+    assert got == rules
+
+
+async def test_a_promise_is_of_whoever_makes_it_and_of_nobody_else() -> None:
+    talk = a_talk("Odo, I promise to bring you six crowns by Friday.")
+    got = await found(talk, known=[ODO], facts=[fact("Odo", "bring you six crowns", 1, about="promise")])
+    assert [each.about for each in got.facts] == ["promise"]
+    assert got.facts[0].subject != "odo"
+    assert got.refused == ("the model's facts, number 1: the same words tell it of somebody else",)
+
+
+@pytest.mark.parametrize("name", ["Odo", "odo fennimore", "weksmere"])
+async def test_a_name_is_looked_up_by_its_spellings_and_its_sound_before_one_is_new(name: str) -> None:
+    talk = a_talk(f"So {name} had a wooden leg.")
+    got = await found(talk, known=[ODO], entities=[entity(name)], facts=[fact(name, "wooden leg", 1, about="past")])
+    assert [each.known for each in got.entities] == ["odo"]
+    effects = effects_of(got, talk, [ODO])
+    events = [event for effect in effects.of for event in effect.events]
+    assert [event.claim.subject for event in events if isinstance(event, FactStated)] == ["odo"]
+    assert not [event for event in events if isinstance(event, EntityAdded)]
+
+
+async def test_a_new_name_is_one_that_was_said_and_written_as_a_name() -> None:
+    talk = a_talk("We asked for Brynhild Askew at the old mill.", "Maybe the miller knows.")
+    got = await found(talk, entities=[entity(name) for name in ("Brynhild Askew", "miller", "Gandalf")])
+    assert [each.name for each in got.entities] == ["Brynhild Askew"]
+    assert [why.rpartition(": ")[2] for why in got.refused] == [
+        "those words are no name where they stand",
+        "nobody said that name",
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        fact("Odo", "tend the lighthouse"),
+        fact("Odo", "tend the lighthouse", 99),
+        fact("Odo", "tend the lighthouse", 0),
+        fact("Odo", "tend the lighthouse", 2) | {"lines": ["u2"]},
+        fact("Odo", "tend the lighthouse", 2) | {"lines": ["other-campaign/u2"]},
+        fact("Odo", "tend the lighthouse", 2) | {"lines": [True]},
+        fact("Odo", "tend the lighthouse", 2) | {"lines": 2},
+        fact("Odo", "tend the lighthouse", 2, about="horoscope"),
+        fact("Odo", "tend the lighthouse", 2, sure="absolutely"),
+        fact("Odo", "the heir of the crown", 2),
+        fact("Odo", "x" * 1_000_000, 2),
+        fact("Odo", "tend the\x00lighthouse", 2),
+        fact("Odo", "", 2),
+        fact("Gandalf", "tend the lighthouse", 2),
+        fact("Game Master", "tend the lighthouse", 2),
+        {"subject": {"name": "Odo"}, "about": [], "value": None},
+        {},
+        "Odo tends the lighthouse",
+        None,
+    ],
+)
+async def test_a_bad_claim_is_left_out_with_the_reason_and_the_good_one_beside_it_stays(bad: Any) -> None:
+    good = fact("Odo", "tend the lighthouse", 2, about="past")
+    got = await found(PRONOUN, known=[ODO], facts=[bad, good])
+    assert [each.value for each in got.facts] == ["tend the lighthouse"]
+    assert len(got.refused) == 1
+    assert "facts, number 1" in got.refused[0]
+    assert "lighthouse" not in got.refused[0], "a reason quotes nothing that was said"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        relation("Odo", "Odo Fennimore", 1),
+        relation("Odo", "Gandalf", 1),
+        relation("Odo", "Tamsin", 1, type_="IS_SECRETLY"),
+        relation("Odo", "Tamsin", 7),
+        relation("Odo", "Tamsin", 1, type_="PARENT_OF"),
+    ],
+)
+async def test_a_bad_relation_is_left_out_with_the_reason(bad: dict[str, Any]) -> None:
+    got = await found(PRONOUN, known=[ODO], relationships=[bad])
+    assert got.relations == ()
+    assert [each.known for each in got.entities] == ["odo"], "who is the end of no relation is not found"
+    assert len(got.refused) == 1
+
+
+@pytest.mark.parametrize("answer", [{"entities": None}, {"facts": {"Odo": "smith"}}, {"relationships": "none"}])
+async def test_an_answer_without_lists_adds_nothing(answer: dict[str, Any]) -> None:
+    got = await found(PRONOUN, known=[ODO], **answer)
+    assert (got.relations, got.facts) == ((), ())
+    assert got.refused
+
+
+async def test_of_an_answer_without_end_no_more_is_looked_at_than_was_asked_for() -> None:
+    got = await found(PRONOUN, known=[ODO], facts=[fact("Gandalf", "wizard", 2)] * 100_000)
+    assert len(got.refused) == 12 + 1
+    assert got.refused[-1] == "the model's facts: 99988 more than were asked for"
+
+
+async def test_what_fewer_heard_does_not_reach_others_in_the_words_of_a_line_they_heard() -> None:
+    talk = a_talk(
+        ("Odo is hiding the silver crown.", {SMITH}),
+        ("Odo came by with bread.", {SMITH, INNKEEPER}),
+    )
+    crown = fact("Odo", "came with the crown", 2, about="past")
+    got = await found(talk, known=[ODO], facts=[crown])
+    assert got.facts == ()
+    assert "not everybody heard" in got.refused[0]
+    both = await found(talk, known=[ODO], facts=[crown | {"lines": [1, 2]}])
+    [effect] = effects_of(both, talk, [ODO]).of
+    [stated] = [event for event in effect.events if isinstance(event, FactStated)]
+    assert [knower.npc for knower in stated.visibility.knowers] == [SMITH]
+
+
+def test_a_model_is_shown_what_was_said_and_no_name_that_was_not() -> None:
+    talk = a_talk(
+        "Marrin sold us a map.",
+        "Don't write that down: the map is forged.",
+        "((OOC: pizza is here))",
+        "Let me roll for persuasion.",
+        before=["We met at the mill."],
+    )
+    question = question_about(talk, QuestionLimits(10_000))
+    assert question is not None
+    assert question.user.splitlines()[1:] == ["1 Tamsin: We met at the mill.", "2 Tamsin: Marrin sold us a map."]
+    assert [line.utterance.id for line in question.lines] == ["u1", "u2"]
+    assert question_about(a_talk("Don't write that down."), QuestionLimits(10_000)) is None
+
+
+async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
+    llm = Answers({"entities": [], "relationships": [], "facts": []})
+    await an_extractor(llm).extract(a_talk("Marrin sold us a map."), [COUNTESS])
+    assert "Vexley" not in llm.asked[0]
+
+
+async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
+    llm = Answers({"entities": [], "relationships": [], "facts": []})
+    talk = a_talk("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
+    got = await an_extractor(llm, most_chars=1_000).extract(talk, ())
+    assert len(llm.asked[0]) < 1_000
+    assert [each.about for each in got.facts] == ["promise"]
+    assert got.refused == ("1 lines of the stretch were too many for the model",)
+
+
+@pytest.mark.parametrize("failure", [Unavailable("no model answers at port 9"), Unparseable("cut off")])
+async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_else(failure: Exception) -> None:
+    talk = a_talk("I promise to bring you six crowns by Friday.")
+    got = await an_extractor(Answers(failure)).extract(talk, ())
+    rules = await RulesExtractor("en").extract(talk, ())
+    assert (got.entities, got.facts) == (rules.entities, rules.facts)
+    assert got.refused == (f"read by rules alone: {failure}",)
+
+
+async def test_a_model_that_is_away_is_not_waited_for_again_and_again() -> None:
+    llm = Answers(Unavailable("away"))
+    extractor, talk = an_extractor(llm), a_talk("I promise to bring you six crowns by Friday.")
+    for _ in range(20):
+        got = await extractor.extract(talk, ())
+        assert [each.about for each in got.facts] == ["promise"]
+    assert len(llm.asked) < 10
+    assert "let be for a while" in got.refused[0]
+
+
+def test_a_model_is_asked_no_more_often_than_is_set() -> None:
+    async def times() -> list[float]:
+        pace, loop, at = Pace(20), asyncio.get_running_loop(), list[float]()
+        for _ in range(3):
+            await pace.wait()
+            at.append(loop.time())
+        await asyncio.sleep(60)
+        await pace.wait()
+        return [*at, loop.time()]
+
+    assert run_in_virtual_time(times()) == pytest.approx([0, 3, 6, 66])
+
+
+@pytest.mark.parametrize("text", ["[" * 1_000_000, '{"facts": ' + "9" * 10_000 + "}", "x" * 1_000_000, ""])
+def test_what_no_json_can_be_read_from_is_unparseable(text: str) -> None:
+    with pytest.raises(Unparseable) as refused:
+        parsed(text, {"required": ["facts"]})
+    assert len(str(refused.value)) < 200

@@ -1,0 +1,27 @@
+"""Who was talking with whom is told by what was said, as far as that is certain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glyphoxa.domain.ids import NpcId, SpeakerId
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.turns.resumed import exchanges
+from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, an_utterance
+
+
+def said(speaker: str, *, npc: NpcId | None = None, at_ms: int = 0) -> Utterance:
+    return replace(an_utterance("Aye."), speaker_id=SpeakerId(speaker), npc_id=npc, at_ms=at_ms, duration_ms=500)
+
+
+def test_an_answer_belongs_to_the_only_player_who_spoke_before_it() -> None:
+    talk = [said(TAMSIN), said(TAMSIN), said(SMITH, npc=SMITH, at_ms=1_000), said(BRAN), said("m", npc=INNKEEPER)]
+    assert list(exchanges(talk)) == [(TAMSIN, SMITH, 1_500), (BRAN, INNKEEPER, 500)]
+
+
+def test_where_several_spoke_before_it_the_answer_counts_for_none_of_them() -> None:
+    assert list(exchanges([said(TAMSIN), said(BRAN), said(SMITH, npc=SMITH)])) == []
+
+
+def test_what_an_npc_says_to_another_answers_no_player() -> None:
+    assert list(exchanges([said(SMITH, npc=SMITH), said("m", npc=INNKEEPER)])) == []
