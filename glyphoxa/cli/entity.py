@@ -11,12 +11,12 @@ from rich.text import Text
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli import facts_shown as shown
 from glyphoxa.cli.desk import YES, goes_on, run_at_desk
-from glyphoxa.cli.facts import json_or_text
 from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, any_option, argument
 from glyphoxa.dm.entities import MOST_FACTS
 from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.stating import json_or_text
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM

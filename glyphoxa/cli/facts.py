@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli import facts_shown as shown
@@ -13,6 +12,7 @@ from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.verb import Argument, Verb, argument
 from glyphoxa.dm import wording
 from glyphoxa.dm.lines import plain
+from glyphoxa.dm.stating import json_or_text
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
@@ -20,20 +20,6 @@ from glyphoxa.domain.knowledge import DM, EndedFact, Viewer
 from glyphoxa.world.api import Words
 
 _MOST_SHOWN = 50
-
-
-def json_or_text(text: str) -> object:
-    """A value as a user types it.
-
-    >>> json_or_text("[1, true]"), json_or_text("a paranoid wizard")
-    ([1, True], 'a paranoid wizard')
-    """
-    try:
-        value: object = json.loads(text)
-    except ValueError:
-        return text
-    return text if value is None else value
-
 
 _ID = argument("fact", metavar="ID", help="a fact's id, or the beginning of it")
 _IDS = argument("fact", nargs="+", metavar="ID", help="a fact's id, or the beginning of it")

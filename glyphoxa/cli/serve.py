@@ -126,7 +126,8 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
     from glyphoxa.bootstrap.table import open_with_desk
     from glyphoxa.cli.entrance import entrance_to
     from glyphoxa.web.app import create_app
-    from glyphoxa.web.desk.routes import DeskParts, add_desk
+    from glyphoxa.web.desk.frame import DeskParts
+    from glyphoxa.web.desk.routes import add_desk
     from glyphoxa.web.serving import Server
 
     task = asyncio.current_task()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -47,3 +48,16 @@ def predicate_of(predicate: str) -> str:
     if not word:
         raise InvalidInput("a fact needs a predicate, such as LOCATED_AT or occupation")
     return word
+
+
+def json_or_text(text: str) -> object:
+    """A value as a user types it.
+
+    >>> json_or_text("[1, true]"), json_or_text("a paranoid wizard")
+    ([1, True], 'a paranoid wizard')
+    """
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return text if value is None else value

@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.api import Cause, FactStated
+from glyphoxa.world.api import Cause, EntityAdded, FactStated
 from tests.support.command_line import CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TwinTable
@@ -30,14 +30,27 @@ PAGES = (
     "/desk/knowledge",
     "/desk/knowledge?npc=grimjaw&about=Elowen",
     "/desk/secrets",
+    "/desk/world",
+    "/desk/world?type=npc&name=elo",
+    "/desk/world/elowen",
+    "/desk/world/elowen?hops=3&npc=grimjaw",
     "/desk/sessions",
     "/desk/sessions/s1",
     "/desk/sessions/s1/transcript.md",
+    "/desk/sessions/s1/back?line=1",
     "/desk/turns",
     "/desk/links",
     "/desk/links/tamsin/qr.svg",
 )
-POSTS = ("/desk/command", "/desk/facts", "/desk/sessions/s1", "/desk/links")
+POSTS = (
+    "/desk/command",
+    "/desk/facts",
+    "/desk/world",
+    "/desk/world/elowen",
+    "/desk/sessions/s1",
+    "/desk/sessions/s1/back",
+    "/desk/links",
+)
 MARKUP = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
@@ -184,14 +197,121 @@ async def test_markup_in_what_was_said_and_learned_is_text(dm: Visitor, store: S
     provenance = Provenance(0.4, reason=MARKUP)
     stated = FactStated(claim, provenance, witnessed_by([NpcId("grimjaw")], at_ms=1))
     await store.world.commit(SALTMERE, [stated], Cause("talk", 1))
-    for path in ("/desk/review", "/desk/knowledge", "/desk/secrets", f"/desk/review?done={MARKUP}"):
+    for path in (
+        "/desk/review",
+        "/desk/knowledge",
+        "/desk/secrets",
+        "/desk/world/elowen",
+        f"/desk/review?done={MARKUP}",
+    ):
         shown = await page(dm, path)
         assert "<script>alert" not in shown
         assert "<img src=x" not in shown
         assert "&lt;script&gt;" in shown
 
 
+async def test_a_secret_is_told_to_one_npc_and_kept_from_another(dm: Visitor) -> None:
+    def elowens(matrix: str) -> str:
+        return next(each for each in matrix.split("<tr>")[1:] if "ferry" in each)
+
+    fact = re.search(r'name="fact" value="(.*?)"', elowens(await page(dm, "/desk/secrets")))
+    assert fact is not None
+    told = await post(dm, "/desk/facts", do="tell", fact=fact[1], to=ELOWEN, back="/desk/secrets")
+    assert "told" in elowens(told.text)
+    kept = await post(dm, "/desk/facts", do="keep_from", fact=fact[1], **{"from": ELOWEN, "back": "/desk/secrets"})
+    assert ">told" not in elowens(kept.text)
+    assert "secret" in elowens(kept.text)
+
+
+# The world
+
+
+async def test_the_world_is_paged_and_found_by_name_and_type(dm: Visitor) -> None:
+    assert ">Elowen</a>" in await page(dm, "/desk/world?name=ELOW")
+    assert ">Elowen</a>" not in await page(dm, "/desk/world?type=location")
+    assert "There is nothing" in await page(dm, "/desk/world?name=nobody+at+all")
+    for wrong in ("page=2", "page=0", "page=x", "page=-1"):
+        assert "a number from 1 to" in await page(dm, f"/desk/world?{wrong}", 400)
+
+
+async def test_an_entity_is_made_related_renamed_merged_and_removed(dm: Visitor) -> None:
+    made = await post(dm, "/desk/world", name="The Black Bell", type="item")
+    assert made.url.path == "/desk/world/the-black-bell"
+    own = made.url.path
+    stated = await post(dm, own, do="state", predicate="OWNED_BY", object="Elowen", known_to="grimjaw")
+    assert "accepted" in stated.text
+    assert "<svg" in stated.text
+    assert 'class="secret"' in stated.text
+    assert "<svg" not in await page(dm, f"{own}?npc=elowen"), "a secret relation is drawn for nobody else"
+    await post(dm, own, do="state", predicate="weight", value="40")
+    renamed = await post(dm, own, do="change", name="The Bell of Ash", type="item")
+    assert "<h1>The Bell of Ash" in renamed.text
+    assert "Also called The Black Bell" in renamed.text
+    assert "Ashbell" in (await post(dm, own, do="alias", alias="Ashbell")).text
+    assert "Ashbell" not in (await post(dm, own, do="unalias", alias="Ashbell")).text.split("</p>")[3]
+    await post(dm, "/desk/world", name="Old Bell", type="item")
+    merged = await post(dm, own, do="merge", gone="Old Bell")
+    assert merged.status_code == 200
+    assert "Old Bell" not in [*re.findall(r">([^<]*)</a></th>", await page(dm, "/desk/world"))]
+    removed = await post(dm, own, do="remove")
+    assert removed.url.path == "/desk/world"
+    await page(dm, own, 404)
+    assert "Undone" in (await post(dm, "/desk/facts", do="undo", back=own)).text
+
+
+async def test_that_there_is_such_a_thing_can_be_kept_from_npcs(dm: Visitor) -> None:
+    await post(dm, "/desk/world", name="The Black Bell", type="item")
+    own = "/desk/world/the-black-bell"
+    assert "Known to: secret: Grimjaw" in (await post(dm, own, do="scope", known_to="grimjaw")).text
+    assert "Known to: hidden" in (await post(dm, own, do="scope", known_to="-")).text
+    assert "Known to: public" in (await post(dm, own, do="scope")).text
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"do": "dance"},
+        {"do": "change", "name": "Elowen"},
+        {"do": "merge", "gone": "Elowen"},
+        {"do": "merge", "gone": "Nobody"},
+        {"do": "state", "predicate": "x"},
+        {"do": "state", "predicate": "", "value": "1"},
+        {"do": "scope", "known_to": "nobody"},
+        {"do": "alias", "alias": "..."},
+    ],
+)
+async def test_an_entity_that_cannot_be_changed_so_stays_as_it_is(dm: Visitor, form: dict[str, str]) -> None:
+    before = await page(dm, "/desk/world/elowen")
+    answer = await post(dm, "/desk/world/elowen", **form)
+    assert answer.status_code in (400, 404), answer.text
+    assert await page(dm, "/desk/world/elowen") == before
+
+
+async def test_an_id_with_a_slash_has_a_page(dm: Visitor, store: Store) -> None:
+    added = EntityAdded(EntityId("a/b?c"), "item", "Odd & End")
+    await store.world.commit(SALTMERE, [added], Cause("dm", 1))
+    link = re.search(r'href="(/desk/world/[^"]*)">Odd', await page(dm, "/desk/world"))
+    assert link is not None
+    assert "<h1>Odd &amp; End" in await page(dm, link[1])
+    assert (await post(dm, link[1], do="alias", alias="Oddity")).status_code == 200
+
+
 # Sessions
+
+
+async def test_a_rollback_is_shown_before_it_is_done(dm: Visitor) -> None:
+    shown = await page(dm, "/desk/sessions/s1/back?line=1")
+    assert "debt" in shown
+    assert "debt" in await page(dm, "/desk/knowledge")
+    after = await post(dm, "/desk/sessions/s1/back", line="1")
+    assert "Back to line 1 of s1" in after.text
+    assert "retracted" in after.text
+    assert "debt" not in await page(dm, "/desk/knowledge")
+    await post(dm, "/desk/facts", do="undo")
+    assert "debt" in await page(dm, "/desk/knowledge")
+    for wrong in ("line=x", "line=99999", ""):
+        await page(dm, f"/desk/sessions/s1/back?{wrong}", 400)
 
 
 async def test_a_session_is_shown_with_its_talk_and_kept_with_a_summary(dm: Visitor) -> None:

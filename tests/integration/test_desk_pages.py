@@ -17,7 +17,19 @@ from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
 from tests.support.web_door import NOW, a_door
 from tests.support.web_table import TwinTable
 
-PAGES = ("review", "knowledge", "knowledge?npc=grimjaw", "secrets", "sessions", "sessions/s1", "turns", "links")
+PAGES = (
+    "review",
+    "knowledge",
+    "knowledge?npc=grimjaw",
+    "secrets",
+    "world",
+    "world/elowen?hops=3",
+    "sessions",
+    "sessions/s1",
+    "sessions/s1/back?line=1",
+    "turns",
+    "links",
+)
 
 
 @pytest.mark.browser

@@ -52,7 +52,8 @@ from glyphoxa.npc.typed_lines import TypedLines
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.app import create_app
-from glyphoxa.web.desk.routes import DeskParts, add_desk
+from glyphoxa.web.desk.frame import DeskParts
+from glyphoxa.web.desk.routes import add_desk
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.peer import Peers
 from glyphoxa.web.seats import Deadlines

@@ -15,6 +15,7 @@ _DO: Final[Mapping[str, Callable[[Desk, str, Mapping[str, str]], Awaitable[Decis
     "hide": lambda desk, fact, _: desk.facts.hide(fact),
     "reveal": lambda desk, fact, _: desk.facts.reveal(fact),
     "tell": lambda desk, fact, form: desk.facts.tell(fact, [form.get("to", "")], by="dm"),
+    "keep_from": lambda desk, fact, form: _keep_from(desk, fact, form.get("from", "")),
     "edit": lambda desk, fact, form: desk.facts.edit(fact, value=form.get("value", "")),
 }
 
@@ -32,8 +33,16 @@ _DONE: Final[Mapping[str, str]] = {
     "hide": "known to nobody",
     "reveal": "known to everybody",
     "tell": "told",
+    "keep_from": "kept from one NPC more",
     "edit": "put right",
 }
+
+
+async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
+    """This NPC does not know it any more; who else knows it, does."""
+    kept_from, found = desk.resolver.npc(npc), await desk.facts.find(fact)
+    left = [each.npc for each in found.visibility.knowers if each.npc != kept_from]
+    return await desk.facts.keep_secret(found.id, left) if left else await desk.facts.hide(found.id)
 
 
 async def decide(desk: Desk, form: Mapping[str, str]) -> str:

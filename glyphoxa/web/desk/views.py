@@ -55,14 +55,15 @@ def _of_status(desk: Desk, status: Any) -> Any:
 async def _reviewed(desk: Desk, fact: Fact) -> Shown:
     disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
     return {
-        **_fact(desk, fact),
+        **fact_shown(desk, fact),
         "evidence": await _evidence(desk, fact),
         "reason": fact.provenance.reason,
         "disputes": [desk.facts.words(each) for each in disputed],
     }
 
 
-def _fact(desk: Desk, fact: Fact) -> Shown:
+def fact_shown(desk: Desk, fact: Fact) -> Shown:
+    """A fact with who knows it, how sure it is and where it is from."""
     return {
         "id": fact.id,
         "short": short(fact.id),
@@ -104,7 +105,7 @@ async def knowledge(desk: Desk, npc: str | None, about: str) -> Shown:
         "npc": None if viewer is DM else viewer,
         "about": "" if entity is None else entity.name,
         "entities": sorted({each.entity.name for each in desk.seen}),
-        "facts": [_fact(desk, fact) for fact in facts],
+        "facts": [fact_shown(desk, fact) for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
     }
 
@@ -117,8 +118,8 @@ async def secrets(desk: Desk) -> Shown:
         for fact in await desk.inspection.current(desk.campaign, DM, about=None, limit=MOST_FACTS * 5)
         if fact.visibility.scope != "public"
     ]
-    rows = [{**_fact(desk, fact), "who": [_how(fact, npc.id) for npc in npcs]} for fact in facts[:MOST_FACTS]]
-    return {"npcs": [npc.name for npc in npcs], "rows": rows, "is_cut": len(facts) > MOST_FACTS}
+    rows = [{**fact_shown(desk, fact), "who": [_how(fact, npc.id) for npc in npcs]} for fact in facts[:MOST_FACTS]]
+    return {"npcs": [{"id": npc.id, "name": npc.name} for npc in npcs], "rows": rows, "is_cut": len(facts) > MOST_FACTS}
 
 
 def _how(fact: Fact, npc: NpcId) -> str:

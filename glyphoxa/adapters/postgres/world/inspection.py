@@ -244,6 +244,13 @@ class PostgresInspection:
         """Of every status."""
         return [fact_of_row(row) for row in await self._fetch("relations", campaign, entity)]
 
+    async def relations_among(
+        self, campaign: CampaignId, viewer: Viewer, entities: Collection[EntityId], *, limit: int
+    ) -> list[Fact]:
+        """Accepted ones between two of these entities that the viewer may know."""
+        rows = await self._fetch("relations_among", campaign, viewer_parameter(viewer), list(entities), limit)
+        return [fact_of_row(row) for row in rows]
+
     async def reach(self, campaign: CampaignId, entity: EntityId, *, depth: int) -> list[ReachedEntity]:
         """By depth, then name."""
         return [

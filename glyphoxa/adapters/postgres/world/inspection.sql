@@ -200,3 +200,17 @@ SELECT e.id, e.type, e.name, min(reached.depth) AS depth
   JOIN entities e ON e.campaign_id = $1 AND e.id = reached.id
  GROUP BY e.id, e.type, e.name
  ORDER BY depth, e.name, e.id;
+
+-- relations_among --
+-- Accepted relations whose both ends are of $3 and which the viewer $2 may know (NULL: the DM), the two entities too.
+-- Served by idx_rel_source.
+SELECT f.*
+  FROM facts f
+ WHERE f.campaign_id = $1 AND f.status = 'accepted'
+   AND f.subject_id = ANY ($3) AND f.object_id = ANY ($3)
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND NOT EXISTS (SELECT FROM entities e
+                    WHERE e.campaign_id = $1 AND e.id IN (f.subject_id, f.object_id)
+                      AND NOT glyphoxa_may_know($2, e.scope, e.knowers))
+ ORDER BY f.subject_id, f.predicate, f.object_id, f.fact_id
+ LIMIT $4;

@@ -1,0 +1,80 @@
+"""The desk's pages of what was said, session by session."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import PlainTextResponse, Response
+
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.web.access.audit import AuditKind
+from glyphoxa.web.desk import timeline_views, views
+from glyphoxa.web.desk.frame import DeskFrame, form_of, seen
+
+
+class SessionPages:
+    """Sessions, and the way back to a line of one. A session's id may hold slashes."""
+
+    def __init__(self, frame: DeskFrame) -> None:
+        self._frame = frame
+        self.looked_at = {
+            "/desk/sessions": self.sessions,
+            "/desk/sessions/{session:path}/transcript.md": self.markdown,
+            "/desk/sessions/{session:path}/back": self.back,
+            "/desk/sessions/{session:path}": self.session,
+        }
+        self.posted = {
+            "/desk/sessions/{session:path}/back": self.roll_back,
+            "/desk/sessions/{session:path}": self.summarise,
+        }
+
+    async def sessions(self, request: Request) -> Response:
+        return self._frame.page("sessions", request, sessions=await views.sessions(await self._frame.desk()))
+
+    async def session(self, request: Request) -> Response:
+        source, desk, session = self._frame.memory(), await self._frame.desk(), _session(request)
+        found = await views.session(desk, session)
+        recaps = [
+            ("For the players", await source.recap(session, "players")),
+            ("For you", await source.recap(session, "dm")),
+        ]
+        return self._frame.page("session", request, recaps=recaps, **found)
+
+    async def markdown(self, request: Request) -> Response:
+        text = await views.transcript_as_markdown(await self._frame.desk(), _session(request))
+        name = f"{_session(request)}.md"
+        return PlainTextResponse(
+            text,
+            media_type="text/markdown; charset=utf-8",
+            headers={"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"},
+        )
+
+    async def summarise(self, request: Request) -> Response:
+        session = _session(request)
+        await views.summarise(await self._frame.desk(), session, (await form_of(request)).get("summary", ""))
+        return seen("", f"/desk/sessions/{quote(session, safe='')}", "the summary is kept")
+
+    async def back(self, request: Request) -> Response:
+        desk, line = await self._frame.desk(), _line(request.query_params.get("line", ""))
+        return self._frame.page("back", request, **await timeline_views.preview(desk, _session(request), line))
+
+    async def roll_back(self, request: Request) -> Response:
+        session, line = _session(request), _line((await form_of(request)).get("line", ""))
+        desk = await self._frame.desk()
+        event = await desk.timeline.rollback(session, line)
+        done = f"back to line {line} of {session}" if event else "nothing was learned or said behind that line"
+        self._frame.record(AuditKind.DECIDED, done)
+        return seen("", f"/desk/sessions/{quote(session, safe='')}", done)
+
+
+def _session(request: Request) -> SessionId:
+    return SessionId(request.path_params["session"])
+
+
+def _line(text: str) -> int:
+    """Raises: InvalidInput: It is no number of a line."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise InvalidInput(f"line {text!r}: the number of a line of the transcript is wanted")
+    return int(text)
