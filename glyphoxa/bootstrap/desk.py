@@ -10,15 +10,20 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
 from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.bootstrap.memory import SAID_BEFORE
 from glyphoxa.bootstrap.recap import Audience, recap_of
+from glyphoxa.bootstrap.rehearsal import rehearsal_of
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.composition import ComposedPrompt
 from glyphoxa.dm.entities import EntityDesk
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.npc.table import Table
 from glyphoxa.recall.api import Recall
 from glyphoxa.transcript.api import TalkSearch
 from glyphoxa.world.api import KnowledgeGraph
@@ -93,6 +98,18 @@ class DeskSource:
     async def open(self) -> Desk:
         """As the campaign is now. Raises: Unavailable: The database is away."""
         return await desk_of(self.store, self.settings, self.campaign)
+
+    async def rehearse(self, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
+        """The prompt that an NPC of a table that is open would be sent for a line, as things stand.
+
+        Raises:
+            Unavailable: The database is away.
+        """
+        said = await self.store.log.recent(self.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
+        who = (table.campaign.npc(npc), player)
+        scene = table.scene if npc in table.scene.npcs else None
+        asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
+        return await asked.ask(line)
 
     async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
         """As `recap_of`."""

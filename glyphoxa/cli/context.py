@@ -8,34 +8,31 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.bootstrap.memory import SAID_BEFORE
-from glyphoxa.bootstrap.mind import Mind, guard_at_a_desk, mind_of, names_at_a_desk, state_at_a_desk
 from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.bootstrap.rehearsal import Rehearsal, rehearsal_of
 from glyphoxa.cli.campaign_prompt import npc_called
 from glyphoxa.cli.embedding import embedder_or_words
 from glyphoxa.cli.lines import show_lines
 from glyphoxa.cli.opened import CONFIG, opened_store, stored_campaign
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.context.composition import ComposedPrompt, compose
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION
-from glyphoxa.context.wording import recalled_line
-from glyphoxa.dm.lines import IndentedLine, printable
-from glyphoxa.dm.prompt_told import parts_shown
-from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.context.composition import ComposedPrompt
+from glyphoxa.dm.lines import printable
+from glyphoxa.dm.prompt_told import composed_shown
+from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.recalled import Recalled
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.npc.live_table import enter
 
 _GUEST = PlayerId("guest")
 _NEW = SessionId("")
@@ -69,10 +66,10 @@ async def _run(options: argparse.Namespace) -> int:
         asking = await _asking(settings, store, options)
         composed = await asking.ask(options.say)
     if options.json:
-        print(json.dumps(asking.as_json(composed), ensure_ascii=False, indent=2))
+        print(json.dumps(_json_of(asking, composed), ensure_ascii=False, indent=2))
     else:
         print(f"{printable(composed.text)}\n")
-        show_lines(_shown(composed))
+        show_lines(composed_shown(composed))
     return 0
 
 
@@ -85,63 +82,22 @@ async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
     return await stack.enter_async_context(opened_store(settings, embedder=embedder))
 
 
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """A table with one player, and nobody to hear it.
-
-    Attributes:
-        memory: None without long-term memory, and for a campaign that is not stored yet.
-    """
-
-    settings: Settings
-    memory: Store | None
-    mind: Mind
-    npc: Npc
-    player: Player
-
-    async def ask(self, line: str) -> ComposedPrompt:
-        state, player = self.mind.state, self.player
-        names = names_at_a_desk(self.settings, state.campaign, self.memory)
-        await names.open()
-        text = names.correct(" ".join(line.split())).text
-        state.sits_down(player)
-        async with self._in_the_scene():
-            self.mind.prefetch.forget(player.id)
-            self.mind.context.new_speech()
-            prompt = state.conversations[self.npc.id].prompt(text, player.name)
-            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
-            deadline_ms = self.settings.context.deadline_ms
-            return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms)
-
-    @asynccontextmanager
-    async def _in_the_scene(self) -> AsyncIterator[None]:
-        """With what a table reads before anybody speaks."""
-        state = self.mind.state
-        try:
-            if self.memory is not None:
-                await self.memory.past_talk.refresh(state.campaign.id)
-                await self.memory.by_name.refresh(state.campaign.id)
-            await enter(state.scene, state, self.mind.context)
-            yield
-        finally:
-            await self.mind.prefetch.close()
-
-    def as_json(self, composed: ComposedPrompt) -> dict[str, Any]:
-        hot = composed.hot
-        return {
-            "npc": self.npc.id,
-            "player": self.player.name,
-            "scene": self.mind.state.scene.id,
-            "question": composed.prompt.question,
-            "messages": [asdict(message) for message in composed.prompt.messages],
-            "parts": [asdict(part) for part in composed.parts],
-            "recalled": [_as_json(one) for one in hot.recalled],
-            "rejected": [{**_as_json(one.recalled), "why": one.why} for one in hot.rejected],
-            "omitted": list(hot.omitted),
-        }
+def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:
+    hot = composed.hot
+    return {
+        "npc": asking.npc.id,
+        "player": asking.player.name,
+        "scene": asking.mind.state.scene.id,
+        "question": composed.prompt.question,
+        "messages": [asdict(message) for message in composed.prompt.messages],
+        "parts": [asdict(part) for part in composed.parts],
+        "recalled": [_as_json(one) for one in hot.recalled],
+        "rejected": [{**_as_json(one.recalled), "why": one.why} for one in hot.rejected],
+        "omitted": list(hot.omitted),
+    }
 
 
-async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> _Asking:
+async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
     campaign = await _campaign(settings, store, options.campaign)
     npc = npc_called(options.npc, campaign)
     if store is not None and campaign.id not in await store.campaigns.ids():
@@ -150,13 +106,9 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
     elif store is not None and not (await store.campaigns.changes(campaign)).is_empty:
         print("glyphoxa: the file says otherwise than what is stored; a table stores it first", file=sys.stderr)
     session = options.session or _NEW
-    state = state_at_a_desk(settings, campaign, session)
-    if options.session is not None:
-        state.remember(await _said(store, campaign.id, session))
-    if options.scene is not None or npc.id not in state.scene.npcs:
-        state.scene = _scene(campaign, npc, options.scene) or state.scene
-    mind = mind_of(settings, state, store, None if store is None else guard_at_a_desk(store))
-    return _Asking(settings, store, mind, npc, _player(campaign, options.player))
+    said = [] if options.session is None else await _said(store, campaign.id, session)
+    scene = None if options.scene is None else campaign.scene(options.scene)
+    return rehearsal_of(settings, store, campaign, (npc, _player(campaign, options.player)), (session, scene, said))
 
 
 async def _campaign(settings: Settings, store: Store | None, wanted: str | None) -> Campaign:
@@ -181,33 +133,12 @@ async def _said(store: Store | None, campaign: CampaignId, session: SessionId) -
     return await store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
 
 
-def _scene(campaign: Campaign, npc: Npc, wanted: SceneId | None) -> Scene | None:
-    if wanted is None:
-        return next((scene for scene in campaign.scenes if npc.id in scene.npcs), None)
-    return campaign.scene(wanted)
-
-
 def _player(campaign: Campaign, wanted: str | None) -> Player:
     """Anybody may sit down at a table."""
     if wanted is None:
         return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
     known = (player for player in campaign.players if wanted.casefold() in (player.id, player.name.casefold()))
     return next(known, Player(_GUEST, wanted))
-
-
-def _shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
-    hot = composed.hot
-    yield from parts_shown(composed.parts)
-    if hot.recalled:
-        yield IndentedLine("what it has in mind, and why:")
-    for one in hot.recalled:
-        yield IndentedLine(f"{recalled_line(one)} ({one.reason or 'nobody noted why'})", 1)
-    if hot.omitted or hot.rejected:
-        yield IndentedLine("left out:")
-    for part in hot.omitted:
-        yield IndentedLine(part, 1)
-    for each in hot.rejected:
-        yield IndentedLine(f"{recalled_line(each.recalled)} ({each.why})", 1)
 
 
 def _as_json(one: Recalled) -> dict[str, Any]:

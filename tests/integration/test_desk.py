@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
-from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
@@ -29,6 +30,8 @@ PAGES = (
     "/desk/review",
     "/desk/knowledge",
     "/desk/knowledge?npc=grimjaw&about=Elowen",
+    "/desk/ask",
+    "/desk/ask?npc=elowen&player=tamsin&say=Who+owes+you+money%3F",
     "/desk/secrets",
     "/desk/world",
     "/desk/world?type=npc&name=elo",
@@ -202,6 +205,7 @@ async def test_markup_in_what_was_said_and_learned_is_text(dm: Visitor, store: S
         "/desk/knowledge",
         "/desk/secrets",
         "/desk/world/elowen",
+        f"/desk/ask?say={quote(MARKUP)}",
         f"/desk/review?done={MARKUP}",
     ):
         shown = await page(dm, path)
@@ -221,6 +225,23 @@ async def test_a_secret_is_told_to_one_npc_and_kept_from_another(dm: Visitor) ->
     kept = await post(dm, "/desk/facts", do="keep_from", fact=fact[1], **{"from": ELOWEN, "back": "/desk/secrets"})
     assert ">told" not in elowens(kept.text)
     assert "secret" in elowens(kept.text)
+
+
+async def test_what_an_npc_would_have_in_mind_is_shown_with_its_own_secrets_alone(dm: Visitor, store: Store) -> None:
+    said = await store.log.recent(SALTMERE, SessionId("s1"), since_ms=0, limit=100)
+    asked = {
+        npc: await page(dm, f"/desk/ask?npc={npc}&say=What+about+the+harbour+ferry%3F") for npc in (GRIMJAW, ELOWEN)
+    }
+    for npc, shown in asked.items():
+        assert "What about the harbour ferry?" in shown
+        assert "tokens" in shown
+        assert ("sank the harbour ferry" in shown) == (npc == GRIMJAW)
+    assert await store.log.recent(SALTMERE, SessionId("s1"), since_ms=0, limit=100) == said
+
+
+@pytest.mark.parametrize("query", ["npc=nobody&say=x", "player=nobody&say=x", f"say={'x' * 501}"])
+async def test_a_question_that_cannot_be_asked_is_told(dm: Visitor, query: str) -> None:
+    assert "did not work" in await page(dm, f"/desk/ask?{query}", 400)
 
 
 # The world

@@ -21,6 +21,7 @@ PAGES = (
     "review",
     "knowledge",
     "knowledge?npc=grimjaw",
+    "ask?say=Who+owes+you+money",
     "secrets",
     "world",
     "world/elowen?hops=3",

@@ -12,12 +12,9 @@ from tests.support.reach import Reach
 RELATIONS = "to be followed by an NPC that is asked how things hang together"
 EXCEPTIONS = {
     "demo.record_players:": "run by hand: it makes the recordings in demo/players",
-    "glyphoxa.adapters.postgres.world.graph:PostgresGraph.traverse": RELATIONS,
     "glyphoxa.adapters.postgres.world.graph:PostgresGraph.visible_subgraph": RELATIONS,
     "glyphoxa.adapters.weights.manifest:Artefact.publisher": "for who reads the manifest: whose weights these are",
-    "glyphoxa.recall.guard:MemoryGuard.traverse": RELATIONS,
     "glyphoxa.recall.guard:MemoryGuard.visible_subgraph": RELATIONS,
-    "glyphoxa.world.graph:KnowledgeGraph.traverse": RELATIONS,
     "glyphoxa.world.graph:KnowledgeGraph.visible_subgraph": RELATIONS,
     "glyphoxa.world.graph:Subgraph": RELATIONS,
 }

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.desk import views
+from glyphoxa.web.desk import asking_views, views
 from glyphoxa.web.desk.decisions import decide
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, form_of, seen
 from glyphoxa.web.desk.session_routes import SessionPages
@@ -39,6 +39,7 @@ class _Pages:
             "/desk": self.live,
             "/desk/review": self.review,
             "/desk/knowledge": self.knowledge,
+            "/desk/ask": self.ask,
             "/desk/secrets": self.secrets,
             "/desk/turns": self.turns,
             "/desk/turns/{turn}": self.turn,
@@ -69,6 +70,10 @@ class _Pages:
             request,
             **await views.knowledge(await self._frame.desk(), asked.get("npc"), asked.get("about", "")),
         )
+
+    async def ask(self, request: Request) -> Response:
+        shown = await asking_views.asking(self._frame.memory(), self._frame.table, request.query_params)
+        return self._frame.page("ask", request, **shown)
 
     async def secrets(self, request: Request) -> Response:
         return self._frame.page("secrets", request, **await views.secrets(await self._frame.desk()))
