@@ -12,6 +12,7 @@ from rich.text import Text
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.cli.campaign_bundle import EXPORT, IMPORT, export, import_
 from glyphoxa.cli.campaign_prompt import prompt
 from glyphoxa.cli.desk import YES, goes_on
 from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
@@ -20,11 +21,12 @@ from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.dm.campaign_tables import with_tables
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, EntityId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.world.api import WorldState
 
 _MOST_TOLD = 40
@@ -155,14 +157,8 @@ async def _campaign_for_tables(store: Store, wanted: CampaignId | None, settings
     if wanted is None:
         return await stored_campaign(store, None, settings)
     if wanted not in await store.campaigns.ids():
-        _check_new_id(wanted)
+        check_new_id(wanted)
     return wanted
-
-
-def _check_new_id(wanted: CampaignId) -> None:
-    if not wanted or slug(wanted) != wanted:
-        hint = f"; {slug(wanted)!r} would be" if slug(wanted) else ""
-        raise InvalidInput(f"{wanted!r} is no id of a campaign: lower-case words joined by `-`{hint}")
 
 
 async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
@@ -277,9 +273,16 @@ def _related(entity: EntityId, world: WorldState) -> str:
     CONFIG,
 )
 async def _fork(options: argparse.Namespace) -> int:
-    _check_new_id(options.new)
+    check_new_id(options.new)
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         campaign = await stored_campaign(store, options.id)
         await store.world.fork(campaign, options.new, name=options.name or options.new)
     print(f"{options.new} has the past of {campaign}; from now on each goes its own way")
     return 0
+
+
+# Between databases
+
+
+VERB.action("write a whole campaign into one file, without embeddings", *EXPORT)(export)
+VERB.action("bring in a campaign from such a file: all of it, or nothing", *IMPORT)(import_)

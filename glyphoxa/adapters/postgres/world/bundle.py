@@ -1,0 +1,239 @@
+"""Campaigns out of the database and into it, as bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.world.fork import COPIED
+from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
+from glyphoxa.dm.campaign_bundle import CampaignBundle, Row
+from glyphoxa.domain.errors import Corrupt, InvalidInput, did_you_mean
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.world.api import difference
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.connection import Connection
+
+_MADE_AGAIN: Final = ("chunks", "talk_to_embed")
+"""Embeddings, and what is still to be embedded: all talk of a campaign that came in is."""
+BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
+"""Tables whose rows a bundle has: what others refer to comes first."""
+
+_NUMBERED: Final = {"session_entries": "session_entries_id_seq", "story_days": None, "learned_name_events": None}
+"""Tables whose `id` comes from a sequence of the whole database; a bundle counts from 1 instead. None: an identity."""
+_OF_THIS_DATABASE: Final[Mapping[str, Row]] = {
+    "session_entries": {"change_seq": None},
+    "chronicle_rereads": {"change_seq": 0},
+    "chronicle_progress": {"taken_by": None, "taken_until": None},
+}
+"""What means nothing elsewhere, with what stands for it there; None: what the table itself puts there."""
+
+_DEADLINE_MS: Final = 3_600_000
+_AT_A_TIME: Final = 500
+_REFUSED: Final = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.UndefinedObjectError,
+)
+_WHOLE: Final = {"int4": 31, "int8": 63}
+_KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "text": ((str,), "a text"),
+    "regconfig": ((str,), "the name of a text search configuration"),
+    "timestamptz": ((str,), "a time, as 2026-01-31T20:15:00+00:00"),
+    "bool": ((bool,), "true or false"),
+    "int4": ((int,), "a whole number below 2^31"),
+    "int8": ((int,), "a whole number below 2^63"),
+    "float8": ((int, float), "a number"),
+    "_text": ((list,), "a list of texts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a table; `type` is its name in PostgreSQL.
+
+    Attributes:
+        needed: It cannot be null.
+        required: A row that leaves it out is none.
+    """
+
+    name: str
+    type: str
+    needed: bool
+    required: bool
+
+    def fault_of(self, value: object) -> str | None:
+        """What would be valid, unless the value is."""
+        if value is None:
+            return None if self.type == "jsonb" or not self.needed else "something: it cannot be null"
+        if self.type not in _KINDS:  # JSON
+            return None
+        kinds, told = _KINDS[self.type]
+        fits = isinstance(value, kinds) and (self.type == "bool" or not isinstance(value, bool))
+        if fits and self.type in _WHOLE:
+            fits = isinstance(value, int) and -(2 ** _WHOLE[self.type]) <= value < 2 ** _WHOLE[self.type]
+        if fits and self.type == "_text":
+            fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return None if fits else told
+
+
+async def export_campaign(database: Database, campaign: CampaignId) -> CampaignBundle:
+    """All that is stored of a campaign, as of one moment.
+
+    Raises:
+        NotFound: There is no such campaign.
+        Unavailable: The database is away, or an hour was not enough.
+    """
+    sql = load_queries("world/bundle")
+    async with world_transaction(database, campaign, deadline_ms=_DEADLINE_MS, isolation="repeatable_read") as world:
+        await world.require_campaign()
+        connection = world.connection
+        await connection.execute(sql["utc"])
+        [about] = await connection.fetch(sql["campaign"], campaign)
+        tables = {table: await _rows(connection, campaign, table) for table in BUNDLED}
+    _number_from_one(tables)
+    return CampaignBundle(campaign, about["name"], about["language"], tables)
+
+
+async def import_campaign(database: Database, bundle: CampaignBundle, *, into: CampaignId) -> None:
+    """Store a new campaign, all of it or nothing.
+
+    Raises:
+        InvalidInput: There is a campaign of the name `into`, or talk of one; or a row is none that its table can hold,
+            or what the bundle says is known is not what its events tell. The message names the place.
+        Unavailable: The database is away, or an hour was not enough; nothing was written.
+    """
+    sql = load_queries("world/bundle")
+    async with world_transaction(database, into, deadline_ms=_DEADLINE_MS) as world:
+        connection = world.connection
+        await connection.execute(sql["utc"])
+        if await connection.fetchval(sql["new_campaign"], into, bundle.name, bundle.language) is None:
+            raise InvalidInput(f"there is a campaign {into!r} already: import it as another, with --as NEWID")
+        for table in BUNDLED:
+            query = f"SELECT EXISTS (SELECT FROM {table} WHERE campaign_id = $1)"  # noqa: S608 - ours, see COPIED
+            if await connection.fetchval(query, into):
+                raise InvalidInput(f"there is talk of a campaign {into!r} already: import it as another, --as NEWID")
+        for name in bundle.tables:
+            if name not in BUNDLED:
+                raise InvalidInput(f"tables.{name[:60]} is no table of a bundle: {did_you_mean(name, BUNDLED)}")
+        for table in BUNDLED:
+            if table not in bundle.tables:
+                raise InvalidInput(f"tables has no {table!r}: it has {', '.join(sorted(BUNDLED))}")
+            await _put(connection, into, table, bundle.tables[table])
+        if into != bundle.id:
+            await connection.execute(sql["rename_document"], into)
+        await _check_world(world, [row.get("seq") for row in bundle.tables["world_events"]])
+
+
+async def _rows(connection: Connection, campaign: CampaignId, table: str) -> list[Row]:
+    sql = load_queries("world/bundle")
+    key = ", ".join(f't."{row["attname"]}"' for row in await connection.fetch(sql["key"], table))
+    columns = [each for each in await _columns(connection, table) if each not in _OF_THIS_DATABASE.get(table, {})]
+    built = ", ".join(f"'{name}', to_jsonb(t.\"{name}\")" for name in columns)
+    order = f" ORDER BY {key}" if key else ""
+    query = f"SELECT jsonb_build_object({built}) AS row FROM {table} t WHERE campaign_id = $1{order}"  # noqa: S608 - names of the catalogue
+    found = await connection.fetch(query, campaign)
+    return [row["row"] for row in found]
+
+
+async def _columns(connection: Connection, table: str) -> dict[str, _Column]:
+    found = await connection.fetch(load_queries("world/bundle")["columns"], table)
+    return {row["name"]: _Column(row["name"], row["type"], row["needed"], row["required"]) for row in found}
+
+
+def _number_from_one(tables: Mapping[str, list[Row]]) -> None:
+    for table in _NUMBERED:
+        rows = tables[table]
+        numbers = {row["id"]: n for n, row in enumerate(rows, start=1)}
+        for row in rows:
+            row["id"] = numbers[row["id"]]
+            if row.get("undoes") is not None:
+                row["undoes"] = numbers.get(row["undoes"])
+
+
+async def _put(connection: Connection, into: CampaignId, table: str, rows: list[Row]) -> None:
+    if not rows:
+        return
+    columns = await _columns(connection, table)
+    here = _OF_THIS_DATABASE.get(table, {})
+    _check_columns(table, rows, {name: each for name, each in columns.items() if name not in here})
+    if table in _NUMBERED:
+        rows = await _numbered_here(connection, table, rows)
+    put_here = {name: value for name, value in here.items() if value is not None}
+    names = ", ".join(f'"{name}"' for name in (*rows[0], *put_here))
+    rows_of = f"SELECT $1, {names} FROM jsonb_populate_recordset(NULL::{table}, $2)"  # noqa: S608 - all are columns
+    query = f"INSERT INTO {table} (campaign_id, {names}) OVERRIDING SYSTEM VALUE {rows_of}"
+    whole = [{**row, **put_here} for row in rows]
+    for first in range(0, len(whole), _AT_A_TIME):
+        block = whole[first : first + _AT_A_TIME]
+        if await _refused(connection, query, into, block) is None:
+            continue
+        for at, row in enumerate(block, start=first):  # once more, to find the one
+            if (error := await _refused(connection, query, into, [row])) is not None:
+                raise InvalidInput(f"tables.{table}[{at}] is no row that can be stored: {error}")
+
+
+async def _refused(connection: Connection, query: str, into: CampaignId, rows: Sequence[Row]) -> str | None:
+    try:
+        async with connection.transaction():
+            await connection.execute(query, into, list(rows))
+    except _REFUSED as error:
+        detail = getattr(error, "detail", None)
+        return f"{error}" + (f" ({detail[:200]})" if detail else "")
+    return None
+
+
+def _check_columns(table: str, rows: list[Row], columns: Mapping[str, _Column]) -> None:
+    for name in rows[0]:
+        if name not in columns:
+            raise InvalidInput(f"tables.{table}[0] has {name[:40]!r}, no column: {did_you_mean(name, columns)}")
+    for column in columns.values():
+        if column.required and column.name not in rows[0]:
+            raise InvalidInput(f"tables.{table}[0] has no {column.name!r}: a row has {', '.join(columns)}")
+    for at, row in enumerate(rows):
+        for name, value in row.items():
+            if (valid := columns[name].fault_of(value)) is not None:
+                raise InvalidInput(f"tables.{table}[{at}].{name} is {str(value)[:60]!r}: it must be {valid}")
+
+
+async def _numbered_here(connection: Connection, table: str, rows: list[Row]) -> list[Row]:
+    """The same with numbers that this database has not given yet, in the same order."""
+    for at, row in enumerate(rows):
+        if row.get("id") != at + 1:
+            raise InvalidInput(f"tables.{table}[{at}].id is {str(row.get('id'))[:40]}: rows count from 1, so {at + 1}")
+        undoes = row.get("undoes")
+        if undoes is not None and not 1 <= int(str(undoes)) <= at:
+            raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it is the id of a row before this one")
+    sql = load_queries("world/bundle")
+    sequence = _NUMBERED[table] or await connection.fetchval(sql["identity"], table)
+    numbers = await connection.fetchval(sql["next_numbers"], sequence, len(rows))
+    given: list[Row] = []
+    for at, row in enumerate(rows):
+        undone = row.get("undoes")
+        given.append({**row, "id": numbers[at]} | ({} if undone is None else {"undoes": numbers[int(str(undone)) - 1]}))
+    return given
+
+
+async def _check_world(world: WorldTransaction, seqs: Sequence[object]) -> None:
+    """What is known must follow from what happened."""
+    for at, seq in enumerate(seqs):
+        if seq != at + 1:
+            raise InvalidInput(f"tables.world_events[{at}].seq is {seq}: events count from 1, so {at + 1}")
+    try:
+        told = await world.log.state_at(len(seqs))
+        held = await world.tables.read()
+    except (Corrupt, KeyError, TypeError, ValueError, InvalidInput) as error:
+        raise InvalidInput(f"tables.world_events holds an event that cannot be read: {error}") from None
+    odd = difference(held, told)
+    if not odd.is_empty:
+        raise InvalidInput(
+            "tables.world_events tells another world than tables.entities, relationships, attribute_facts and "
+            "fact_history hold: a bundle is as `glyphoxa campaign export` wrote it"
+        )

@@ -1,0 +1,164 @@
+"""A whole campaign as one JSON document, which another database can take in. See docs/bundle.md.
+
+Here stands what a bundle is; `glyphoxa.adapters.postgres.world.bundle` reads it from a database and brings it into one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeAlias
+
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.ids import CampaignId, slug
+
+FORMAT: Final = "glyphoxa-campaign"
+VERSION: Final = 1
+MOST_BYTES: Final = 512 * 1024 * 1024
+"""Of a file: a campaign of 100,000 utterances has about a fifth of it."""
+
+Row: TypeAlias = dict[str, object]
+"""The columns of a row of one table, without the campaign."""
+
+_SECRET_SCOPES: Final = ("secret", "hidden")
+_IN_ALL: Final = ("format", "version", "campaign", "tables")
+_OF_CAMPAIGN: Final = ("id", "language", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignBundle:
+    """A campaign with all its rows.
+
+    Attributes:
+        language: As in a campaign file: "en".
+        tables: The rows of each table, in the order of its key.
+    """
+
+    id: CampaignId
+    name: str
+    language: str
+    tables: Mapping[str, list[Row]]
+
+    def text(self) -> str:
+        """The one text of it: keys sorted, a row a line, so that two bundles are compared line by line."""
+        about = {"id": self.id, "language": self.language, "name": self.name}
+        tables = ",\n".join(f"  {_json(name)}: {_rows(self.tables[name])}" for name in sorted(self.tables))
+        return (
+            f'{{\n "campaign": {_json(about)},\n "format": {_json(FORMAT)},\n "tables": {{\n{tables}\n }},\n'
+            f' "version": {VERSION}\n}}\n'
+        )
+
+    def secrets(self) -> Iterator[str]:
+        """Where something stands, or stood once, that not all may know: `tables.world_events[3]`."""
+        for table, rows in self.tables.items():
+            for at, row in enumerate(rows):
+                if _tells_secret(row):
+                    yield f"tables.{table}[{at}]"
+
+
+def read_bundle(text: str) -> CampaignBundle:
+    """
+    Raises:
+        InvalidInput: It is no bundle, or one of another version; the message says where and what would be valid.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_with_keys_once, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"line {error.lineno}, column {error.colno}: {error.msg}: a bundle is one JSON object, as "
+            "`glyphoxa campaign export` writes it; is the file cut off?"
+        ) from None
+    except RecursionError:
+        raise InvalidInput("brackets stand in brackets too deep: a bundle is as `campaign export` writes it") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise InvalidInput(f"a number in it is none that can be read: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InvalidInput(f'this is no bundle: it is a JSON object with "format": "{FORMAT}"')
+    version = found.get("version")
+    if type(version) is not int or version != VERSION:
+        raise InvalidInput(f"version is {_shown(version)}: this program reads version {VERSION}")
+    _check_keys(found, _IN_ALL, "the bundle")
+    about, tables = found["campaign"], found["tables"]
+    if not isinstance(about, dict):
+        raise InvalidInput(f"campaign is {_shown(about)}: it is an object with {', '.join(_OF_CAMPAIGN)}")
+    _check_keys(about, _OF_CAMPAIGN, "campaign")
+    for key, value in about.items():
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise InvalidInput(f"campaign.{key} is {_shown(value)}: it is a text that is not empty")
+    check_new_id(CampaignId(about["id"]))
+    if not isinstance(tables, dict):
+        raise InvalidInput(f"tables is {_shown(tables)}: it is an object with the rows of each table")
+    for name, rows in tables.items():
+        _check_rows(f"tables.{name}", rows)
+    return CampaignBundle(CampaignId(about["id"]), about["name"], about["language"], tables)
+
+
+def check_new_id(wanted: CampaignId) -> None:
+    """
+    Raises:
+        InvalidInput: No campaign can be called so.
+    """
+    if not wanted or slug(wanted) != wanted:
+        hint = f"; {slug(wanted)!r} would be" if slug(wanted) else ""
+        raise InvalidInput(f"{wanted!r} is no id of a campaign: lower-case words joined by `-`{hint}")
+
+
+def _check_rows(where: str, rows: object) -> None:
+    if not isinstance(rows, list):
+        raise InvalidInput(f"{where} is {_shown(rows)}: it is a list of rows")
+    for at, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{where}[{at}] is {_shown(row)}: a row is an object")
+        if row.keys() != rows[0].keys():
+            odd = sorted(row.keys() ^ rows[0].keys())[0]
+            raise InvalidInput(f"{where}[{at}]: all rows of a table have the same columns, and not all have {odd!r}")
+
+
+def _check_keys(found: Mapping[str, object], wanted: tuple[str, ...], where: str) -> None:
+    for key in wanted:
+        if key not in found:
+            raise InvalidInput(f"{where} has no {key!r}: it has {', '.join(wanted)}")
+    for key in found:
+        if key not in wanted:
+            raise InvalidInput(f"{where} has {key[:40]!r}, which is not known: {did_you_mean(key, wanted)}")
+
+
+def _tells_secret(value: object) -> bool:
+    """Whether it is, or holds, something with a scope that is secret, or the secrets of a campaign file."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if each.get("scope") in _SECRET_SCOPES or each.get("how") == "secret" or each.get("secrets"):
+                return True
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return False
+
+
+def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidInput(f"{key[:40]!r} stands twice in one object: each key stands there once")
+        found[key] = value
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise InvalidInput(f"{name} stands in it: numbers are finite")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(", ", ": "))
+
+
+def _rows(rows: list[Row]) -> str:
+    return "[" + ",".join(f"\n   {_json(row)}" for row in rows) + "]"
+
+
+def _shown(value: object) -> str:
+    told = json.dumps(value, ensure_ascii=False)
+    return told if len(told) <= 60 else f"{told[:60]}..."

@@ -1,0 +1,205 @@
+"""A whole campaign as one file, out of one database and into one: as a DM types it, on the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.bundle import BUNDLED, export_campaign, import_campaign
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.cli.main import main
+from glyphoxa.dm.campaign_bundle import read_bundle
+from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
+from glyphoxa.world.api import Cause, EntitiesMerged, EntityAdded, FactRejected, FactStated, SlotDeclared, difference
+from tests.support.builders import an_utterance
+from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
+
+OTHER = CampaignId("other")
+FIRST = SessionId("first")
+CALLED = FactStated(Claim.attribute(MIRA, "occupation", "innkeeper"), Provenance(confidence=0.5))
+OWNS = FactStated(Claim.relation(MIRA, "OWNS", SWORD))
+RUNS = FactStated(Claim.relation(MIRA, "LOCATED_AT", INN), supports=(OWNS.claim.fact_id,))
+
+_MORE = """
+INSERT INTO campaign_documents (campaign_id, document, seq) VALUES ('town', '{"id": "town", "name": "town"}', 4);
+INSERT INTO campaign_times (campaign_id, time_zone, story_day) VALUES ('town', 'Europe/Berlin', '12');
+INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ('town', 'first', '12', '12');
+INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
+    VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'wörd', 0.9, 'phonetic');
+INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
+    VALUES ('town', 't1', 'first', 'bran', 'Bran', 'word', 'word', 'spoken');
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
+    VALUES ('elsewhere', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
+    VALUES ('town', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at, undoes)
+    SELECT campaign_id, heard, as_heard, entity_id, 'undone', witness, now(), id FROM learned_name_events
+     WHERE campaign_id = 'town';
+INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
+    VALUES ('town', 'mirra', 'mira', 'Mirra', 'undone', 1, '{"utterances": []}');
+INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
+INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
+"""
+
+
+@pytest.fixture
+async def town(store: Store) -> Store:
+    """A campaign with talk, corrections, facts that rest on others, what was taken back, and learned names."""
+    await a_town(store, TOWN)
+    said = [
+        replace(an_utterance(f"word {n}", id=f"first-{n}"), campaign_id=TOWN, session_id=FIRST) for n in range(1, 5)
+    ]
+    await store.log.append(said)
+    talk = Cause("talk", 0, FIRST, 1, UtteranceId("first-1"))
+    await store.world.commit(TOWN, [OWNS, RUNS, CALLED, SlotDeclared("note", "one")], talk)
+    await store.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id)], DM)
+    await store.world.correct(TOWN, UtteranceId("first-2"), "other words", DM)
+    await store.world.rollback(TOWN, FIRST, 3, DM)
+    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), lambda: 3_000_000)
+    await desk.summarise(FIRST, "They met the innkeeper.", None)
+    gone = EntityId("x")
+    await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)
+    before, after = _MORE.split("VALUES ('elsewhere'")
+    first, last = before.rsplit("INSERT", 1)
+    elsewhere, rest = after.split(";", 1)
+    async with store.database.use(CampaignId("elsewhere")) as connection:
+        await connection.execute(f"INSERT{last}VALUES ('elsewhere'{elsewhere}")
+    async with store.database.use(TOWN) as connection:
+        await connection.execute(first + rest)
+    return store
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, dsn: str) -> Path:
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
+    return path
+
+
+async def run(*arguments: object) -> int:
+    return await asyncio.to_thread(main, ["campaign", *(str(argument) for argument in arguments)])
+
+
+async def test_what_comes_in_goes_out_the_same_byte_by_byte(
+    town: Store, settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, three = (tmp_path / name for name in ("one.json", "two.json", "three.json"))
+    config = ("--config", settings_file)
+    assert await run("export", one, "--campaign", "town", *config) == 0
+    assert await run("import", one, *config) == 1
+    assert "there is a campaign 'town' already: import it as another, with --as NEWID" in capsys.readouterr().err
+    assert await run("import", one, "--as", "other", *config) == 0
+    assert "4 utterances" in capsys.readouterr().out
+    assert await run("export", two, "--campaign", "other", *config) == 0
+    text = one.read_text()
+    assert all(json.loads(text)["tables"][table] for table in BUNDLED)
+    assert "They met the innkeeper." in text
+    assert "embedding" not in text
+    assert two.read_text() == text.replace('"id": "town"', '"id": "other"')
+    past = await stands_as_replayed(town, TOWN)
+    assert difference(await stands_as_replayed(town, OTHER), past).is_empty
+
+    async with town.database.administer() as connection:
+        for table in (*reversed(BUNDLED), "chunks", "talk_to_embed", "world_snapshots"):
+            await connection.execute(f"DELETE FROM {table} WHERE campaign_id = 'town'")
+        await connection.execute("DELETE FROM campaigns WHERE id = 'town'")
+    assert await run("import", two, "--as", "town", *config) == 0
+    assert await run("export", three, "--campaign", "town", *config) == 0
+    assert three.read_bytes() == one.read_bytes()
+    assert one.stat().st_mode & 0o077 == 0
+    assert await run("export", one, "--campaign", "town", *config) == 1
+    assert f"{one} is there already" in capsys.readouterr().err
+
+
+async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
+    await import_campaign(town.database, await export_campaign(town.database, TOWN), into=OTHER)
+    await town.log.append(
+        [replace(an_utterance("more", id="more"), campaign_id=OTHER, session_id=FIRST)],
+    )
+    await town.world.undo(OTHER, 1, DM)
+    await stands_as_replayed(town, OTHER)
+    async with town.database.use(OTHER) as connection:
+        said = await connection.fetch("SELECT utterance_id, ordinal FROM session_entries ORDER BY id")
+        waiting = await connection.fetchval("SELECT count(*) FROM talk_to_embed")
+        undone = await connection.fetchval(
+            "SELECT count(*) FROM learned_name_events u JOIN learned_name_events e ON e.id = u.undoes"
+        )
+    assert [tuple(row) for row in said] == [("first-1", 1), ("first-2", 2), ("first-3", 3), ("first-4", 4), ("more", 5)]
+    assert (waiting, undone) == (5, 1)
+    assert await town.log.count(TOWN) == 4
+
+
+async def test_a_file_tells_secrets_only_when_it_may(
+    town: Store, settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = FactStated(Claim.attribute(MIRA, "truth", "zwielichtig"), visibility=HIDDEN)
+    event = (await town.world.commit(TOWN, [secret], DM))[-1]
+    path, arguments = tmp_path / "town.json", ("--campaign", "town", "--config", settings_file)
+    assert await run("export", path, *arguments) == 1
+    assert "--with-secrets" in capsys.readouterr().err
+    await town.world.undo(TOWN, event.seq, DM)  # its words still stand in what happened
+    assert await run("export", path, *arguments) == 1
+    assert not await asyncio.to_thread(path.exists)
+    assert await run("export", path, "--with-secrets", *arguments) == 0
+    assert "zwielichtig" in path.read_text()
+
+
+def _of(table: str, at: int, **columns: object) -> Callable[[Any], None]:
+    return lambda found: found["tables"][table][at].update(columns)
+
+
+_BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
+    "version": (lambda b: b.update(version=2), "version is 2: this program reads version 1"),
+    "no table": (lambda b: b["tables"].pop("turns"), "tables has no 'turns'"),
+    "odd table": (lambda b: b["tables"].update(turn=[]), "tables.turn is no table of a bundle: did you mean 'turns'"),
+    "rows": (lambda b: b["tables"].update(turns=5), "tables.turns is 5: it is a list of rows"),
+    "kind": (_of("session_entries", 2, text=5), r"tables.session_entries\[2\].text is '5': it must be a text"),
+    "truth": (_of("session_entries", 2, ordinal=True), "ordinal is 'True': it must be a whole number"),
+    "size": (_of("session_entries", 2, ordinal=2**70), r"below 2\^63"),
+    "null": (_of("session_entries", 2, text=None), "cannot be null"),
+    "character": (_of("session_entries", 2, text="a\0b"), r"tables.session_entries\[2\] is no row that can be stored"),
+    "time": (_of("sessions", 0, started_at="soon"), r"tables.sessions\[0\] is no row .*soon"),
+    "twice": (_of("session_entries", 2, utterance_id="first-1"), r"tables.session_entries\[2\] is no row .*unique"),
+    "long": (_of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))), r"tables.entities\[0\] is no row"),
+    "order": (_of("session_entries", 2, id=9), r"tables.session_entries\[2\].id is 9: rows count from 1, so 3"),
+    "column": (lambda b: b["tables"]["sessions"][0].update(x=1), r"tables.sessions\[0\] has 'x', no column"),
+    "gap": (_of("world_events", 2, seq=30), "events count from 1"),
+    "world": (_of("entities", 0, name="Nobody"), "tells another world"),
+    "event": (_of("world_events", 0, event_type="dreamt"), "tables.world_events"),
+}
+
+
+async def test_a_broken_bundle_is_refused_and_leaves_nothing(
+    town: Store, settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = await export_campaign(town.database, TOWN)
+    text, before, path = whole.text(), await _counts(town), tmp_path / "broken.json"
+    for name, (breaks, told) in _BROKEN.items():
+        found = json.loads(text)
+        breaks(found)
+        with pytest.raises(InvalidInput) as raised:
+            await import_campaign(town.database, read_bundle(json.dumps(found)), into=OTHER)
+        assert re.search(told, str(raised.value)), (name, raised.value)
+        assert await _counts(town) == before, name
+    path.write_text(text[: len(text) // 2])
+    assert await run("import", path, "--as", "other", "--config", settings_file) == 1
+    error = capsys.readouterr().err
+    assert str(path) in error and "line" in error and "nothing was imported" in error
+    assert await _counts(town) == before
+
+
+async def _counts(store: Store) -> list[int]:
+    async with store.database.administer() as connection:
+        return [await connection.fetchval(f"SELECT count(*) FROM {table}") for table in ("campaigns", *BUNDLED)]
