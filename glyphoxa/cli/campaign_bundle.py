@@ -18,6 +18,7 @@ from glyphoxa.domain.ids import CampaignId
 EXPORT: Final = (
     argument("file", type=Path, help="is written (JSON); it must not be there yet"),
     argument("--campaign", type=CampaignId, metavar="ID", help="else that of the settings, or the only one stored"),
+    argument("--without-talk", help="the world as it is known, without what was said: for another table"),
     argument("--with-secrets", help="also when the campaign has secrets; the file then tells them"),
     CONFIG,
 )
@@ -37,6 +38,8 @@ async def export(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="campaigns")
     async with opened_store(settings) as store:
         bundle = await export_campaign(store.database, await stored_campaign(store, options.campaign, settings))
+    if options.without_talk:
+        bundle = bundle.without_talk()
     if not options.with_secrets and (secrets := list(bundle.secrets())):
         raise InvalidInput(
             f"campaign {bundle.id!r} has secrets, or had ({len(secrets)} places, the first is {secrets[0]}), and a "

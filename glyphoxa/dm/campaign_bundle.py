@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeAlias
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -22,6 +22,15 @@ Row: TypeAlias = dict[str, object]
 """The columns of a row of one table, without the campaign."""
 
 _SECRET_SCOPES: Final = ("secret", "hidden")
+_TALK: Final = ("session_entries", "corrections", "turns", "chronicle_rereads")
+_ALL_READ: Final[Row] = {
+    "attempts": 0,
+    "error": None,
+    "retry_at": None,
+    "is_dead": False,
+    "n_refused": 0,
+    "refused": None,
+}
 _IN_ALL: Final = ("format", "version", "campaign", "tables")
 _OF_CAMPAIGN: Final = ("id", "language", "name")
 
@@ -48,6 +57,19 @@ class CampaignBundle:
             f'{{\n "campaign": {_json(about)},\n "format": {_json(FORMAT)},\n "tables": {{\n{tables}\n }},\n'
             f' "version": {VERSION}\n}}\n'
         )
+
+    def without_talk(self) -> CampaignBundle:
+        """The world as it became known, for another table: sessions stay, with how far they went, but nothing that was
+        said in them, and nothing of it is left to be read.
+        """
+        talk: dict[str, list[Row]] = {table: [] for table in _TALK}
+        were = {row["session_id"]: row for row in self.tables["chronicle_progress"]}
+        read = [
+            {**were.get(row["id"], {}), **_ALL_READ, "session_id": row["id"], "read_ordinal": row["last_ordinal"]}
+            for row in self.tables["sessions"]
+            if row["last_ordinal"]
+        ]
+        return replace(self, tables={**self.tables, **talk, "chronicle_progress": read})
 
     def secrets(self) -> Iterator[str]:
         """Where something stands, or stood once, that not all may know: `tables.world_events[3]`."""

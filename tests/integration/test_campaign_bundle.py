@@ -21,7 +21,17 @@ from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
-from glyphoxa.world.api import Cause, EntitiesMerged, EntityAdded, FactRejected, FactStated, SlotDeclared, difference
+from glyphoxa.world.api import (
+    Cause,
+    EntitiesMerged,
+    EntityAdded,
+    FactRejected,
+    FactStated,
+    RolledBack,
+    SlotDeclared,
+    UtteranceCorrected,
+    difference,
+)
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
 
@@ -139,6 +149,28 @@ async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
     assert [tuple(row) for row in said] == [("first-1", 1), ("first-2", 2), ("first-3", 3), ("first-4", 4), ("more", 5)]
     assert (waiting, undone) == (5, 1)
     assert await town.log.count(TOWN) == 4
+
+
+async def test_a_world_goes_along_without_its_talk(town: Store, settings_file: Path, tmp_path: Path) -> None:
+    one, two, config = tmp_path / "one.json", tmp_path / "two.json", ("--config", settings_file)
+    assert await run("export", one, "--campaign", "town", "--without-talk", *config) == 0
+    text = one.read_text()
+    assert "word 1" not in text and "They met the innkeeper." in text
+    assert await run("import", one, "--as", "other", *config) == 0
+    assert await run("export", two, "--campaign", "other", *config) == 0
+    assert two.read_text() == text.replace('"id": "town"', '"id": "other"')
+    assert difference(await stands_as_replayed(town, OTHER), await stands_as_replayed(town, TOWN)).is_empty
+    async with town.database.use(OTHER) as connection:
+        unread = "SELECT last_ordinal - read_ordinal FROM sessions s JOIN chronicle_progress p ON p.session_id = s.id"
+        assert [row[0] for row in await connection.fetch(unread)] == [0]
+    await town.log.append([replace(an_utterance("more", id="more"), campaign_id=OTHER, session_id=FIRST)])
+    for event in await town.world.events(OTHER, latest_first=True):
+        if event.event.__class__ in (RolledBack, UtteranceCorrected):
+            await town.world.undo(OTHER, event.seq, DM)
+    await stands_as_replayed(town, OTHER)
+    async with town.database.use(OTHER) as connection:
+        said = await connection.fetch("SELECT utterance_id, ordinal, retracted FROM session_entries")
+    assert [tuple(row) for row in said] == [("more", 5, False)]
 
 
 async def test_a_file_tells_secrets_only_when_it_may(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
@@ -9,6 +10,7 @@ import pytest
 from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM as KNOWS_ALL
@@ -87,6 +89,17 @@ async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(o
         await store.world.undo(TOWN, event.seq, DM)
         assert len((await stands_as_replayed(store, OTHER)).facts) == 1
         assert not (await stands_as_replayed(store, TOWN)).facts
+
+
+async def test_a_campaign_comes_in_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        await a_town(store, TOWN)
+        await store.log.append([replace(an_utterance("hello", id="u1"), campaign_id=TOWN)])
+        bundle = await export_campaign(store.database, TOWN)
+        await import_campaign(store.database, bundle, into=OTHER)
+        assert (await export_campaign(store.database, OTHER)).tables == bundle.tables
+        assert len(bundle.tables["session_entries"]) == await store.log.count(OTHER) == 1
+        assert len((await stands_as_replayed(store, OTHER)).entities) == 4
 
 
 async def test_an_owner_above_the_rules_about_rows_is_told_of_it(

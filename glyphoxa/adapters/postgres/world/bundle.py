@@ -134,7 +134,7 @@ async def import_campaign(database: Database, bundle: CampaignBundle, *, into: C
 
 async def _rows(connection: Connection, campaign: CampaignId, table: str) -> list[Row]:
     sql = load_queries("world/bundle")
-    key = ", ".join(f't."{row["attname"]}"' for row in await connection.fetch(sql["key"], table))
+    key = ", ".join(row[0] for row in await connection.fetch(sql["key"], table))
     columns = [each for each in await _columns(connection, table) if each not in _OF_THIS_DATABASE.get(table, {})]
     built = ", ".join(f"'{name}', to_jsonb(t.\"{name}\")" for name in columns)
     order = f" ORDER BY {key}" if key else ""

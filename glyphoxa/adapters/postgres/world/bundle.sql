@@ -15,7 +15,8 @@ SELECT a.attname AS name, t.typname AS type, a.attnotnull AS needed,
  ORDER BY a.attnum;
 
 -- key --
-SELECT a.attname
+-- Texts by their bytes: databases sort them by rules of their own.
+SELECT 't.' || quote_ident(a.attname) || CASE WHEN a.atttypid = 'text'::regtype THEN ' COLLATE "C"' ELSE '' END
   FROM pg_index i
  CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
