@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.chronicle.rules.extractor import names_of
@@ -31,9 +32,15 @@ async def recap_of(
     stored = await store.campaigns.get(campaign)
     known = await log.known(campaign)
     said = await said_in(log, campaign, session)
-    if audience == "players":
-        said = for_players(said, known, stored.language)
-    elif audience != "dm":
-        said = heard_by(NpcId(audience), said)
-    lines = summary_of(said, language=stored.language, names=names_of(known, stored.language), tokens=tokens)
-    return [line.in_words(stored.language) for line in lines]
+
+    def told() -> list[str]:
+        heard = said
+        if audience == "players":
+            heard = for_players(said, known, stored.language)
+        elif audience != "dm":
+            heard = heard_by(NpcId(audience), said)
+        lines = summary_of(heard, language=stored.language, names=names_of(known, stored.language), tokens=tokens)
+        return [line.in_words(stored.language) for line in lines]
+
+    # An evening takes a second to read, in which a table that is open would hear nothing.
+    return await offload(told, amount=len(said))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
-from glyphoxa.domain.ids import EntityId, NpcId, SessionId
+from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
@@ -39,6 +40,7 @@ PAGES = (
     "/desk/world/elowen?hops=3&npc=grimjaw",
     "/desk/sessions",
     "/desk/sessions/s1",
+    "/desk/sessions/s1/recap",
     "/desk/sessions/s1/transcript.md",
     "/desk/sessions/s1/back?line=1",
     "/desk/turns",
@@ -347,7 +349,34 @@ async def test_a_session_is_shown_with_its_talk_and_kept_with_a_summary(dm: Visi
     assert file.text.startswith("# Session s1\n\nThey met the \\<b\\>smith")
 
 
-@pytest.mark.parametrize("path", ["/desk/sessions/s9", "/desk/sessions/s9/transcript.md", "/desk/turns/none"])
+async def test_a_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> None:
+    long = SessionId("long/1")
+    said = [
+        replace(each, id=UtteranceId(f"x{n}"), session_id=long, text=f"Line {n} of many.", at_ms=each.at_ms + n)
+        for n in range(1, 302)
+        for each in await store.log.recent(SALTMERE, SessionId("s2"), since_ms=0, limit=1)
+    ]
+    await store.log.append(said)
+    own = "/desk/sessions/long%2F1"
+    assert own in await page(dm, "/desk/sessions")
+    last = await page(dm, own)
+    assert "Line 301 of many." in last
+    assert "Line 300 of many." not in last
+    first = await page(dm, f"{own}?line=12")
+    assert 'id="l12"' in first
+    assert "Line 301 of many." not in first
+    found = await page(dm, f"{own}?words=line+237")
+    assert "Line 237 of many." in found
+    assert "Line 12 of many." not in found
+    assert "No line has these words" in await page(dm, f"{own}?words=zebra")
+    assert (await page(dm, f"{own}/transcript.md")).count("of many") == 301
+    assert (await post(dm, own, summary="A long walk.")).status_code == 200
+    await page(dm, f"{own}?line=x", 400)
+
+
+@pytest.mark.parametrize(
+    "path", ["/desk/sessions/s9", "/desk/sessions/s9/recap", "/desk/sessions/s9/transcript.md", "/desk/turns/none"]
+)
 async def test_what_is_not_there_is_told(dm: Visitor, path: str) -> None:
     assert "did not work" in await page(dm, path, 404)
 

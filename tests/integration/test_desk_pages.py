@@ -27,6 +27,7 @@ PAGES = (
     "world/elowen?hops=3",
     "sessions",
     "sessions/s1",
+    "sessions/s1/recap",
     "sessions/s1/back?line=1",
     "turns",
     "links",

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.desk import timeline_views, views
+from glyphoxa.web.desk import session_views, timeline_views
 from glyphoxa.web.desk.frame import DeskFrame, form_of, seen
 
 
@@ -22,6 +22,7 @@ class SessionPages:
         self.looked_at = {
             "/desk/sessions": self.sessions,
             "/desk/sessions/{session:path}/transcript.md": self.markdown,
+            "/desk/sessions/{session:path}/recap": self.recap,
             "/desk/sessions/{session:path}/back": self.back,
             "/desk/sessions/{session:path}": self.session,
         }
@@ -31,19 +32,25 @@ class SessionPages:
         }
 
     async def sessions(self, request: Request) -> Response:
-        return self._frame.page("sessions", request, sessions=await views.sessions(await self._frame.desk()))
+        return self._frame.page("sessions", request, sessions=await session_views.sessions(await self._frame.desk()))
 
     async def session(self, request: Request) -> Response:
-        source, desk, session = self._frame.memory(), await self._frame.desk(), _session(request)
-        found = await views.session(desk, session)
+        asked, session = request.query_params, _session(request)
+        desk = await self._frame.desk()
+        shown = await session_views.session(desk, session, asked.get("line", ""), asked.get("words", "").strip())
+        return self._frame.page("session", request, **shown)
+
+    async def recap(self, request: Request) -> Response:
+        source, session = self._frame.memory(), _session(request)
+        await session_views.session(await self._frame.desk(), session, "", "")
         recaps = [
             ("For the players", await source.recap(session, "players")),
             ("For you", await source.recap(session, "dm")),
         ]
-        return self._frame.page("session", request, recaps=recaps, **found)
+        return self._frame.page("recap", request, id=session, recaps=recaps)
 
     async def markdown(self, request: Request) -> Response:
-        text = await views.transcript_as_markdown(await self._frame.desk(), _session(request))
+        text = await session_views.transcript_as_markdown(await self._frame.desk(), _session(request))
         name = f"{_session(request)}.md"
         return PlainTextResponse(
             text,
@@ -53,7 +60,7 @@ class SessionPages:
 
     async def summarise(self, request: Request) -> Response:
         session = _session(request)
-        await views.summarise(await self._frame.desk(), session, (await form_of(request)).get("summary", ""))
+        await session_views.summarise(await self._frame.desk(), session, (await form_of(request)).get("summary", ""))
         return seen("", f"/desk/sessions/{quote(session, safe='')}", "the summary is kept")
 
     async def back(self, request: Request) -> Response:

@@ -7,15 +7,12 @@ from typing import Any, Final
 
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.dm import turn_told
-from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.turns import short as short_turn
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.errors import NotFound, did_you_mean
-from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.transcript.api import TalkFilter
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.api import moment, visibility_in_words
@@ -24,7 +21,6 @@ Shown = dict[str, Any]
 """Of one thing: what a template names."""
 
 MOST_FACTS: Final = 200
-MOST_LINES: Final = 2_000
 MOST_TURNS: Final = 50
 _GROUPS: Final = (
     ("pending", "Waits for your word"),
@@ -128,88 +124,6 @@ def _how(fact: Fact, npc: NpcId) -> str:
         return ""
     knower = next((each for each in fact.visibility.knowers if each.npc == npc), None)
     return "knows" if knower is None else knower.how
-
-
-async def sessions(desk: Desk) -> list[Shown]:
-    """The latest first."""
-    found = await desk.inspection.entries_per_session(desk.campaign)
-    desks = _session_desk(desk)
-    shown = []
-    for each in reversed(found):
-        kept = await desks.summary(each.id)
-        shown.append(
-            {
-                "id": each.id,
-                "began": moment(each.started_ms),
-                "n": each.n_entries,
-                "summary": "" if kept is None else kept.text,
-            }
-        )
-    return shown
-
-
-async def session(desk: Desk, wanted: SessionId) -> Shown:
-    """
-    Raises:
-        NotFound: Nothing was said in such a session.
-    """
-    ids = [each.id for each in await desk.inspection.entries_per_session(desk.campaign)]
-    if wanted not in ids:
-        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: {did_you_mean(wanted, ids)}")
-    at = ids.index(wanted)
-    lines = [
-        {
-            "ordinal": entry.said.ordinal,
-            "when": moment(entry.said.at_ms),
-            "who": entry.said.speaker_name,
-            "text": entry.said.text,
-            "raw": entry.raw_text if entry.raw_text != entry.said.text else "",
-            "is_retracted": entry.said.is_retracted,
-        }
-        for entry in reversed(await desk.inspection.recent(desk.campaign, wanted, limit=MOST_LINES))
-    ]
-    kept = await _session_desk(desk).summary(wanted)
-    return {
-        "id": wanted,
-        "lines": lines,
-        "is_cut": len(lines) == MOST_LINES,
-        "summary": "" if kept is None else kept.text,
-        "known_to": "" if kept is None else visibility_in_words(kept.visibility, desk.resolver),
-        "before": ids[at - 1] if at else None,
-        "after": ids[at + 1] if at + 1 < len(ids) else None,
-    }
-
-
-async def transcript_as_markdown(desk: Desk, wanted: SessionId) -> str:
-    """A session to keep elsewhere: its summary and what was said, without what was retracted."""
-    found = await session(desk, wanted)
-    lines = [f"# Session {wanted}", ""]
-    if found["summary"]:
-        lines += [_escaped(found["summary"]), ""]
-    lines += [
-        f"**{_escaped(line['who'])}:** {_escaped(line['text'])}  "
-        for line in found["lines"]
-        if not line["is_retracted"]
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """As text in Markdown, in one line."""
-    return "".join(f"\\{each}" if each in r"\`*_{}[]<>#|" else each for each in " ".join(text.split()))
-
-
-async def summarise(desk: Desk, wanted: SessionId, text: str) -> None:
-    """Keep the game master's words of a session, for the NPCs that heard any of it."""
-    await session(desk, wanted)
-    heard = TalkFilter("", session=wanted, limit=1)
-    npcs = [npc.id for npc in desk.resolver.npcs]
-    known_by = [npc for npc in npcs if await desk.talk.search(desk.campaign, npc, heard)]
-    await _session_desk(desk).summarise(wanted, text, known_by)
-
-
-def _session_desk(desk: Desk) -> SessionDesk:
-    return SessionDesk(desk.campaign, desk.facts.world, desk.inspection, desk.facts.now_ms)
 
 
 async def turns(desk: Desk) -> list[Shown]:

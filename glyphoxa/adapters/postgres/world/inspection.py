@@ -193,6 +193,12 @@ class PostgresInspection:
         """The latest first."""
         return [_entry(row) for row in await self._fetch("recent", campaign, session, limit)]
 
+    async def lines(
+        self, campaign: CampaignId, session: SessionId, *, first: int, limit: int
+    ) -> list[InspectedUtterance]:
+        """In order, from the ordinal `first`."""
+        return [_entry(row) for row in await self._fetch("lines", campaign, session, first, limit)]
+
     async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[InspectedUtterance]:
         """What players said that is kept otherwise than it was heard, in order."""
         return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]

@@ -125,6 +125,14 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  ORDER BY ordinal DESC
  LIMIT $3;
 
+-- lines --
+-- Entries of a session in order, from the ordinal $3. Served by idx_session_entries_ordinal.
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
+  FROM session_entries
+ WHERE campaign_id = $1 AND session_id = $2 AND ordinal >= $3
+ ORDER BY ordinal
+ LIMIT $4;
+
 -- corrected --
 -- Where what is kept differs from what the recogniser heard. What an NPC meant to say and what was heard of it
 -- differ, too, but nobody corrected that. Served by idx_session_entries_ordinal.
