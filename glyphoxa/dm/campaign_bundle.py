@@ -106,8 +106,8 @@ def read_bundle(text: str) -> CampaignBundle:
         raise InvalidInput(f"campaign is {_shown(about)}: it is an object with {', '.join(_OF_CAMPAIGN)}")
     _check_keys(about, _OF_CAMPAIGN, "campaign")
     for key, value in about.items():
-        if not isinstance(value, str) or not value or "\0" in value:
-            raise InvalidInput(f"campaign.{key} is {_shown(value)}: it is a text that is not empty")
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise InvalidInput(f"campaign.{key} is {_shown(value)}: it is a text of a line, not empty")
     check_new_id(CampaignId(about["id"]))
     if not isinstance(tables, dict):
         raise InvalidInput(f"tables is {_shown(tables)}: it is an object with the rows of each table")

@@ -42,7 +42,9 @@ OWNS = FactStated(Claim.relation(MIRA, "OWNS", SWORD))
 RUNS = FactStated(Claim.relation(MIRA, "LOCATED_AT", INN), supports=(OWNS.claim.fact_id,))
 
 _MORE = """
-INSERT INTO campaign_documents (campaign_id, document, seq) VALUES ('town', '{"id": "town", "name": "town"}', 4);
+INSERT INTO campaign_documents (campaign_id, document, seq)
+    VALUES ('town', '{"id": "town", "name": "town", "language": "en",
+    "entities": [], "relationships": [], "npcs": [], "players": [], "scenes": []}', 4);
 INSERT INTO campaign_times (campaign_id, time_zone, story_day) VALUES ('town', 'Europe/Berlin', '12');
 INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ('town', 'first', '12', '12');
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
@@ -202,6 +204,13 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
     "size": (_of("session_entries", 2, ordinal=2**70), r"below 2\^63"),
     "null": (_of("session_entries", 2, text=None), "cannot be null"),
     "character": (_of("session_entries", 2, text="a\0b"), r"tables.session_entries\[2\] is no row that can be stored"),
+    "half a character": (_of("sessions", 0, id="\ud800"), r"tables.sessions\[0\] is no row that can be stored"),
+    "object": (_of("turns", 0, stages=[]), r"tables.turns\[0\].stages is '\[\]': it must be an object"),
+    "document": (
+        _of("campaign_documents", 0, document={"id": "town"}),
+        r"tables.campaign_documents\[0\].document.name",
+    ),
+    "whose": (lambda b: b["campaign"].update(id="village"), "document.id is 'town': it is the id of the campaign"),
     "time": (_of("sessions", 0, started_at="soon"), r"tables.sessions\[0\] is no row .*soon"),
     "twice": (_of("session_entries", 2, utterance_id="first-1"), r"tables.session_entries\[2\] is no row .*unique"),
     "long": (_of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))), r"tables.entities\[0\] is no row"),

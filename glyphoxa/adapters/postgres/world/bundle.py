@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.world.campaigns import check_document
 from glyphoxa.adapters.postgres.world.fork import COPIED
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.dm.campaign_bundle import CampaignBundle, Row
@@ -53,6 +54,10 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "float8": ((int, float), "a number"),
     "_text": ((list,), "a list of texts"),
 }
+_JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
+    **dict.fromkeys(("attributes", "controls", "document", "payload", "provenance", "stages"), (dict, "an object")),
+    **dict.fromkeys(("known_how", "parts", "recalled", "unsaid"), (list, "a list")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,11 @@ class _Column:
     def fault_of(self, value: object) -> str | None:
         """What would be valid, unless the value is."""
         if value is None:
-            return None if self.type == "jsonb" or not self.needed else "something: it cannot be null"
+            can_be = not self.needed or (self.type == "jsonb" and self.name not in _JSON_KINDS)
+            return None if can_be else "something: it cannot be null"
         if self.type not in _KINDS:  # JSON
-            return None
+            kind, told = _JSON_KINDS.get(self.name, (object, ""))
+            return None if isinstance(value, kind) else told
         kinds, told = _KINDS[self.type]
         fits = isinstance(value, kinds) and (self.type == "bool" or not isinstance(value, bool))
         if fits and self.type in _WHOLE:
@@ -127,6 +134,11 @@ async def import_campaign(database: Database, bundle: CampaignBundle, *, into: C
             if table not in bundle.tables:
                 raise InvalidInput(f"tables has no {table!r}: it has {', '.join(sorted(BUNDLED))}")
             await _put(connection, into, table, bundle.tables[table])
+        for at, row in enumerate(bundle.tables["campaign_documents"]):
+            try:
+                check_document(cast("Row", row["document"]), bundle.id)
+            except InvalidInput as error:
+                raise InvalidInput(f"tables.campaign_documents[{at}].{error}") from None
         if into != bundle.id:
             await connection.execute(sql["rename_document"], into)
         await _check_world(world, [row.get("seq") for row in bundle.tables["world_events"]])

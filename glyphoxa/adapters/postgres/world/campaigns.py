@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import offload
@@ -189,6 +189,21 @@ async def _compare(
         lambda: changes(previous, new.whole, world, loading),
         amount=_size(new.whole),
     )
+
+
+def check_document(document: Mapping[str, object], campaign: CampaignId) -> None:
+    """
+    Raises:
+        InvalidInput: It describes no campaign, or another one.
+    """
+    try:
+        described = _described(document, is_told=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f".{part}" for part in first["loc"])
+        raise InvalidInput(f"document{place[:200]}: {first['msg']}: it is what a campaign file says") from None
+    if described.file.id != campaign:
+        raise InvalidInput(f"document.id is {described.file.id!r}: it is the id of the campaign, {campaign!r}")
 
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
