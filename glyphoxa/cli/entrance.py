@@ -15,6 +15,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
 from glyphoxa.web.access.authenticator import InvitedOnly
+from glyphoxa.web.access.consent_text import consent_text
+from glyphoxa.web.access.consents import ConsentRegister, consents_path
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.roles import Grant, Role
@@ -78,8 +80,10 @@ def entrance_to(
         InvalidInput: Links cannot be kept in the data directory.
     """
     hosts = address.hosts
+    text = consent_text(settings, language=campaign.language)
+    consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text)
     if address.is_open:
-        yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers), None, []
+        yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), None, []
         return
     links = links_of(campaign, settings.data_directory)
     links.served_at(address.players)
@@ -92,6 +96,7 @@ def entrance_to(
             ice_servers=address.ice_servers,
             is_secure=address.players.startswith("https:"),
             record=log.record,
+            consents=consents,
         )
         yield entrance, links, [*invitation_lines(links), *_warnings(address)]
     finally:

@@ -23,6 +23,7 @@ from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.invitations import BadInvitation
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
 from glyphoxa.web.answers import content_of, error_answer, on_invalid_body, on_invalid_input, on_unavailable
+from glyphoxa.web.consent import ConsentDoor
 from glyphoxa.web.events import Json, memory_json
 from glyphoxa.web.guard import Guard
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
@@ -105,6 +106,7 @@ def create_app(
     app.add_api_route("/api/join", web.join, methods=["POST"])
     app.add_api_route("/api/table", web.describe, methods=["GET"])
     app.add_api_route("/api/offer", web.offer, methods=["POST"])
+    app.add_api_route("/api/consent", web.consent.post, methods=["POST"])
     app.add_api_websocket_route("/ws", web.socket)
     app.state.whole_health = web.whole_health
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -125,6 +127,9 @@ class _Web:
         self._spectators = SeatRations()
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
+        self.consent = ConsentDoor(
+            entrance, self._seats, offers_wait_ms=lambda p: self._rations_of(p).offers.take(at_ms=_now_ms())
+        )
         self._view = TableView(table, self._seats)
         self._is_watching = False
 
@@ -195,10 +200,14 @@ class _Web:
         self._need(grants, Action.PLAY, player, address=_address(request))
         if wait_ms := self._rations_of(player).offers.take(at_ms=_now_ms()):
             return error_answer("rationed", f"too many offers for this seat; try again in {wait_ms} ms", status=429)
+        if not self.consent.may_offer(grants, player, body.sdp):
+            return await self.consent.refuse(player)
         host = request.client.host if request.client else ""
         place, sdp = await self._seats.connect_peer(
             player, Offer(body.sdp, host, self._ice_for(TABLE)), ticket=body.ticket or ""
         )
+        if not self.consent.may_offer(grants, player, body.sdp):  # withdrawn meanwhile
+            return await self.consent.refuse(player)
         return JSONResponse({"sdp": sdp, "type": "answer", "ticket": place.ticket})
 
     async def socket(self, socket: WebSocket) -> None:
@@ -288,6 +297,7 @@ class _Web:
             "ticket": place.ticket if place is not None else "",
             "lost_after_ms": self._pulse.page_waits_ms,
             "ice_servers": [server.as_json() for server in self._ice_for(player.id)] if player is not None else [],
+            "consent": self.consent.described(grants, player.id) if player is not None else None,
             "table": self._view.described(grants),
             "history": self._hub.history(player.id if player is not None else None),
         }

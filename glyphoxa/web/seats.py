@@ -200,6 +200,16 @@ class Seats:
         place.peer = peer
         return place, peer.answer_sdp
 
+    async def hang_up(self, player_id: PlayerId) -> None:
+        """End the sound of a seat, also one that is being connected. Who holds it by a websocket keeps it."""
+        place = self._places.get(player_id)
+        if place is None:
+            return
+        place.n_offers += 1
+        self._drop_peer(place)
+        if place.outbox is None:
+            await self._leave(place)
+
     async def close(self) -> None:
         """Everybody leaves. What does not close in time is left behind."""
         self._is_closed = True

@@ -88,7 +88,10 @@ async def _play(url: str, server: OpenAiServer) -> None:
         httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers={"Origin": url}) as http,
         connect(address, origin=url, open_timeout=DEADLINE_S) as socket,  # type: ignore[arg-type]
     ):
-        ticket = (await next_of(socket, "welcome"))["ticket"]
+        welcome = await next_of(socket, "welcome")
+        ticket = welcome["ticket"]
+        agreed = {"player": "tamsin", "agrees": True, "text": welcome["consent"]["text"]}
+        (await http.post("/api/consent", json=agreed)).raise_for_status()
         browser = Browser()
         body = {"player": "tamsin", "type": "offer", "sdp": await browser.offer(), "ticket": ticket}
         await browser.accept(await http.post("/api/offer", json=body))

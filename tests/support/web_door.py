@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.authenticator import InvitedOnly
+from glyphoxa.web.access.consents import ConsentRegister
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.roles import Grant, Role
@@ -69,7 +70,11 @@ class Visitor:
 
 @asynccontextmanager
 async def a_door(
-    directory: Path, table: TwinTable | None = None, pulse: Pulse = QUICK, desk: DeskSource | None = None
+    directory: Path,
+    table: TwinTable | None = None,
+    pulse: Pulse = QUICK,
+    desk: DeskSource | None = None,
+    consents: ConsentRegister | None = None,
 ) -> AsyncIterator[Door]:
     table = table or TwinTable()
     links = links_of(table.campaign, directory)
@@ -80,7 +85,7 @@ async def a_door(
 
     authenticator = InvitedOnly(table.campaign, links.register, now_s=lambda: NOW)
     async with served(
-        table, entrance=Entrance(authenticator, record=record), pulse=pulse, desk=desk, links=links
+        table, entrance=Entrance(authenticator, record=record, consents=consents), pulse=pulse, desk=desk, links=links
     ) as url:
         links.served_at(f"{url}/")
         yield Door(table, url, links, recorded)

@@ -40,6 +40,8 @@ class AuditKind(StrEnum):
     DECIDED = "decided"
     REVOKED = "revoked"
     INVITED = "invited"
+    AGREED = "agreed"
+    WITHDREW = "withdrew consent"
 
 
 @dataclass(frozen=True, slots=True)

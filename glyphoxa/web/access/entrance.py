@@ -8,6 +8,7 @@ from typing import Protocol
 
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.authenticator import Authenticator, OpenAccess
+from glyphoxa.web.access.consents import ConsentRegister
 from glyphoxa.web.ice import IceServer
 
 
@@ -27,6 +28,7 @@ class Entrance:
     Attributes:
         authenticator: The default lets everybody in, as the game master.
         allowed_hosts: DNS names, besides localhost and addresses, under which the page may be opened.
+        consents: Who agreed to be heard; None: nobody is asked, at a table that stores and sends nothing.
         ice_servers: By which sound finds a way between homes.
         is_secure: Whether pages are opened over https, so that their cookies are for https alone.
     """
@@ -36,3 +38,4 @@ class Entrance:
     is_secure: bool = False
     ice_servers: tuple[IceServer, ...] = ()
     record: Record = _nowhere
+    consents: ConsentRegister | None = None

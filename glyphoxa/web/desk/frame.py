@@ -57,6 +57,7 @@ class DeskFrame:
 
     Attributes:
         table: Whose evening it is.
+        consents: Who agreed to be heard; None where nobody is asked.
     """
 
     def __init__(self, parts: DeskParts) -> None:
@@ -64,6 +65,7 @@ class DeskFrame:
         self._source = parts.source
         self._links = parts.links
         self._authenticator = parts.entrance.authenticator
+        self.consents = parts.entrance.consents
         self._record = parts.entrance.record
         self._templates = Environment(
             loader=PackageLoader("glyphoxa.web.desk"),

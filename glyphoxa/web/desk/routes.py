@@ -87,9 +87,9 @@ class _Pages:
         )
 
     async def links(self, request: Request) -> Response:
-        return self._frame.page(
-            "links", request, links=views.links(self._frame.links()) if self._frame.has_links else []
-        )
+        links = views.links(self._frame.links()) if self._frame.has_links else []
+        consents = views.consents(self._frame.consents, self._frame.table.campaign)
+        return self._frame.page("links", request, links=links, consents=consents)
 
     async def qr(self, request: Request) -> Response:
         import segno

@@ -13,6 +13,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.web.access.consents import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.api import moment, visibility_in_words
@@ -163,3 +164,19 @@ def links(found: Links) -> list[Shown]:
     named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
     named.append(("whoever only reads along", Grant(Role.SPECTATOR)))
     return [{"name": name, "who": grant.player or grant.role.value, "url": found.link(grant)} for name, grant in named]
+
+
+def consents(register: ConsentRegister | None, campaign: Campaign) -> list[Shown]:
+    """Who agreed to be heard, or withdrew it, at each seat that the campaign still has."""
+    names = {player.id: player.name for player in campaign.players}
+    return [
+        {
+            "name": names[each.player],
+            "who": each.who,
+            "at": moment(each.at_ms),
+            "state": "agreed" if register.holds(each) else "asked anew" if each.agrees else "withdrew",
+            "text": each.text,
+        }
+        for each in (register.current() if register is not None else ())
+        if register is not None and each.player in names
+    ]

@@ -1,5 +1,6 @@
 import { Again } from "./again.js";
 import { Captions } from "./captions.js";
+import { Consent } from "./consent.js";
 import { Counter } from "./counter.js";
 import { $, element } from "./dom.js";
 import { Lines } from "./lines.js";
@@ -25,7 +26,18 @@ const people = new People();
 const scenes = new Scenes((scene) => wire.send({ move: scene }));
 const thinking = new Thinking($("thinking"));
 const counter = new Counter({ input: $("say-text"), count: $("say-count"), told: $("say-told") });
+const consent = new Consent({
+  changed(isGiven) {
+    if (!isGiven) microphone.off();
+    voice.hear(isGiven);
+    notice("consent", isGiven ? "" : "Your consent is withdrawn and nothing more is heard of you. Press Talk to agree again, or type.");
+  },
+  failed(why, agrees) {
+    notice("consent", agrees ? `${sentence(why)} You can type.` : `${sentence(why)} Withdraw again: your decision is not kept yet.`, agrees ? {} : { "Withdraw again": () => consent.withdraw() });
+  },
+});
 const microphone = new Microphone(voice, {
+  mayOpen: () => consent.ask(),
   tried: () => notice("microphone", ""),
   failed(why) {
     notice("microphone", why);
@@ -121,11 +133,12 @@ function watch() {
 
 function leave() {
   microphone.off();
+  consent.end();
   voice.hangUp();
   wire.close();
   drawn = "";
   refused = null;
-  for (const topic of ["server", "voice", "memory", "paused", "error"]) notice(topic, "");
+  for (const topic of ["server", "voice", "memory", "paused", "consent", "error"]) notice(topic, "");
   lobby();
   $("lobby-title").focus();
 }
@@ -133,7 +146,7 @@ function leave() {
 // -- events of the table
 
 const on = {
-  welcome({ player, ticket, ice_servers: iceServers, table, history }) {
+  welcome({ player, ticket, ice_servers: iceServers, consent: asked, table, history }) {
     const sitsDown = !$("lobby").hidden;
     $("lobby").hidden = true;
     $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
@@ -152,10 +165,11 @@ const on = {
     captions.replay(() => history.forEach(replay));
     usable(true);
     if (me === null) return;
+    consent.begin(me, asked);
     lines.begin({ player: me, session: table.session });
     // On a phone the text box would bring the keyboard up.
     if (sitsDown) $(matchMedia("(pointer: coarse)").matches ? "talk" : "say-text").focus();
-    voice.connect({ player: player.id, ticket, iceServers });
+    voice.connect({ player: player.id, ticket, iceServers, isHeard: consent.isGiven });
   },
   seats: ({ players }) => people.players(players),
   speech_started(event) {
@@ -266,6 +280,7 @@ voice.addEventListener("state", ({ detail: { state, why, wait } }) => {
   const text = isGivenUp ? `Sound could not be connected: ${why}. You can read and type.` : "";
   notice("voice", text, isGivenUp ? { "Connect again": () => voice.hurry() } : {});
 });
+voice.addEventListener("no-consent", () => consent.lost());
 voice.addEventListener("muted", () => notice("muted", "The browser keeps the sound off until you press a key or click."));
 voice.addEventListener("microphone-lost", () => {
   microphone.off();

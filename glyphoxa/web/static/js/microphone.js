@@ -8,12 +8,14 @@ const TOLD = { off: "", opening: "Waiting for the microphone. Press again to can
 
 export class Microphone {
   #voice;
+  #mayOpen;
   #stopLevel = null;
   #state = "off";
 
-  // `failed` is told why, in words for the player.
-  constructor(voice, { failed, tried }) {
+  // `failed` is told why, in words for the player. `mayOpen` asks the player for their consent.
+  constructor(voice, { failed, tried, mayOpen }) {
     this.#voice = voice;
+    this.#mayOpen = mayOpen;
     $("talk").addEventListener("click", () => {
       if (this.#state !== "off") this.off();
       else if ($("talk").getAttribute("aria-disabled") !== "true") {
@@ -32,8 +34,9 @@ export class Microphone {
   }
 
   async #open(failed) {
-    this.#show("opening");
     try {
+      if (!(await this.#mayOpen())) return;
+      this.#show("opening");
       const stream = await this.#voice.talk();
       if (!stream) return; // called off
       this.#stopLevel = watchLevel(stream, (level) => ($("mic-level").style.transform = `scaleX(${level})`));

@@ -10,6 +10,7 @@ const ANSWER_WITHIN_MS = 15000;
 
 export class MicrophoneError extends Error {}
 class Refused extends Error {}
+class NoConsent extends Refused {}
 
 export class Voice extends EventTarget {
   #audio;
@@ -19,6 +20,7 @@ export class Voice extends EventTarget {
   #dialling = null; // ends the request of an offer that nobody waits for any more
   #microphone = null;
   #isTalking = false;
+  #isHeard = false; // whether the player agreed to it; until then sound comes and none goes
   #asked = null; // the last call of talk(), until hush()
   #tries = 0;
   #timer = 0;
@@ -35,12 +37,21 @@ export class Voice extends EventTarget {
     return this.#isTalking;
   }
 
-  // `iceServers`: by which the sound finds its way, as the server names them.
-  connect({ iceServers, ...credentials }) {
+  // `iceServers`: by which the sound finds its way, as the server names them. `isHeard`: see `hear`.
+  connect({ iceServers, isHeard, ...credentials }) {
+    this.#isHeard = isHeard;
     this.#credentials = credentials;
     this.#iceServers = iceServers;
     this.#tries = 0;
     return this.#dial();
+  }
+
+  // From now on the server may, or may not, hear this seat: it is connected anew.
+  hear(isHeard) {
+    if (this.#isHeard === isHeard) return;
+    this.#isHeard = isHeard;
+    this.#tries = 0;
+    if (this.#credentials) this.#dial();
   }
 
   hangUp() {
@@ -102,9 +113,10 @@ export class Voice extends EventTarget {
     const pc = new RTCPeerConnection({ iceServers: this.#iceServers });
     this.#pc = pc;
     const dialling = (this.#dialling = new AbortController());
-    // The first medium must be audio; both directions from the start, so that talking later needs no new offer.
-    const track = this.#isTalking ? this.#microphone?.getAudioTracks()[0] : null;
-    pc.addTransceiver(track ?? "audio", { direction: "sendrecv" });
+    // The first medium must be audio; with consent both directions from the start, so that talking later needs no new
+    // offer. Without it the server refuses an offer that would send.
+    const track = this.#isTalking && this.#isHeard ? this.#microphone?.getAudioTracks()[0] : null;
+    pc.addTransceiver(track ?? "audio", { direction: this.#isHeard ? "sendrecv" : "recvonly" });
     // The server waits for this channel to open. Nothing is sent on it: once a ping was, missing three would
     // count as gone, and browsers slow the timers of hidden pages.
     pc.createDataChannel("glyphoxa");
@@ -125,11 +137,13 @@ export class Voice extends EventTarget {
         body: JSON.stringify({ ...this.#credentials, sdp: pc.localDescription.sdp, type: "offer" }),
       });
       const answer = await response.json();
+      if (answer.error?.code === "no_consent") throw new NoConsent(answer.error.message);
       if (!response.ok) throw new Refused(answer.error?.message ?? "the server refused");
       if (pc !== this.#pc) return;
       await pc.setRemoteDescription({ type: answer.type, sdp: answer.sdp });
     } catch (error) {
-      if (pc === this.#pc) this.#failed(error instanceof Refused ? error.message : "the server could not be reached");
+      if (pc === this.#pc && error instanceof NoConsent) this.#tell("no-consent", {});
+      else if (pc === this.#pc) this.#failed(error instanceof Refused ? error.message : "the server could not be reached");
     }
   }
 

@@ -1,0 +1,94 @@
+// Before the microphone opens, the player reads what happens with their voice, and agrees or not. The server holds the
+// rule; the page asks. Consent can be withdrawn at once.
+import { $, element } from "./dom.js";
+
+export class Consent {
+  #player = null;
+  #text = null; // as the welcome holds it; null: this table asks nobody
+  #isGiven = false;
+  #answered = null;
+  #changed;
+  #failed;
+
+  // `changed` is told whether this seat may be heard now; `failed`, why a decision could not be kept.
+  constructor({ changed, failed }) {
+    this.#changed = changed;
+    this.#failed = failed;
+    const dialog = $("consent-dialog");
+    dialog.addEventListener("close", () => {
+      this.#answered?.(dialog.returnValue === "agree");
+      this.#answered = null;
+    });
+    $("withdraw").addEventListener("click", () => this.withdraw());
+  }
+
+  get isGiven() {
+    return this.#isGiven;
+  }
+
+  begin(player, text) {
+    if (text?.text !== this.#text?.text || player !== this.#player) this.end();
+    this.#player = player;
+    this.#text = text;
+    this.#is(!text || text.given_at_ms !== null);
+  }
+
+  end() {
+    if ($("consent-dialog").open) $("consent-dialog").close("decline");
+  }
+
+  // Whether the player agrees, now or before.
+  async ask() {
+    if (this.#isGiven) return true;
+    const dialog = $("consent-dialog");
+    const { language, title, lines, agree, decline } = this.#text;
+    dialog.lang = language;
+    $("consent-title").textContent = title;
+    $("consent-lines").replaceChildren(...lines.map((line) => element("li", {}, line)));
+    $("consent-agree").textContent = agree;
+    $("consent-decline").textContent = decline;
+    dialog.returnValue = "decline";
+    const agrees = await new Promise((answered) => {
+      this.#answered = answered;
+      dialog.showModal();
+    });
+    if (!agrees || !(await this.#decide(true))) return false;
+    this.#is(true);
+    this.#changed(true);
+    return true;
+  }
+
+  // The sound ends before the server answers.
+  async withdraw() {
+    this.lost();
+    $("talk").focus();
+    await this.#decide(false);
+  }
+
+  // It was withdrawn, here or elsewhere.
+  lost() {
+    this.#is(false);
+    this.#changed(false);
+  }
+
+  #is(isGiven) {
+    this.#isGiven = isGiven;
+    $("withdraw").hidden = !isGiven || !this.#text;
+  }
+
+  async #decide(agrees) {
+    try {
+      const response = await fetch("/api/consent", {
+        method: "POST",
+        signal: AbortSignal.timeout(10000),
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ player: this.#player, agrees, text: this.#text.text }),
+      });
+      if (response.ok) return true;
+      this.#failed((await response.json()).error.message, agrees);
+    } catch {
+      this.#failed("the server could not be reached", agrees);
+    }
+    return false;
+  }
+}

@@ -1,0 +1,67 @@
+"""The text that a player agrees to is made from the settings, and says who hears them."""
+
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.config.settings import Settings
+from glyphoxa.web.access.consent_text import consent_text
+from glyphoxa.web.access.consents import sends_sound
+
+CLOUD = {
+    "providers": {
+        "stt": {"name": "deepgram-nova"},
+        "llm": {"name": "openai-compatible", "base_url": "https://models.example/v1", "model": "m"},
+        "embeddings": {"name": "openai-compatible", "base_url": "http://127.0.0.1:11434/v1", "model": "m"},
+    },
+    "memory": {"postgres_dsn": "postgresql://u:secret-word@db.example/glyphoxa"},
+}
+
+
+def text_of(settings: dict[str, object], language: str = "en") -> str:
+    return consent_text(Settings.model_validate(settings), language=language).whole
+
+
+def test_with_local_models_every_line_says_that_it_stays() -> None:
+    text = text_of({})
+    assert "Speech recognition (your voice): stays on the machine that runs the table." in text
+    assert "Language model (your words): stays on the machine that runs the table." in text
+    assert "goes to" not in text
+
+
+def test_providers_and_the_database_are_named_and_no_password_is() -> None:
+    text = text_of(CLOUD)
+    assert "Speech recognition (your voice): goes to deepgram-nova." in text
+    assert "goes to openai-compatible (models.example)" in text
+    assert "Search by meaning (your words): stays on the machine" in text
+    assert "in the database at db.example" in text
+    assert "secret-word" not in text
+
+
+def test_another_provider_makes_another_text_and_the_same_settings_the_same() -> None:
+    def digest(settings: dict[str, object]) -> str:
+        return consent_text(Settings.model_validate(settings), language="en").digest
+
+    assert digest({}) == digest({}) != digest(CLOUD)
+
+
+@pytest.mark.parametrize(("language", "begins"), [("de-AT", "Bevor"), ("en", "Before"), ("fr", "Before")])
+def test_it_is_in_the_campaigns_language_or_else_in_english(language: str, begins: str) -> None:
+    assert text_of(CLOUD, language).startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("directions", "sends"),
+    [
+        ("a=recvonly", False),
+        ("a=inactive", False),
+        ("a=sendrecv", True),
+        ("a=sendonly", True),
+        ("", True),
+        ("a=recvonly\r\na=sendrecv:x", True),
+        ("a=recvonly\r\nm=audio 9 X 96", True),
+        ("a=recvonly\r\nm=application 9 X 96", False),
+    ],
+)
+def test_an_offer_that_does_not_say_that_it_only_receives_sends(directions: str, sends: bool) -> None:
+    assert sends_sound(f"v=0\r\na=recvonly\r\nm=audio 9 X 96\r\n{directions}\r\n") is sends
