@@ -21,7 +21,7 @@ VERB = Verb(at_once)
     CAMPAIGN_FILE,
     CONFIG,
     text="Who came to the table, by whose link, from where; who was refused and why; who moved the table; which links "
-    "were made and revoked. Newest last.",
+    "were made and revoked; who agreed to be heard. Newest last.",
 )
 def run(options: argparse.Namespace) -> int:
     settings, campaign = campaign_of(options)
