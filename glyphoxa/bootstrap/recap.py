@@ -13,6 +13,8 @@ from glyphoxa.chronicle.rules.extractor import names_of
 from glyphoxa.chronicle.rules.summaries import TOKENS, for_players, heard_by, summary_of
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 
+_ROWS_A_LINE = 40
+"""A line takes as long to judge as so many rows take to read."""
 Audience = Literal["players", "dm"] | NpcId
 
 
@@ -43,4 +45,4 @@ async def recap_of(
         return [line.in_words(stored.language) for line in lines]
 
     # An evening takes a second to read, in which a table that is open would hear nothing.
-    return await offload(told, amount=len(said))
+    return await offload(told, amount=len(said) * _ROWS_A_LINE)

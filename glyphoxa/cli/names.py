@@ -5,67 +5,32 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.names.followed import with_stored
-from glyphoxa.names.learned import NameLearning
-from glyphoxa.speech.language.words import fold
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.speech.learning.history import LearnedName
-from glyphoxa.speech.names.campaign_entries import cast_of, entries_of
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.gazetteer import Entry
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20
 
 
-class _Desk:
-    """What the verbs work on: one campaign with its names."""
-
-    def __init__(self, campaign: CampaignId, language: str, entries: list[Entry], kept: PostgresLearnedNames) -> None:
-        self.campaign = campaign
-        self.entries = entries
-        self.kept = kept
-        self.names = Gazetteer.build(entries, language=language)
-        self.learning = NameLearning(campaign, kept, now_ms=lambda: time.time_ns() // 1_000_000)
-
-    def entity(self, name: str) -> Entry:
-        """The entry that goes by this name or alias, in any case.
-
-        Raises:
-            NotFound: None does.
-            InvalidInput: Several do.
-        """
-        wanted = fold(name)
-        found = [each for each in self.entries if wanted and fold(each.name) == wanted]
-        found = found or [each for each in self.entries if wanted and wanted in map(fold, each.aliases)]
-        if not found:
-            known = [each.name for each in self.entries]
-            raise NotFound(f"no name {name!r} in campaign {self.campaign!r}: {did_you_mean(name, known)}")
-        if len(found) > 1:
-            several = ", ".join(f"{each.name} ({each.entity_type})" for each in found)
-            raise InvalidInput(f"{name!r} may be several names: {several}")
-        return found[0]
-
-
-async def _at_open_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
+async def _at_open_desk(
+    options: argparse.Namespace, act: Callable[[NamesDesk, argparse.Namespace], Awaitable[int]]
+) -> int:
     settings = settings_with_memory(options.config, to_hold="names")
     async with opened_store(settings) as store:
         campaign = await stored_campaign(store, options.campaign, settings)
-        loaded = await store.campaigns.get(campaign)
-        kept = PostgresLearnedNames(store.database)
-        entries = with_stored(entries_of(loaded), await kept.entries(campaign), cast_of(loaded))
-        return await act(_Desk(campaign, loaded.language, entries, kept), options)
+        return await act(await names_desk_of(store, campaign), options)
 
 
 _HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
@@ -74,7 +39,7 @@ _WHY = argument("--why", default="", metavar="TEXT", help="a note for the histor
 _SURE = argument("--yes", help="even if ordinary talk holds these words")
 
 
-def _at_desk(options: argparse.Namespace, act: Callable[[_Desk, argparse.Namespace], Awaitable[int]]) -> int:
+def _at_desk(options: argparse.Namespace, act: Callable[[NamesDesk, argparse.Namespace], Awaitable[int]]) -> int:
     return asyncio.run(_at_open_desk(options, act))
 
 
@@ -82,7 +47,7 @@ VERB = Verb(_at_desk, common=CAMPAIGN)
 
 
 @VERB.action("all names, with the wrong forms that are put right")
-async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
+async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
     pairs: dict[EntityId, list[LearnedName]] = {}
     for pair in await desk.kept.statuses(desk.campaign):
         if pair.status.state != "undone":
@@ -96,7 +61,7 @@ async def _list(desk: _Desk, _options: argparse.Namespace) -> int:
 
 
 @VERB.action("wrong forms that wait for your word")
-async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
+async def _suggestions(desk: NamesDesk, _options: argparse.Namespace) -> int:
     pairs = [pair for pair in await desk.kept.statuses(desk.campaign) if pair.status.state == "suggested"]
     if not pairs:
         print("nothing waits for your word")
@@ -118,7 +83,7 @@ async def _suggestions(desk: _Desk, _options: argparse.Namespace) -> int:
 
 
 @VERB.action("HEARD always means NAME from now on", _HEARD, _NAME, _WHY, _SURE)
-async def _confirm(desk: _Desk, options: argparse.Namespace) -> int:
+async def _confirm(desk: NamesDesk, options: argparse.Namespace) -> int:
     entry = desk.entity(options.name)
     warned = await desk.learning.before_confirming(options.heard, entry.entity_id, desk.names)
     if warned is not None and not options.yes:
@@ -131,7 +96,7 @@ async def _confirm(desk: _Desk, options: argparse.Namespace) -> int:
 
 
 @VERB.action("HEARD does not mean NAME; it is not suggested again", _HEARD, _NAME, _WHY)
-async def _reject(desk: _Desk, options: argparse.Namespace) -> int:
+async def _reject(desk: NamesDesk, options: argparse.Namespace) -> int:
     entry = desk.entity(options.name)
     pair = await desk.learning.reject(options.heard, entry.entity_id, why=options.why)
     print(f"{pair.heard} does not mean {entry.name}, and will not be suggested again")
@@ -142,7 +107,7 @@ async def _reject(desk: _Desk, options: argparse.Namespace) -> int:
     "take back your last decision; again for the one before",
     argument("heard", nargs="?", metavar="HEARD", help="the last decision on these words"),
 )
-async def _undo(desk: _Desk, options: argparse.Namespace) -> int:
+async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
     taken_back = await desk.learning.undo(options.heard)
     name = taken_back.name or taken_back.step.entity_id
     print(f"undone: {taken_back.step.kind} {taken_back.heard} = {name}")
@@ -153,7 +118,7 @@ async def _undo(desk: _Desk, options: argparse.Namespace) -> int:
     "what happened, latest first",
     argument("heard", nargs="?", metavar="HEARD", help="only to these words"),
 )
-async def _history(desk: _Desk, options: argparse.Namespace) -> int:
+async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     table = a_table("when", "what", "heard", "name", "by", "why", "utterance")
     for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
         step = happened.step
@@ -171,7 +136,7 @@ async def _history(desk: _Desk, options: argparse.Namespace) -> int:
 
 
 @VERB.action("confirm a list: HEARD, tab, NAME a line", argument("file", type=Path, metavar="FILE.tsv"), _SURE)
-async def _import(desk: _Desk, options: argparse.Namespace) -> int:
+async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
     taken = 0
     refused: list[str] = []
     for number, heard, entry in _pairs(options.file, desk):
@@ -192,7 +157,7 @@ async def _import(desk: _Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(file: Path, desk: _Desk) -> list[tuple[int, str, Entry]]:
+def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, Entry]]:
     """The lines of a file of pairs. All are looked at before anything is learned.
 
     Raises:
@@ -219,7 +184,7 @@ def _pairs(file: Path, desk: _Desk) -> list[tuple[int, str, Entry]]:
 
 
 @VERB.action("print what is put right, as `import` reads it")
-async def _export(desk: _Desk, _options: argparse.Namespace) -> int:
+async def _export(desk: NamesDesk, _options: argparse.Namespace) -> int:
     for pair in await desk.kept.statuses(desk.campaign):
         if pair.status.state == "active" and pair.name is not None:
             print(f"{pair.heard}\t{pair.name}")

@@ -42,7 +42,9 @@ PAGES = (
     "/desk/sessions/s1",
     "/desk/sessions/s1/recap",
     "/desk/sessions/s1/transcript.md",
+    "/desk/sessions/s1/line?line=2",
     "/desk/sessions/s1/back?line=1",
+    "/desk/names",
     "/desk/turns",
     "/desk/links",
     "/desk/links/tamsin/qr.svg",
@@ -53,7 +55,9 @@ POSTS = (
     "/desk/world",
     "/desk/world/elowen",
     "/desk/sessions/s1",
+    "/desk/sessions/s1/line",
     "/desk/sessions/s1/back",
+    "/desk/names",
     "/desk/links",
 )
 MARKUP = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -372,6 +376,64 @@ async def test_a_long_session_is_paged_and_searched(dm: Visitor, store: Store) -
     assert (await page(dm, f"{own}/transcript.md")).count("of many") == 301
     assert (await post(dm, own, summary="A long walk.")).status_code == 200
     await page(dm, f"{own}?line=x", 400)
+
+
+async def test_a_line_is_put_right_or_retracted_with_what_rests_on_it(dm: Visitor) -> None:
+    own = "/desk/sessions/s1/line"
+    assert "debt" in await page(dm, f"{own}?line=2")
+    put = await post(dm, own, do="correct", line="3", text="Grimjaw is a <b>smith</b>.")
+    assert "Line 3 of s1 is corrected." in put.text
+    assert "Grimjaw is a &lt;b&gt;smith" in put.text
+    gone = await post(dm, own, do="retract", line="2")
+    assert 'id="l2" class="gone"' in gone.text
+    assert "debt" not in await page(dm, "/desk/review")
+    assert "It is retracted" in await page(dm, f"{own}?line=2")
+    await post(dm, "/desk/facts", do="undo")
+    assert "debt" in await page(dm, "/desk/review")
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({}, 400),
+        ({"line": "1"}, 400),
+        ({"line": "1", "do": "burn"}, 400),
+        ({"line": "1", "do": "correct", "text": " "}, 400),
+        ({"line": "99", "do": "retract"}, 404),
+    ],
+)
+async def test_a_line_that_cannot_be_put_right_stays(dm: Visitor, form: dict[str, str], status: int) -> None:
+    before = await page(dm, "/desk/sessions/s1")
+    assert (await post(dm, "/desk/sessions/s1/line", **form)).status_code == status
+    assert await page(dm, "/desk/sessions/s1") == before
+
+
+# Names
+
+
+async def test_a_wrong_form_of_a_name_is_learned_and_taken_back(dm: Visitor) -> None:
+    learned = await post(dm, "/desk/names", do="confirm", heard="Ella Wenn", name="Elowen")
+    assert "means Elowen from now on" in learned.text
+    assert "ella wenn" in learned.text.split("<tbody>")[1].casefold()
+    assert "Undone: confirm" in (await post(dm, "/desk/names", do="undo")).text
+    rejected = await post(dm, "/desk/names", do="reject", heard="Ella Wenn", name="Elowen")
+    assert "will not be suggested again" in rejected.text
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"do": "confirm"},
+        {"do": "confirm", "heard": "x", "name": "Nobody"},
+        {"do": "confirm", "heard": "<b>", "name": "Elowen"},
+        {"do": "undo"},
+    ],
+)
+async def test_a_name_that_cannot_be_learned_is_told(dm: Visitor, form: dict[str, str]) -> None:
+    answer = await post(dm, "/desk/names", **form)
+    assert answer.status_code in (400, 404)
+    assert "did not work" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ PAGES = (
     "sessions",
     "sessions/s1",
     "sessions/s1/recap",
+    "sessions/s1/line?line=2",
     "sessions/s1/back?line=1",
+    "names",
     "turns",
     "links",
 )

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.desk import asking_views, views
+from glyphoxa.web.desk import asking_views, name_views, views
 from glyphoxa.web.desk.decisions import decide
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, form_of, seen
 from glyphoxa.web.desk.session_routes import SessionPages
@@ -41,12 +41,18 @@ class _Pages:
             "/desk/knowledge": self.knowledge,
             "/desk/ask": self.ask,
             "/desk/secrets": self.secrets,
+            "/desk/names": self.names,
             "/desk/turns": self.turns,
             "/desk/turns/{turn}": self.turn,
             "/desk/links": self.links,
             "/desk/links/{who}/qr.svg": self.qr,
         }
-        self.posted = {"/desk/command": self.command, "/desk/facts": self.decide, "/desk/links": self.revoke}
+        self.posted = {
+            "/desk/command": self.command,
+            "/desk/facts": self.decide,
+            "/desk/names": self.decide_name,
+            "/desk/links": self.revoke,
+        }
 
     # -- looking
 
@@ -77,6 +83,9 @@ class _Pages:
 
     async def secrets(self, request: Request) -> Response:
         return self._frame.page("secrets", request, **await views.secrets(await self._frame.desk()))
+
+    async def names(self, request: Request) -> Response:
+        return self._frame.page("names", request, **await name_views.names(await self._frame.memory().names()))
 
     async def turns(self, request: Request) -> Response:
         return self._frame.page("turns", request, turns=await views.turns(await self._frame.desk()))
@@ -121,6 +130,12 @@ class _Pages:
         done = await decide(desk, form)
         self._frame.record(AuditKind.DECIDED, done)
         return seen(form.get("back", ""), "/desk/review", done)
+
+    async def decide_name(self, request: Request) -> Response:
+        form = await form_of(request)
+        done = await name_views.decide_name(await self._frame.memory().names(), form)
+        self._frame.record(AuditKind.DECIDED, done)
+        return seen("", "/desk/names", done)
 
     async def revoke(self, request: Request) -> Response:
         links = self._frame.links()

@@ -23,10 +23,12 @@ class SessionPages:
             "/desk/sessions": self.sessions,
             "/desk/sessions/{session:path}/transcript.md": self.markdown,
             "/desk/sessions/{session:path}/recap": self.recap,
+            "/desk/sessions/{session:path}/line": self.line,
             "/desk/sessions/{session:path}/back": self.back,
             "/desk/sessions/{session:path}": self.session,
         }
         self.posted = {
+            "/desk/sessions/{session:path}/line": self.put_right,
             "/desk/sessions/{session:path}/back": self.roll_back,
             "/desk/sessions/{session:path}": self.summarise,
         }
@@ -62,6 +64,26 @@ class SessionPages:
         session = _session(request)
         await session_views.summarise(await self._frame.desk(), session, (await form_of(request)).get("summary", ""))
         return seen("", f"/desk/sessions/{quote(session, safe='')}", "the summary is kept")
+
+    async def line(self, request: Request) -> Response:
+        line = _line(request.query_params.get("line", ""))
+        shown = await timeline_views.one_line(await self._frame.desk(), _session(request), line)
+        return self._frame.page("line", request, **shown)
+
+    async def put_right(self, request: Request) -> Response:
+        session, form, desk = _session(request), await form_of(request), await self._frame.desk()
+        line, what = _line(form.get("line", "")), form.get("do", "")
+        said = (await timeline_views.find_line(desk, session, line)).said
+        match what:
+            case "correct":
+                await desk.timeline.correct(said, form.get("text", ""))
+            case "retract":
+                await desk.timeline.retract(said)
+            case _:
+                raise InvalidInput(f"a line cannot be changed by {what!r}: correct, or retract")
+        done = f"line {line} of {session} is {what}ed"
+        self._frame.record(AuditKind.DECIDED, done)
+        return seen(f"/desk/sessions/{quote(session, safe='')}?line={line}", "/desk/sessions", done)
 
     async def back(self, request: Request) -> Response:
         desk, line = await self._frame.desk(), _line(request.query_params.get("line", ""))
