@@ -11,7 +11,7 @@ JOBS ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick types units proof mutants check gate bench models lock clean
+.PHONY: help demo serve test quick types units proof fuzz mutants check gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ units: .venv/dev
 proof: .venv/dev ## Tests of properties and random histories at full size: five times what `make test` looks at, and more
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py')
+
+fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together
+	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(ARGS)
 
 mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements/mutation.txt

@@ -1,0 +1,14 @@
+"""All targets."""
+
+from __future__ import annotations
+
+from tests.fuzz import campaign_yaml, page_message, sdp_offer, settings_yaml, spool_record, wav_header
+
+TARGETS = (
+    page_message.TARGET,
+    sdp_offer.TARGET,
+    campaign_yaml.TARGET,
+    settings_yaml.TARGET,
+    spool_record.TARGET,
+    wav_header.TARGET,
+)
