@@ -22,7 +22,7 @@ from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.api import Cause, EntityAdded, FactStated
-from tests.support.command_line import CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
+from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TwinTable
 
@@ -150,6 +150,24 @@ async def test_a_decision_can_be_taken_back(dm: Visitor) -> None:
     after = await post(dm, "/desk/facts", do="undo", back="/desk/review")
     assert "Undone: 1 event" in after.text
     assert DEBT.fact_id in after.text
+
+
+async def test_several_facts_are_decided_on_at_once_or_none(dm: Visitor) -> None:
+    marked = {f"fact:{each}": "on" for each in (DEBT.fact_id, BAKER.fact_id)}
+    lost = await post(dm, "/desk/facts", do="confirm_marked", **marked, **{"fact:zzz": "on"})
+    assert lost.status_code == 404
+    assert DEBT.fact_id in await page(dm, "/desk/review")
+    done = await post(dm, "/desk/facts", do="confirm_marked", back="/desk/review", **marked)
+    assert "Confirmed: 2 facts; 1 no longer held" in done.text
+    assert "did not work" in (await post(dm, "/desk/facts", do="reject_marked")).text
+    await post(dm, "/desk/facts", do="undo")
+    assert DEBT.fact_id in await page(dm, "/desk/review"), "one decision is taken back as a whole"
+
+
+async def test_a_value_is_put_right_before_it_is_believed(dm: Visitor) -> None:
+    done = await post(dm, "/desk/facts", do="edit", fact=DEBT.fact_id, value="50", back="/desk/review")
+    assert "Put right: " in done.text
+    assert "debt: 50" in await page(dm, "/desk/knowledge?about=Elowen")
 
 
 async def test_what_another_window_has_decided_meanwhile_is_refused_in_words(dm: Visitor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.desk import DeskSource
@@ -58,3 +59,28 @@ async def test_every_page_fits_and_can_be_used_by_everybody(evenings_dsn: str, t
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         assert errors == []
         assert door.links.link(Grant(Role.SPECTATOR)) in await page.content()
+
+
+@pytest.mark.browser
+async def test_facts_are_decided_on_with_single_keys(evenings_dsn: str, tmp_path: Path) -> None:
+    campaign = read_campaign(CAMPAIGN_FILE).campaign
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with (
+        open_store(evenings_dsn, data_dir=tmp_path) as store,
+        a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door,
+        a_browser() as browser,
+        a_page(browser, width=1_440, height=900) as page,
+    ):
+        await page.goto(door.links.dm_link(now_s=NOW))
+        await page.wait_for_url(f"{door.origin}/desk")
+        await page.goto(f"{door.origin}/desk/review")
+        n = await page.locator(".fact").count()
+        await page.keyboard.press("c")
+        assert "done" not in page.url, "no fact has the focus"
+        await page.keyboard.press("j")
+        await page.keyboard.press("x")
+        await expect(page.locator(".fact").first.get_by_role("checkbox")).to_be_checked()
+        await page.keyboard.press("r")
+        await expect(page.locator(".done")).to_contain_text("Rejected: ")
+        await expect(page.locator(".fact")).to_have_count(n - 1)
+        await expect(page.locator(".fact").first).to_be_focused()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.stating import json_or_text
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 _DO: Final[Mapping[str, Callable[[Desk, str, Mapping[str, str]], Awaitable[Decision]]]] = {
@@ -16,7 +17,14 @@ _DO: Final[Mapping[str, Callable[[Desk, str, Mapping[str, str]], Awaitable[Decis
     "reveal": lambda desk, fact, _: desk.facts.reveal(fact),
     "tell": lambda desk, fact, form: desk.facts.tell(fact, [form.get("to", "")], by="dm"),
     "keep_from": lambda desk, fact, form: _keep_from(desk, fact, form.get("from", "")),
-    "edit": lambda desk, fact, form: desk.facts.edit(fact, value=form.get("value", "")),
+    "edit": lambda desk, fact, form: desk.facts.edit(fact, value=json_or_text(form.get("value", ""))),
+}
+
+MARKED: Final = "fact:"
+"""What the name of a box begins with that marks a fact; its id follows."""
+_OF_SEVERAL: Final[Mapping[str, Callable[[Desk, Sequence[str]], Awaitable[Decision]]]] = {
+    "confirm_marked": lambda desk, facts: desk.facts.confirm(facts),
+    "reject_marked": lambda desk, facts: desk.facts.reject(facts),
 }
 
 DECISIONS: Final[Mapping[str, str]] = {
@@ -38,6 +46,16 @@ _DONE: Final[Mapping[str, str]] = {
 }
 
 
+async def _decide_several(desk: Desk, what: str, marked: Sequence[str]) -> str:
+    """All of them, or none."""
+    if not marked:
+        raise InvalidInput("no fact is marked: mark those that you decide on")
+    made = await _OF_SEVERAL[what](desk, marked)
+    done = _DONE[what.removesuffix("_marked")]
+    ended = f"; {len(made.ended)} no longer held" if made.ended and what == "confirm_marked" else ""
+    return f"{done}: {len(marked)} {'fact' if len(marked) == 1 else 'facts'}{ended}"
+
+
 async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
     """This NPC does not know it any more; who else knows it, does."""
     kept_from, found = desk.resolver.npc(npc), await desk.facts.find(fact)
@@ -48,7 +66,7 @@ async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
 async def decide(desk: Desk, form: Mapping[str, str]) -> str:
     """
     Args:
-        form: `do`, and the `fact`; `undo` needs none.
+        form: `do`, and the `fact`; those of several have a name `MARKED` and the id for each; `undo` needs none.
 
     Returns: What was done, in a line.
 
@@ -60,8 +78,10 @@ async def decide(desk: Desk, form: Mapping[str, str]) -> str:
     if what == "undo":
         taken = await desk.timeline.undo()
         return f"undone: {len(taken)} {'event' if len(taken) == 1 else 'events'}"
+    if what in _OF_SEVERAL:
+        return await _decide_several(desk, what, [name[len(MARKED) :] for name in form if name.startswith(MARKED)])
     if what not in _DO:
-        raise InvalidInput(f"nothing can be decided by {what!r}: {did_you_mean(what, [*_DO, 'undo'])}")
+        raise InvalidInput(f"nothing can be decided by {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
     found = await desk.facts.find(form.get("fact", ""))
     words = desk.facts.words(found)
     made = await _DO[what](desk, found.id, form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -66,11 +67,17 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
         "short": short(fact.id),
         "words": desk.facts.words(fact),
         "status": fact.status,
+        "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
         "known_to": visibility_in_words(fact.visibility, desk.resolver),
         "from": learned_from(fact),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
+
+
+def _typed(value: object) -> str:
+    """A value as a DM would type it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 async def _evidence(desk: Desk, fact: Fact) -> Shown | None:

@@ -1,0 +1,31 @@
+// Deciding on facts with single keys. They count only while a fact has the focus, so that nobody decides by accident.
+const PLACE = "glyphoxa-review-place";
+const facts = [...document.querySelectorAll(".fact")];
+const DECIDES = { KeyC: "confirm", KeyR: "reject", KeyH: "hide" };
+
+function focused() {
+  return facts.indexOf(document.activeElement.closest(".fact"));
+}
+
+function go(to) {
+  facts[Math.min(Math.max(to, 0), facts.length - 1)]?.focus();
+}
+
+addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input:not([type=checkbox]), textarea, select")) return;
+  const at = focused();
+  if (event.code === "KeyJ") go(at + 1);
+  else if (event.code === "KeyK") go(at - 1);
+  else if (at < 0) return;
+  else if (event.code === "KeyX") facts[at].querySelector("input[type=checkbox]").click();
+  else if (DECIDES[event.code]) {
+    sessionStorage.setItem(PLACE, at);
+    facts[at].querySelector(`form:has([value="${DECIDES[event.code]}"]) button`)?.click();
+  } else return;
+  event.preventDefault();
+});
+
+// Behind a decision the next fact stands where the last one was.
+const place = sessionStorage.getItem(PLACE);
+sessionStorage.removeItem(PLACE);
+if (place !== null) go(Number(place));
