@@ -20,6 +20,7 @@ from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, FactQuery, FactReplaced, Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
+from tests.support.postgres import the_one_that_waits
 
 SALTMERE = Path(__file__).parents[1] / "support" / "campaign.yaml"
 GRIMJAW, ELDRINAX, ORLA = EntityId("e-grimjaw"), EntityId("e-eldrinax"), EntityId("orla")
@@ -147,8 +148,7 @@ async def test_a_load_whose_connection_is_cut_off_leaves_nothing_or_everything(s
     async with dm.transaction(), asyncio.timeout(DEADLINE_S):
         await dm.execute("LOCK TABLE campaign_documents IN SHARE MODE")
         loading = asyncio.create_task(store.campaigns.load(a_campaign()))
-        while not await dm.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
-            pass
+        await the_one_that_waits(dm)
         await dm.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"

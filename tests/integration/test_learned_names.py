@@ -329,10 +329,13 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         async with store.database.administer() as connection:
-            await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+            # Waited for: a connection that is only asked to end still tells what changes until it does.
+            ended = await connection.fetch(
+                "SELECT pg_terminate_backend(pid, $1) AS has_ended FROM pg_stat_activity "
+                "WHERE datname = current_database() AND query LIKE 'LISTEN%'",
+                int(1_000 * DEADLINE_S),
             )
+        assert [row["has_ended"] for row in ended] == [True]
         await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
         assert await anext(changes) == NamesChanged(None)
         await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
