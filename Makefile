@@ -11,7 +11,7 @@ JOBS ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick types units proof fuzz mutants check gate bench models lock clean
+.PHONY: help demo serve test quick types units proof fuzz screenshots mutants check gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 
 fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(ARGS)
+
+screenshots: .venv/dev ## Every page as a real browser draws it, phone and screen, light and dark: look at them
+	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
 mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements/mutation.txt

@@ -10,6 +10,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
 from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.bootstrap.campaign_editor import CampaignEditor
 from glyphoxa.bootstrap.memory import SAID_BEFORE
 from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
 from glyphoxa.bootstrap.recap import Audience, recap_of
@@ -103,6 +104,10 @@ class DeskSource:
     async def names(self) -> NamesDesk:
         """As the campaign's names are now. Raises: Unavailable: The database is away."""
         return await names_desk_of(self.store, self.campaign)
+
+    def campaign_editor(self) -> CampaignEditor:
+        """Raises: InvalidInput: The table was opened without a campaign file."""
+        return CampaignEditor(self.settings, self.store, self.campaign)
 
     async def rehearse(self, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
         """The prompt that an NPC of a table that is open would be sent for a line, as things stand.

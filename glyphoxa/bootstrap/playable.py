@@ -17,14 +17,17 @@ from glyphoxa.providers.building import unknown_language
 from glyphoxa.providers.registry import NONE, STT, names
 
 
-def read_playable(path: Path, settings: Settings) -> CampaignFile:
+def read_playable(path: Path, settings: Settings, text: str | None = None) -> CampaignFile:
     """Read a campaign file that can be played with these settings.
+
+    Args:
+        text: What the file is to hold, if that is not what it holds now.
 
     Raises:
         NotFound: There is no such file.
         InvalidFile: With every mistake in it, each at its line.
     """
-    file = read_campaign(path)
+    file = read_campaign(path, text)
     problems = list(_not_playable(file, settings))
     if problems:
         raise InvalidFile(path, problems)

@@ -13,6 +13,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.campaign_bundle import EXPORT, IMPORT, export, import_
+from glyphoxa.cli.campaign_new import NEW, new
 from glyphoxa.cli.campaign_prompt import prompt
 from glyphoxa.cli.desk import YES, goes_on
 from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
@@ -45,6 +46,9 @@ VERB = Verb(in_a_loop)
 
 
 # Bringing in
+
+
+VERB.action("begin a campaign file, with one NPC and one player", *NEW)(new)
 
 
 @VERB.action(

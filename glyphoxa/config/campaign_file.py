@@ -49,14 +49,17 @@ class CampaignFile:
     source: LocatedYaml = field(compare=False, repr=False)
 
 
-def read_campaign(path: Path) -> CampaignFile:
+def read_campaign(path: Path, text: str | None = None) -> CampaignFile:
     """Read a campaign file.
+
+    Args:
+        text: What the file is to hold, if that is not what it holds now.
 
     Raises:
         NotFound: There is no such file.
         InvalidFile: With every mistake in it, each at its line.
     """
-    source = read_yaml(path)
+    source = read_yaml(path, text)
     return _Reading(source, validate(source, CampaignDocument)).result()
 
 

@@ -87,14 +87,17 @@ class LocatedYaml:
         return Problem(self.line(path), text)
 
 
-def read_yaml(path: Path) -> LocatedYaml:
+def read_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     """Read one YAML document.
+
+    Args:
+        text: What the file is to hold, if that is not what it holds now.
 
     Raises:
         NotFound: There is no such file.
         InvalidInput: It cannot be read, is not YAML, or holds something that cannot be stored.
     """
-    text = _text_of(path)
+    text = text_of(path) if text is None else text
     found = _NO_TEXT.search(text)
     if found is not None:
         line = text.count("\n", 0, found.start()) + 1
@@ -112,7 +115,13 @@ def read_yaml(path: Path) -> LocatedYaml:
     return LocatedYaml(path, composed.root, tuple(composed.remarks))
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """A whole text file, at most 4 MiB of UTF-8.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidInput: It cannot be read, is larger, or is no UTF-8.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)

@@ -25,19 +25,19 @@ class TooSlow(InvalidInput):
 
 
 class TooLarge(InvalidInput):
-    def __init__(self) -> None:
-        super().__init__(f"a request has at most {MAX_BODY_BYTES} bytes")
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"a request has at most {most_bytes} bytes")
 
 
-async def content_of(request: Request) -> bytes:
+async def content_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Raises: InvalidInput: It is too long, or too slow to come."""
     content = bytearray()
     try:
         async with asyncio.timeout(BODY_WITHIN_MS / 1_000):
             async for chunk in request.stream():
                 content += chunk
-                if len(content) > MAX_BODY_BYTES:
-                    raise TooLarge
+                if len(content) > most_bytes:
+                    raise TooLarge(most_bytes)
     except TimeoutError:
         raise TooSlow from None
     return bytes(content)

@@ -211,6 +211,23 @@ async def test_a_campaign_that_cannot_be_played_is_not_loaded(
     assert "'Grimjaw': no voice preset 'hart', did you mean 'heart'?" in capsys.readouterr().err
 
 
+async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_another(
+    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "harrow-quay.yaml"
+    assert await run("campaign", "new", file, "--npc", "Brunhild", "--player", "Borin") == 0
+    assert f"glyphoxa serve --open --campaign {file}" in capsys.readouterr().out
+    assert await load(file, settings_file) == 0
+    assert "Harrow Quay (harrow-quay): 3 entities" in capsys.readouterr().out
+    before = file.read_text()
+    assert await run("campaign", "new", file) == 1
+    assert "is there already; nothing was written" in capsys.readouterr().err
+    assert file.read_text() == before
+    assert await run("campaign", "new", tmp_path / "other.yaml", "--language", "klingon!") == 1
+    assert "is no tag of a language" in capsys.readouterr().err
+    assert not (tmp_path / "other.yaml").exists()
+
+
 async def test_a_folder_is_no_campaign_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "campaign.yaml").write_bytes(CAMPAIGN.read_bytes())
     assert await run("campaign", "check", tmp_path) == 1

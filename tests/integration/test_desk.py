@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,8 @@ PAGES = (
     "/desk/sessions/s1/line?line=2",
     "/desk/sessions/s1/back?line=1",
     "/desk/names",
+    "/desk/campaign",
+    "/desk/campaign.yaml",
     "/desk/turns",
     "/desk/links",
     "/desk/links/tamsin/qr.svg",
@@ -58,6 +61,7 @@ POSTS = (
     "/desk/sessions/s1/line",
     "/desk/sessions/s1/back",
     "/desk/names",
+    "/desk/campaign",
     "/desk/links",
 )
 MARKUP = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -77,7 +81,9 @@ def campaign() -> Campaign:
 @pytest.fixture
 async def door(store: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterator[Door]:
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-    async with a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door:
+    settings = Settings(campaign=tmp_path / "campaign.yaml")
+    shutil.copy(CAMPAIGN_FILE, tmp_path / "campaign.yaml")
+    async with a_door(tmp_path, table, desk=DeskSource(store, settings, SALTMERE)) as door:
         yield door
 
 

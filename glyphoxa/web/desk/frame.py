@@ -21,7 +21,7 @@ from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
-from glyphoxa.web.answers import content_of
+from glyphoxa.web.answers import MAX_BODY_BYTES, content_of
 from glyphoxa.web.desk.decisions import DECISIONS
 
 WITHIN_S: Final = 10.0
@@ -151,10 +151,11 @@ class DeskFrame:
         return HTMLResponse(text, status)
 
 
-async def form_of(request: Request) -> dict[str, str]:
+async def form_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> dict[str, str]:
     """Raises: InvalidInput: It is too long, too slow, or no form."""
     try:
-        return dict(parse_qsl((await content_of(request)).decode(), keep_blank_values=True, max_num_fields=50))
+        content = await content_of(request, most_bytes=most_bytes)
+        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=50))
     except (UnicodeDecodeError, ValueError) as error:
         raise InvalidInput("what was posted is no form") from error
 

@@ -17,6 +17,7 @@ from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.desk import asking_views, name_views, views
+from glyphoxa.web.desk.campaign_routes import CampaignPages
 from glyphoxa.web.desk.decisions import decide
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, form_of, seen
 from glyphoxa.web.desk.session_routes import SessionPages
@@ -26,7 +27,7 @@ from glyphoxa.web.desk.world_routes import WorldPages
 def add_desk(app: FastAPI, parts: DeskParts) -> None:
     """Put the desk on a page's server."""
     frame = DeskFrame(parts)
-    for pages in (_Pages(frame), WorldPages(frame), SessionPages(frame)):
+    for pages in (_Pages(frame), WorldPages(frame), SessionPages(frame), CampaignPages(frame)):
         frame.add(app, pages.looked_at, pages.posted)
 
 

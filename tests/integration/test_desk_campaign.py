@@ -1,0 +1,172 @@
+"""The campaign file in the desk: looked at, added to, kept in the file and in the world, or refused as a whole."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.bootstrap.desk import DeskSource
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.located_yaml import text_of
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.web.access.roles import Grant, Role
+from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
+from tests.support.web_door import Visitor, a_door
+from tests.support.web_table import TwinTable
+
+ORLA = {
+    "person-name": "Orla Fenn",
+    "person-voice": "old_woman",
+    "person-scene": "smithy",
+    "person-persona": "You are Orla Fenn, the ferrywoman: tired, # and kind.\r\nYou speak little.",
+}
+
+
+@pytest.fixture
+async def store(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return Path(shutil.copy(CAMPAIGN_FILE, tmp_path / "campaign.yaml"))
+
+
+@pytest.fixture
+async def dm(store: Store, file: Path, tmp_path: Path) -> AsyncIterator[Visitor]:
+    campaign = read_campaign(file).campaign
+    await store.campaigns.load(campaign)
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=file), SALTMERE)) as door:
+        yield await door.invited(Grant(Role.DM))
+
+
+async def shown(dm: Visitor, form: Mapping[str, str] | None = None) -> httpx.Response:
+    """The page, or what it answers."""
+    if form is None:
+        return await dm.http.get("/desk/campaign")
+    return await dm.http.post("/desk/campaign", data=dict(form), follow_redirects=True)
+
+
+def carried(page: httpx.Response) -> dict[str, str]:
+    """What the page's form takes along."""
+    assert page.status_code == 200, page.text
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="(\w*)">', page.text))
+    found = re.search(r'<textarea name="text".*?>\n(.*?)</textarea>', page.text, re.DOTALL)
+    assert found
+    return {**hidden, "text": html.unescape(found[1])}
+
+
+async def names(store: Store) -> set[str]:
+    return {each.name for each in (await store.world.now(SALTMERE)).entities.values()}
+
+
+async def test_an_npc_that_a_form_adds_is_in_the_file_and_the_world_once_it_is_kept(
+    dm: Visitor, store: Store, file: Path
+) -> None:
+    before = text_of(file)
+    added = await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"})
+    assert "<li>NPC Orla Fenn</li>" in added.text
+    assert text_of(file) == before, "nothing is kept yet"
+    kept = await shown(dm, {**carried(added), "do": "keep"})
+    assert "The campaign file is kept" in kept.text
+    campaign = read_campaign(file).campaign
+    orla = campaign.npcs[-1]
+    assert (orla.name, orla.voice.preset) == ("Orla Fenn", "old_woman")
+    assert orla.persona == "You are Orla Fenn, the ferrywoman: tired, # and kind. You speak little."
+    assert orla.id in campaign.scenes[0].npcs
+    left = [line for line in before.splitlines() if line not in text_of(file).splitlines()]
+    assert left == ["    npcs: [Grimjaw]"], "comments and all other lines stay as their author wrote them"
+    assert "Orla Fenn" in await names(store)
+    assert "The campaign is as this file says" in (await shown(dm)).text
+
+
+async def test_a_text_with_mistakes_is_shown_with_their_lines_and_cannot_be_kept(dm: Visitor, file: Path) -> None:
+    before = text_of(file)
+    form = carried(await shown(dm))
+    wrong = {**form, "text": before.replace("type: location", "type: lokation", 1)}
+    looked = await shown(dm, {**wrong, "do": "look"})
+    line = next(n for n, each in enumerate(wrong["text"].splitlines(), 1) if "lokation" in each)
+    assert f"Line {line}: unknown entity type" in looked.text
+    assert "Keep it" not in looked.text
+    refused = await shown(dm, {**carried(looked), "do": "keep"})
+    assert "cannot be kept" in refused.text
+    assert "lokation" in carried(refused)["text"], "what was typed is not lost"
+    assert text_of(file) == before
+
+
+async def test_who_was_shown_something_else_keeps_nothing(dm: Visitor, store: Store, file: Path) -> None:
+    looked = carried(await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"}))
+    other = {**looked, "text": looked["text"].replace("Orla", "Arla")}
+    assert "not what you were shown" in (await shown(dm, {**other, "do": "keep"})).text
+    _append(file, "# changed with an editor\n")
+    changed = await shown(dm, {**looked, "do": "keep"})
+    assert "was changed meanwhile" in changed.text
+    assert "Orla" in carried(changed)["text"]
+    assert "Orla Fenn" not in await names(store)
+    assert "Orla" not in text_of(file)
+
+
+async def test_a_file_whose_campaign_the_database_refuses_is_as_it_was(dm: Visitor, store: Store, file: Path) -> None:
+    """What another window loads between the look and the keeping."""
+    before = text_of(file)
+    looked = carried(await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"}))
+    campaign = read_campaign(file).campaign
+    other = Entity(EntityId("newcomer"), "npc", "Newcomer")
+    await store.campaigns.load(type(campaign)(**{**_fields(campaign), "entities": (*campaign.entities, other)}))
+    refused = await shown(dm, {**looked, "do": "keep"})
+    assert "not what you were shown" in refused.text
+    assert "Newcomer" in refused.text, "what keeping it would do now is shown"
+    assert text_of(file) == before
+
+
+def _append(file: Path, text: str) -> None:
+    with file.open("a") as opened:
+        opened.write(text)
+
+
+def _fields(value: object) -> dict[str, object]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"do": "add person"}, "Name is empty"),
+        ({"do": "add person", "person-name": "Zed", "person-scene": "smithi"}, "There is no scene 'smithi'"),
+        ({"do": "add dragon"}, "Nothing of kind 'dragon'"),
+        ({"do": "add secret", "secret-text": "It burns.", "secret-known_by": "Nobody"}, "is not listed under `npcs:`"),
+        ({"do": "keep", "shown": "x"}, "not what you were shown"),
+    ],
+)
+async def test_a_form_that_cannot_be_done_says_why(dm: Visitor, file: Path, form: dict[str, str], words: str) -> None:
+    before = text_of(file)
+    answer = await shown(dm, {**carried(await shown(dm)), **form})
+    assert answer.status_code == 200
+    assert words in html.unescape(answer.text)
+    assert text_of(file) == before
+
+
+async def test_another_campaigns_file_is_refused_and_a_long_one_too(dm: Visitor, file: Path) -> None:
+    form = carried(await shown(dm))
+    other = await shown(dm, {**form, "text": form["text"].replace("id: saltmere", "id: elsewhere"), "do": "look"})
+    assert "the one that is open is 'saltmere'" in html.unescape(other.text)
+    long = await shown(dm, {**form, "text": "#" * 1_000_001, "do": "look"})
+    assert long.status_code == 400
+    assert "can be changed here" in long.text
+
+
+async def test_the_file_can_be_downloaded_as_it_is(dm: Visitor, file: Path) -> None:
+    answer = await dm.http.get("/desk/campaign.yaml")
+    assert answer.text == text_of(file)
+    assert "attachment" in answer.headers["content-disposition"]

@@ -1,0 +1,80 @@
+"""A block enters the text of a campaign file, and every other line stays as it was."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.config.campaign_additions import KINDS, additions
+from glyphoxa.config.campaign_insertion import Insertion, insert
+from glyphoxa.config.yaml_nodes import compose
+from glyphoxa.domain.errors import InvalidInput
+
+TEXTS = {
+    "block": "# mine\nnpcs:\n  - entity: Bart   # smith\n    persona: >-\n      You are Bart.\n\n# below\nscenes: []\n",
+    "not indented": "npcs:\n- entity: Bart\n- entity: Ann\nscenes:\n",
+    "in one line": "npcs: [{entity: Bart}]\nscenes: []\n",
+    "empty list": "npcs: []\nscenes: [] # none\n",
+    "missing": "campaign: {name: X}",
+    "last, without an end of line": "scenes: []\nnpcs:\n    - entity: Bart",
+    "nothing": "",
+}
+WORDS = st.text(
+    st.characters(min_codepoint=32, max_codepoint=0x2FFF, exclude_characters="\x7f", exclude_categories=["Cs", "Cc"]),
+    min_size=1,
+    max_size=60,
+).map(lambda text: " ".join(text.split()) or "x")
+
+
+def value_of(text: str) -> object:
+    root = compose(text).root
+    return {} if root is None or root.value is None else root.value
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+@given(name=WORDS, others=st.lists(WORDS, max_size=3))
+def test_what_is_added_is_read_as_it_was_meant_and_nothing_else_changes(
+    text: str, name: str, others: list[str]
+) -> None:
+    added = {"entity": name, "aliases": others} if others else {"entity": name}
+    made = insert(text, Insertion(("npcs",), added))
+    before, after = value_of(text), value_of(made)
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    assert after == {**before, "npcs": [*(before.get("npcs") or []), added]}
+    if "[" not in text:
+        kept = iter(made.splitlines())
+        assert all(line in kept for line in text.splitlines()), "all its lines are there, in order"
+
+
+def test_a_list_inside_an_item_grows_too() -> None:
+    text = "scenes:\n  - location: A\n    npcs: [Bart]\n  - location: B\n    npcs:\n      - Ann\n"
+    made = insert(insert(text, Insertion(("scenes", 0, "npcs"), "O'Hara, Jr.")), Insertion(("scenes", 1, "npcs"), "no"))
+    assert value_of(made) == {
+        "scenes": [{"location": "A", "npcs": ["Bart", "O'Hara, Jr."]}, {"location": "B", "npcs": ["Ann", "no"]}]
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["npcs: &all [{entity: A}]\nothers: *all\n", "base: &b\n  npcs: [A]\n<<: *b\n", "npcs: none\n"],
+    ids=["shared", "merged", "no list"],
+)
+def test_where_the_place_is_not_clear_the_block_is_shown_instead(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"under `npcs:`.*write this there by hand:\n  - entity: Bart"):
+        insert(text, Insertion(("npcs",), {"entity": "Bart"}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_form_without_its_first_field_is_refused(kind: str) -> None:
+    with pytest.raises(InvalidInput, match="is empty"):
+        additions({"add": kind, "name": " ", "source": "", "text": "\n", "location": ""}, None)
+
+
+def test_a_scene_at_a_new_place_makes_the_place() -> None:
+    made = additions({"add": "scene", "location": "The Rock", "npcs": "Bart, Ann,"}, None)
+    assert [each.place for each in made] == [("entities",), ("scenes",)]
+    assert made[1].value == {"location": "The Rock", "npcs": ["Bart", "Ann"]}
+    assert yaml.safe_load(insert("", made[0])) == {"entities": [{"name": "The Rock", "type": "location"}]}
