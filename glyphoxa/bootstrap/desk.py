@@ -5,16 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
 from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.adapters.weights.store import Status
 from glyphoxa.bootstrap.campaign_editor import CampaignEditor
+from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.bootstrap.memory import SAID_BEFORE
 from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
 from glyphoxa.bootstrap.recap import Audience, recap_of
 from glyphoxa.bootstrap.rehearsal import rehearsal_of
+from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import ComposedPrompt
 from glyphoxa.dm.entities import EntityDesk
@@ -29,6 +36,9 @@ from glyphoxa.npc.table import Table
 from glyphoxa.recall.api import Recall
 from glyphoxa.transcript.api import TalkSearch
 from glyphoxa.world.api import KnowledgeGraph
+
+_AS_ROWS: Final = 1_000
+"""Looking at files takes as long as reading so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,23 @@ class DeskSource:
         scene = table.scene if npc in table.scene.npcs else None
         asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
         return await asked.ask(line)
+
+    async def progress(self) -> Sequence[SessionProgress]:
+        """How far each session was read by the chronicle. Raises: Unavailable: The database is away."""
+        return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
+
+    async def in_use(self) -> Sequence[Finding]:
+        """What the table uses for what, and what is missing."""
+        has_weights = weights_for(self.settings).has
+        # The table itself has its port.
+        return await offload(
+            lambda: check(self.settings, has_weights=has_weights, is_port_free=lambda _host, _port: True),
+            amount=_AS_ROWS,
+        )
+
+    async def models(self) -> Sequence[Status]:
+        """Of the local models: what is on this machine's disk. No model is read or fetched."""
+        return await offload(lambda: list(weights_for(self.settings).store.status()), amount=_AS_ROWS)
 
     async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
         """As `recap_of`."""

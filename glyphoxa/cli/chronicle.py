@@ -27,10 +27,10 @@ from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.lines import plain
+from glyphoxa.dm.reading_told import reading_in_words
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.world.api import moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,14 @@ async def _status(opened: _Opened, options: argparse.Namespace) -> int:
     table = a_table("session", "said", "read", "changed since", "state")
     for each in sessions:
         table.add_row(
-            Text(each.session), str(each.last_ordinal), str(each.read_ordinal), str(each.n_rereads), Text(_state(each))
+            Text(each.session),
+            str(each.last_ordinal),
+            str(each.read_ordinal),
+            str(each.n_rereads),
+            Text(reading_in_words(each)),
         )
     show(table)
     return 0
-
-
-def _state(session: SessionProgress) -> str:
-    if session.error is None:
-        state = "unread talk" if session.has_news else "up to date"
-        if session.refused is None:
-            return state
-        return f"{state}; {session.n_refused} not believed, the last one: {session.refused}"
-    if session.is_dead:
-        return f"given up after {session.attempts} tries: {session.error}"
-    again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"
-    return f"failed{again}: {session.error}"
 
 
 @VERB.action(

@@ -68,6 +68,25 @@ async def test_everybody_can_use_the_desk(tmp_path: Path, table: TwinTable, open
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+async def test_the_palette_goes_to_a_page_and_presses_a_button_without_a_mouse(
+    tmp_path: Path, table: TwinTable, opened: Open
+) -> None:
+    async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
+        await enter(page, door)
+        await page.keyboard.press("Control+K")
+        await page.keyboard.type("stop every")
+        await expect(page.locator("#palette-list").get_by_role("option")).to_have_text(["Stop everybody"])
+        assert await violations(page) == []
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#answer")).to_have_text("done: StopAll")
+        await page.keyboard.press("Control+K")
+        await page.keyboard.type("lin")
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("ArrowUp")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Links to the table")
+
+
 async def test_a_player_who_opens_the_desk_is_told_that_it_is_not_theirs(
     tmp_path: Path, table: TwinTable, opened: Open
 ) -> None:

@@ -49,6 +49,9 @@ PAGES = (
     "/desk/campaign",
     "/desk/campaign.yaml",
     "/desk/turns",
+    "/desk/table",
+    "/desk/lines/s1-2",
+    "/desk/find?words=elo",
     "/desk/links",
     "/desk/links/tamsin/qr.svg",
 )
@@ -93,7 +96,7 @@ async def dm(door: Door) -> Visitor:
 
 
 async def page(dm: Visitor, path: str, status: int = 200) -> str:
-    response = await dm.http.get(path)
+    response = await dm.http.get(path, follow_redirects=True)
     assert response.status_code == status, response.text
     return response.text
 
@@ -461,7 +464,14 @@ async def test_a_name_that_cannot_be_learned_is_told(dm: Visitor, form: dict[str
 
 
 @pytest.mark.parametrize(
-    "path", ["/desk/sessions/s9", "/desk/sessions/s9/recap", "/desk/sessions/s9/transcript.md", "/desk/turns/none"]
+    "path",
+    [
+        "/desk/lines/none",
+        "/desk/sessions/s9",
+        "/desk/sessions/s9/recap",
+        "/desk/sessions/s9/transcript.md",
+        "/desk/turns/none",
+    ],
 )
 async def test_what_is_not_there_is_told(dm: Visitor, path: str) -> None:
     assert "did not work" in await page(dm, path, 404)
@@ -469,6 +479,41 @@ async def test_what_is_not_there_is_told(dm: Visitor, path: str) -> None:
 
 async def test_an_empty_summary_is_refused(dm: Visitor) -> None:
     assert (await post(dm, "/desk/sessions/s1", summary="  ")).status_code == 400
+
+
+# Finding
+
+
+@pytest.mark.parametrize(
+    ("words", "titles"),
+    [
+        ("ELO", ["Elowen, npc", "What Elowen knows"]),
+        ("innkeeper", ["Elowen, npc"]),
+        ("jaw", ["Grimjaw, npc", "What Grimjaw knows"]),
+        ("s1", ["Session s1"]),
+        ("", []),
+        ("no such name", []),
+        ("<b>" * 500, []),
+    ],
+)
+async def test_the_palette_finds_pages_by_a_part_of_a_name(dm: Visitor, words: str, titles: list[str]) -> None:
+    answer = await dm.http.get("/desk/find", params={"words": words})
+    found = answer.json()["found"]
+    assert [each["title"] for each in found] == titles
+    for each in found:
+        assert (await dm.http.get(each["url"])).status_code == 200
+
+
+async def test_the_live_pages_line_leads_to_where_it_is_put_right(dm: Visitor) -> None:
+    answer = await dm.http.get("/desk/lines/s1-2", follow_redirects=True)
+    assert answer.url.path == "/desk/sessions/s1/line"
+    assert "I heard she owes forty silver." in answer.text
+
+
+async def test_the_table_says_what_it_uses_and_how_far_talk_was_read(dm: Visitor) -> None:
+    shown = await page(dm, "/desk/table")
+    for words in ("hibari, on this machine", "unread talk", "No NPC has answered in this session yet"):
+        assert words in shown
 
 
 # At the table

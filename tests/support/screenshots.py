@@ -46,6 +46,7 @@ DESK = (
     "/desk/names",
     "/desk/campaign",
     "/desk/turns",
+    "/desk/table",
     "/desk/links",
 )
 SIZES = {"phone": (390, 844), "screen": (1_440, 900)}

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.desk import asking_views, name_views, views
+from glyphoxa.web.desk import asking_views, finding, name_views, table_views, views
 from glyphoxa.web.desk.campaign_routes import CampaignPages
 from glyphoxa.web.desk.decisions import decide
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, form_of, seen
@@ -45,6 +45,8 @@ class _Pages:
             "/desk/names": self.names,
             "/desk/turns": self.turns,
             "/desk/turns/{turn}": self.turn,
+            "/desk/table": self.table,
+            "/desk/find": self.find,
             "/desk/links": self.links,
             "/desk/links/{who}/qr.svg": self.qr,
         }
@@ -95,6 +97,15 @@ class _Pages:
         return self._frame.page(
             "turn", request, **await views.turn(await self._frame.desk(), request.path_params["turn"])
         )
+
+    async def table(self, request: Request) -> Response:
+        source, table = self._frame.memory(), self._frame.table
+        return self._frame.page("table", request, **await table_views.table(source, await source.open(), table))
+
+    async def find(self, request: Request) -> Response:
+        """For the palette: pages of what is called so."""
+        words = request.query_params.get("words", "")[: finding.LONGEST]
+        return JSONResponse({"found": await finding.found(await self._frame.desk(), words)})
 
     async def links(self, request: Request) -> Response:
         links = views.links(self._frame.links()) if self._frame.has_links else []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.desk import session_views, timeline_views
 from glyphoxa.web.desk.frame import DeskFrame, form_of, seen
@@ -20,6 +20,7 @@ class SessionPages:
     def __init__(self, frame: DeskFrame) -> None:
         self._frame = frame
         self.looked_at = {
+            "/desk/lines/{utterance}": self.by_utterance,
             "/desk/sessions": self.sessions,
             "/desk/sessions/{session:path}/transcript.md": self.markdown,
             "/desk/sessions/{session:path}/recap": self.recap,
@@ -64,6 +65,14 @@ class SessionPages:
         session = _session(request)
         await session_views.summarise(await self._frame.desk(), session, (await form_of(request)).get("summary", ""))
         return seen("", f"/desk/sessions/{quote(session, safe='')}", "the summary is kept")
+
+    async def by_utterance(self, request: Request) -> Response:
+        """To the page of a line that is known by its utterance's id alone, as the live page knows it."""
+        desk, wanted = await self._frame.desk(), UtteranceId(request.path_params["utterance"])
+        said = await desk.inspection.said(desk.campaign, wanted)
+        if said is None:
+            raise NotFound("this line is not in the database (yet): try again in a moment")
+        return RedirectResponse(f"/desk/sessions/{quote(said.session_id, safe='')}/line?line={said.ordinal}")
 
     async def line(self, request: Request) -> Response:
         line = _line(request.query_params.get("line", ""))

@@ -12,6 +12,7 @@ const wire = new Wire();
 const captions = new Captions({ log: $("log"), said: $("said"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
 const turns = new Turns({ list: $("turns"), empty: $("turns-empty") });
 const thinking = new Thinking($("thinking"));
+const remembers = "remembers" in document.body.dataset;
 let here = [];
 
 function cardOf(npc) {
@@ -94,7 +95,9 @@ function moved(scene) {
 function why(event) {
   const whom = event.npc ? `to ${event.npc}` : (noteOn(event, { me: event.player, here }) ?? "to nobody");
   const words = event.why ? `${whom}: ${event.why} ` : `${whom} `;
-  return element("span", {}, words, element("a", { href: `/desk/turns/${encodeURIComponent(event.id)}` }, "why"));
+  const links = [element("a", { href: `/desk/turns/${encodeURIComponent(event.id)}` }, "why")];
+  if (event.utterance && remembers) links.push(" ", element("a", { href: `/desk/lines/${encodeURIComponent(event.utterance)}` }, "put right"));
+  return element("span", {}, words, ...links);
 }
 
 wire.addEventListener("message", ({ detail }) => handle(detail));
