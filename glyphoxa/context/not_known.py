@@ -15,6 +15,7 @@ from glyphoxa.context.bearing import InMind, bears
 from glyphoxa.context.own_words import asks_what_it_said
 from glyphoxa.context.relevance import without_call
 from glyphoxa.context.wording import Wording, wording
+from glyphoxa.judgement.languages import language_of
 from glyphoxa.speech.language.asking import (
     asks_for_memory,
     asks_for_more,
@@ -23,6 +24,7 @@ from glyphoxa.speech.language.asking import (
     names_in,
     wants_to_be_told,
 )
+from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import fold
 
@@ -47,10 +49,17 @@ NOTHING_MISSING: Final = NotKnown()
 
 
 def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
-    """Nothing where something bears on the question."""
+    """Nothing where something bears on the question.
+
+    Args:
+        language: The campaign's. A question in another one has names by the rules of its own, and what bears on it
+            cannot be told from words that are not its: only a name that nobody has heard is said to be one.
+    """
     words = wording(language)
     asked = without_call(question, mind.name)
-    names = names_in(asked, language=language)
+    spoken = language_of(asked) or primary_language(language)
+    is_foreign = spoken != primary_language(language)
+    names = names_in(asked, language=spoken)
     said = asks_what_it_said(asked, language=language)
     remembers = said or asks_for_memory(asked, language=language)
     is_asked = asked.rstrip().endswith("?")
@@ -60,6 +69,8 @@ def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
     if unheard and (remembers or is_asked):
         facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
         return NotKnown(facts, _of_name(words, unheard[0]))
+    if is_foreign:
+        return NOTHING_MISSING
     is_more = not remembers and asks_for_more(asked, language=language)
     if not (remembers or is_more) or bears(asked, mind, names, language=language):
         return NOTHING_MISSING

@@ -8,6 +8,7 @@ asked when the gate closes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,7 +18,13 @@ from glyphoxa.recall.api import NAME, Terms
 
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2
-"""Words of a question that says too little by itself: "And who paid for it?" goes on with what was said before."""
+"""Words of a question that may say too little by itself."""
+_FEW: Final = 3
+"""Of all its words, with at least one that says something: "Are you sure?"."""
+_ENGLISH: Final = "it its that this these those he him his she her they them their there then"
+_GERMAN: Final = "es er ihn ihm sein sie ihr ihnen dort davon dafür damit darüber daran dabei"
+_REFERS: Final = frozenset(f"{_ENGLISH} {_GERMAN}".split())
+"""What points at something that was said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,23 @@ def touched(
     if not question or not secrets:
         return []
     asked = words_of(question, terms) - own_names
-    if len(asked) <= _FOLLOWS:
+    if _goes_on(question, len(asked)):
         asked |= words_of(just_heard, terms) - own_names
     found = [(len(asked & one.words), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
+
+
+def _goes_on(question: str, n_told: int) -> bool:
+    """Whether it goes on with what was said before: "And who paid for it?" does, "Has my brother been here?" does not.
+
+    Args:
+        n_told: Words of it that say something.
+    """
+    spoken = re.findall(r"\w+", question.casefold())
+    if n_told > _FOLLOWS:
+        return False
+    return len(spoken) < _FEW or (len(spoken) == _FEW and n_told > 0) or not _REFERS.isdisjoint(spoken)
 
 
 def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:

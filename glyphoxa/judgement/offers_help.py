@@ -14,7 +14,9 @@ from glyphoxa.judgement.reply import Asked, Character
 from glyphoxa.judgement.wordlists import words
 
 _OFFERS: Final = re.compile(
-    r"\bhow (?:can|may|could) i (?:help|assist|serve)\b|\bwie (?:kann|darf|könnte) ich (?:\w+ )?(?:helfen|dienen)\b",
+    r"\bhow (?:can|may|could) i (?:help|assist|serve)\b|\bwie (?:kann|darf|könnte) ich (?:\w+ )?(?:helfen|dienen)\b"
+    r"|\bi (?:can|could|will|'d be \w+ to) (?:help|assist)(?: you)? with (?:that|this)\b"
+    r"|\b(?:dabei|damit) (?:kann|könnte) ich (?:dir |ihnen |euch )?(?:gern\w* )?(?:helfen|behilflich sein)\b",
     re.IGNORECASE,
 )
 

@@ -25,6 +25,7 @@ from glyphoxa.judgement.reply import Asked, Character, Verdict
 from glyphoxa.judgement.secrets_told import tells_a_secret
 from glyphoxa.judgement.third_person import tells_of_itself
 from glyphoxa.judgement.unfounded import unfounded
+from glyphoxa.judgement.whose import with_its_owner
 
 Rule = Callable[[str, Character, Asked], Fault | None]
 """On one piece of a reply: a sentence, or the first clause of the first one. `Asked.so_far` holds the pieces said."""
@@ -58,6 +59,7 @@ class SentenceCheck:
         verdict = self._in_character.judge(piece)
         if not verdict.text:
             return verdict
+        verdict = Verdict(with_its_owner(verdict.text, self._asked))
         for rule in self._rules:
             if (fault := rule(verdict.text, self._character, self._asked)) is not None:
                 return Verdict(fault=fault)

@@ -193,3 +193,18 @@ def test_a_word_of_the_npcs_own_name_may_be_what_is_asked_for() -> None:
     assert sentences("Where did my sister drown, Ulric?", mind) == (
         "Nobody has told Father Ulric anything about that.",
     )
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "lines"),
+    [
+        ("Wie viel kostet ein Bett für die Nacht?", "en", ()),
+        ("Was hat mir der König gestern erzählt?", "en", ()),
+        ("Hast du Joren hier gesehen?", "en", ("Mirelle has never heard of Joren.",)),
+        ("How much is a bed for the night?", "de", ()),
+    ],
+)
+def test_a_question_in_another_language_has_its_own_nouns_and_is_not_judged_by_words(
+    question: str, language: str, lines: tuple[str, ...]
+) -> None:
+    assert sentences(question, language=language) == lines
