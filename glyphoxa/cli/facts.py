@@ -12,6 +12,7 @@ from glyphoxa.cli.opened import CAMPAIGN
 from glyphoxa.cli.verb import Argument, Verb, argument
 from glyphoxa.dm import wording
 from glyphoxa.dm.lines import plain
+from glyphoxa.dm.past_knowledge import of_state
 from glyphoxa.dm.stating import json_or_text
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.domain.errors import InvalidInput
@@ -92,7 +93,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
         shown.listing(facts, desk.resolver, limit=options.limit, nothing="nothing is known")
         return 0
     state = await desk.timeline.as_of(options.as_of)
-    facts = shown.of_state(state, viewer, about=about)
+    facts = of_state(state, viewer, about=about)
     names = desk.resolver.with_names({each.id: each.name for each in state.entities.values()})
     shown.listing(facts[: options.limit], names, limit=options.limit, nothing="nothing was known")
     return 0

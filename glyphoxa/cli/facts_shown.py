@@ -14,9 +14,9 @@ from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.dm.lines import plain
 from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, place, short, validity_in_words
-from glyphoxa.domain.ids import EntityId, FactId
-from glyphoxa.domain.knowledge import EndedFact, Fact, Viewer
-from glyphoxa.world.api import WorldState, claim_in_words, may_know, moment, visibility_in_words
+from glyphoxa.domain.ids import FactId
+from glyphoxa.domain.knowledge import EndedFact, Fact
+from glyphoxa.world.api import claim_in_words, moment, visibility_in_words
 
 A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
 _MOST_ROWS = 1_000_000
@@ -74,17 +74,6 @@ def listing(
     show(table)
     if len(facts) == limit:
         print(f"the first {limit}; --limit shows more")
-
-
-def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> list[Fact]:
-    """Facts of a world of the past that the viewer knew, as `PostgresInspection.current` has those of now."""
-    resolved = None if about is None else state.resolve(about)
-    facts = [
-        fact
-        for fact in state.facts.values()
-        if resolved in (None, fact.claim.subject, fact.claim.object) and may_know(viewer, fact, state.visibility_of)
-    ]
-    return sorted(facts, key=lambda fact: (fact.claim.subject, fact.claim.predicate, fact.id))
 
 
 async def everything_about(desk: Desk, found: Fact | EndedFact) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from collections.abc import AsyncIterator
@@ -32,6 +33,8 @@ PAGES = (
     "/desk/review",
     "/desk/knowledge",
     "/desk/knowledge?npc=grimjaw&about=Elowen",
+    "/desk/knowledge?as_of=s1",
+    f"/desk/facts/{DEBT.fact_id}",
     "/desk/ask",
     "/desk/ask?npc=elowen&player=tamsin&say=Who+owes+you+money%3F",
     "/desk/secrets",
@@ -151,6 +154,34 @@ async def test_what_waits_is_shown_with_the_line_that_proves_it_and_can_be_confi
     assert DEBT.fact_id not in after.text
     known = await page(dm, "/desk/knowledge?about=Elowen")
     assert re.search(r"debt.*?confirmed", known, re.DOTALL)
+
+
+async def test_a_fact_says_who_knows_it_through_whom_and_all_that_happened_to_it(dm: Visitor) -> None:
+    shown = await page(dm, f"/desk/facts/{DEBT.fact_id}")
+    for words in (
+        "Elowen debt: 40",
+        "pending",
+        "I heard she owes forty silver.",
+        "It rests on",
+        "fears: the sea",
+        "Grimjaw",
+    ):
+        assert words in shown
+    await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
+    gone = await page(dm, f"/desk/facts/{DEBT.fact_id}")
+    assert "No longer held: " in gone
+    assert "It never was so" not in gone, "nothing is left to be decided"
+    await page(dm, "/desk/facts/zzz", 404)
+
+
+async def test_the_world_is_shown_as_it_was(dm: Visitor) -> None:
+    now = await page(dm, "/desk/knowledge?npc=grimjaw&about=Elowen")
+    then = await page(dm, "/desk/knowledge?npc=grimjaw&about=Elowen&as_of=s1")
+    assert "LOCATED_AT The Anvil" in now
+    assert "LOCATED_AT The Anvil" not in then
+    assert "fears: the sea" in then
+    assert 'name="do" value="reject"' not in then, "the past is not decided on"
+    assert "is no time such as" in html.unescape(await page(dm, "/desk/knowledge?as_of=never", 404))
 
 
 async def test_a_decision_can_be_taken_back(dm: Visitor) -> None:

@@ -25,7 +25,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.browser import a_browser
-from tests.support.command_line import CAMPAIGN_FILE, SALTMERE, two_evenings
+from tests.support.command_line import CAMPAIGN_FILE, DEBT, SALTMERE, two_evenings
 from tests.support.postgres import TestServer, a_directory, a_test_server
 from tests.support.web_door import NOW, Door, a_door
 from tests.support.web_table import TwinTable
@@ -35,6 +35,7 @@ DESK = (
     "/desk/review",
     "/desk/knowledge?npc=grimjaw",
     "/desk/ask?npc=elowen&player=tamsin&say=Who+owes+you+money%3F",
+    f"/desk/facts/{DEBT.fact_id}",
     "/desk/secrets",
     "/desk/world",
     "/desk/world/elowen?hops=2",

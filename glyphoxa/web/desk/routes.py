@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.desk import asking_views, finding, name_views, table_views, views
+from glyphoxa.web.desk import asking_views, fact_views, finding, name_views, table_views, views
 from glyphoxa.web.desk.campaign_routes import CampaignPages
 from glyphoxa.web.desk.decisions import decide
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, form_of, seen
@@ -40,6 +40,7 @@ class _Pages:
             "/desk": self.live,
             "/desk/review": self.review,
             "/desk/knowledge": self.knowledge,
+            "/desk/facts/{fact}": self.fact,
             "/desk/ask": self.ask,
             "/desk/secrets": self.secrets,
             "/desk/names": self.names,
@@ -77,8 +78,14 @@ class _Pages:
         return self._frame.page(
             "knowledge",
             request,
-            **await views.knowledge(await self._frame.desk(), asked.get("npc"), asked.get("about", "")),
+            **await views.knowledge(
+                await self._frame.desk(), asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
+            ),
         )
+
+    async def fact(self, request: Request) -> Response:
+        shown = await fact_views.fact(await self._frame.desk(), request.path_params["fact"])
+        return self._frame.page("fact", request, **shown)
 
     async def ask(self, request: Request) -> Response:
         shown = await asking_views.asking(self._frame.memory(), self._frame.table, request.query_params)

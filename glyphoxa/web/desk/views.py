@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.dm import turn_told
+from glyphoxa.dm.past_knowledge import of_state
 from glyphoxa.dm.turns import short as short_turn
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.campaign import Campaign, Scene
@@ -54,7 +55,7 @@ async def _reviewed(desk: Desk, fact: Fact) -> Shown:
     disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
     return {
         **fact_shown(desk, fact),
-        "evidence": await _evidence(desk, fact),
+        "evidence": await evidence_of(desk, fact),
         "reason": fact.provenance.reason,
         "disputes": [desk.facts.words(each) for each in disputed],
     }
@@ -80,7 +81,7 @@ def _typed(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-async def _evidence(desk: Desk, fact: Fact) -> Shown | None:
+async def evidence_of(desk: Desk, fact: Fact) -> Shown | None:
     """The words it rests on, where they were said."""
     if fact.provenance.utterance_id is None:
         return None
@@ -97,14 +98,25 @@ async def _evidence(desk: Desk, fact: Fact) -> Shown | None:
     }
 
 
-async def knowledge(desk: Desk, npc: str | None, about: str) -> Shown:
-    """The world as one NPC sees it; without one, as the game master does."""
+async def knowledge(desk: Desk, npc: str | None, about: str, as_of: str) -> Shown:
+    """The world as one NPC sees it; without one, as the game master does.
+
+    Args:
+        as_of: As `Timeline.as_of`; empty: now.
+
+    Raises:
+        NotFound: There is no such NPC, entity or time.
+    """
     viewer = DM if not npc else desk.resolver.npc(npc)
     entity = desk.resolver.entity(about) if about else None
-    facts = await desk.inspection.current(
-        desk.campaign, viewer, about=None if entity is None else entity.id, limit=MOST_FACTS
-    )
+    of = None if entity is None else entity.id
+    if as_of:
+        facts = of_state(await desk.timeline.as_of(as_of), viewer, about=of)[:MOST_FACTS]
+    else:
+        facts = await desk.inspection.current(desk.campaign, viewer, about=of, limit=MOST_FACTS)
     return {
+        "as_of": as_of,
+        "sessions": [each.id for each in reversed(await desk.inspection.sessions(desk.campaign))],
         "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
         "npc": None if viewer is DM else viewer,
         "about": "" if entity is None else entity.name,
