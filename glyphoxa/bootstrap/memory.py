@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loguru import logger
@@ -77,7 +77,8 @@ class SaidBefore:
     Attributes:
         remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
             of the rest was rolled back.
-        shown: What those who said and heard it are shown.
+        shown: What those who said and heard it are shown. While the database is away, players' words as they were
+            heard: nobody can tell which of the names that were put there is hidden.
     """
 
     remembered: Sequence[Utterance]
@@ -224,7 +225,7 @@ class TableMemory:
         except GlyphoxaError as error:
             logger.debug("what was said before is not read: {}", error)
             on_disk = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
-            return SaidBefore(_in_order(unsent), _in_order(on_disk))
+            return SaidBefore(_in_order(unsent), [_as_heard(one) for one in _in_order(on_disk)])
         said = _in_order([*unsent, *logged])
         return SaidBefore(said, said)
 
@@ -315,6 +316,11 @@ def _in_order(said: Sequence[Utterance]) -> list[Utterance]:
     """Each once, as it was given last."""
     by_id = {utterance.id: utterance for utterance in said}
     return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)[-SAID_BEFORE:]
+
+
+def _as_heard(said: Utterance) -> Utterance:
+    """An NPC's raw text is what it meant to say: of that players are shown what they heard."""
+    return said if said.npc_id is not None else replace(said, text=said.raw_text, corrections=())
 
 
 def _what_is_wrong(why: str, *, disk_fails: bool) -> str:

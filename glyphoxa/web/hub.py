@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, Whispered
+from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent, UtteranceKept, Whispered
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import Json, event_json, whole_scene_json
@@ -100,6 +100,10 @@ class Hub:
                 self.tell(message, to=lambda reader: not reader.is_dm)
                 whole = whole_scene_json(scene, self._table.campaign)
                 self.tell({**message, "scene": whole}, to=lambda reader: reader.is_dm)
+            case Degraded(npc=str(npc)) if npc not in self._table.scene.npcs:
+                # Players may not have met it yet: what ails it is told, and whom it ails is not.
+                self.tell({**message, "npc": None}, to=lambda reader: not reader.is_dm)
+                self.tell(message, to=lambda reader: reader.is_dm)
             case _:
                 self.tell(message)
 

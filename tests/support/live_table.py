@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from glyphoxa.bootstrap import engines
+from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
-from glyphoxa.bootstrap.table import open_table
+from glyphoxa.bootstrap.table import OpenedTable, open_with_desk
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import compose
 from glyphoxa.context.prompt import Prompt
@@ -173,12 +174,14 @@ class AnsweringMouth(MouthTwin):
 
     Attributes:
         looks_up: A call of one of its tools that it makes before each answer.
+        fails_with: What its next answer breaks off with; "": it does not.
     """
 
     def __init__(self, order: MouthSpec) -> None:
         super().__init__(order.npc, order.listener, order.now_ms)
         self.tools = order.tools
         self.looks_up: tuple[str, dict[str, object]] | None = None
+        self.fails_with = ""
         self._context = order.context
         self._deadline_ms = order.settings.context.deadline_ms
         self._thinking: asyncio.Task[None] | None = None
@@ -220,20 +223,30 @@ class AnsweringMouth(MouthTwin):
             self.release(turn)
 
     def _done_with(self, turn: TurnId) -> None:
-        if self.turn == turn:
+        if self.turn != turn:
+            return
+        error, self.fails_with = self.fails_with, ""
+        if error:
+            self.fail(error)
+        else:
             self.end()
 
 
 class Evening:
-    """A table that is open, and all that it has told."""
+    """A table that is open, and all that it has told.
 
-    def __init__(self, table: LiveTable, ears: dict[PlayerId, ToldEar], mouths: dict[NpcId, AnsweringMouth]) -> None:
-        self.table = table
+    Attributes:
+        desk: Its game master's; None without long-term memory.
+    """
+
+    def __init__(self, opened: OpenedTable, ears: dict[PlayerId, ToldEar], mouths: dict[NpcId, AnsweringMouth]) -> None:
+        self.table: LiveTable = opened.table
+        self.desk: DeskSource | None = opened.desk
         self.mouths = mouths
         self._ears = ears
         self.told: list[TableEvent] = []
         self._news = asyncio.Event()
-        table.subscribe(self._on)
+        self.table.subscribe(self._on)
 
     def _on(self, event: TableEvent) -> None:
         self.told.append(event)
@@ -289,8 +302,8 @@ async def an_evening(
 
     monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
     monkeypatch.setattr(engines, "find_mouth", lambda engine, *, files: open_mouth)
-    table = await open_table(settings, session_name=session)
+    opened = await open_with_desk(settings, session_name=session)
     try:
-        yield Evening(table, ears, mouths)
+        yield Evening(opened, ears, mouths)
     finally:
-        await table.close()
+        await opened.table.close()

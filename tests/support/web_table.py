@@ -47,6 +47,7 @@ from glyphoxa.domain.ids import (
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.npc.typed_lines import TypedLines
 from glyphoxa.web.access.entrance import Entrance
@@ -341,7 +342,7 @@ async def served(
     listener = bind("127.0.0.1", port)
     url = url_of(listener, scheme="http" if tls is None else "https").rstrip("/")
     page = create_app(table, connect=peers.connect, entrance=entrance, deadlines=deadlines, pulse=pulse)
-    if isinstance(table, TwinTable):
+    if isinstance(table, TwinTable | LiveTable):
         add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
     server = Server(page, tls=tls)
     serving = asyncio.create_task(server.listen(listener))

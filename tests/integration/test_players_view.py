@@ -1,0 +1,264 @@
+"""A whole evening, and not one byte of what the game master keeps for later in what a player or spectator is sent.
+
+The table, its database, its pages and its desk are the real ones; ears and mouths are told what to hear and say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.world.api import Cause, EntityAdded
+from tests.support.guarded_house import GuardedHouse, a_guarded_house
+from tests.support.live_table import ToldEar, an_evening, settings_for, write_campaign
+from tests.support.network import Network, a_network
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.recording_reader import RecordingReader, held_in
+
+TOWN, GRIMJAW, NETHRA = CampaignId("town"), NpcId("grimjaw"), NpcId("nethra")
+
+HIDDEN_NAME, FOR_GRIMJAW, LATER_NAME = "Zhârothrix", "Velmorrath", "Quibbleworth"
+DM_CORRECTION = f"I was born in the tower of {HIDDEN_NAME}."
+DIRECTION = "Hint that the miller lies."
+TOLD_TO_THE_DM = (
+    HIDDEN_NAME,
+    FOR_GRIMJAW,
+    LATER_NAME,
+    "The Ashen Sovereign",
+    "Vault of Cinders",
+    "fall-of-the-keep",
+    "A trapdoor lies below the anvil.",
+    "The gate is rigged with powder.",
+    "The crown of the town is counterfeit.",
+    "he sold his brother",
+    "Nobody recalls the year of salt.",
+    DM_CORRECTION,
+    DIRECTION,
+    "401 of https://llm.provider.example/v1",
+)
+TOLD_TO_NOBODY = ("hunter2-of-the-keeper", "sk-live-4711")
+UNTIL_MET = "Nethra"
+WHISPER = "Your pocket holds a cold coin."
+RETRACTED = "The ring lies under the third flagstone."
+PROVIDER = "401 of https://llm.provider.example/v1"
+DISK = "/srv/cellar-of-the-keeper/spool"
+ODD_MESSAGES = ("{", "[]", '{"say": ""}', '{"move": "fall"}', '{"say": "x", "id": "X"}', '{"say": "%s"}' % ("x" * 700))
+OTHER_ENGINE = "no answer of wss://ear.provider.example/listen"
+
+
+@pytest.fixture
+async def network(dsn: str) -> AsyncIterator[Network]:
+    async with a_network(dsn) as network:
+        network.dsn = network.dsn.replace("@", f":{TOLD_TO_NOBODY[0]}@", 1)
+        yield network
+
+
+@pytest.fixture
+def settings(tmp_path: Path, network: Network, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
+    monkeypatch.setattr("glyphoxa.transcript.delivery._FIRST_PAUSE_MS", 5)
+    monkeypatch.setattr("glyphoxa.transcript.delivery._LONGEST_PAUSE_MS", 20)
+    monkeypatch.setenv("OPENAI_API_KEY", TOLD_TO_NOBODY[1])
+    campaign = write_campaign(
+        tmp_path,
+        more=[
+            {"name": "Nethra", "type": "npc"},
+            {"name": HIDDEN_NAME, "type": "npc", "hidden": True, "aliases": ["The Ashen Sovereign"]},
+            {"name": FOR_GRIMJAW, "type": "location", "known_by": ["Grimjaw"]},
+            {"name": "Vault of Cinders", "type": "location", "hidden": True},
+        ],
+        npcs=[
+            {"entity": "Grimjaw", "persona": "You are Grimjaw. In secret: he sold his brother.", "voice": "heart"},
+            {"entity": "Nethra", "persona": "You are Nethra.", "voice": "heart"},
+        ],
+        secrets=[{"text": "The crown of the town is counterfeit.", "known_by": ["Grimjaw"]}],
+        scenes=[
+            {
+                "id": "forge",
+                "location": "The Cold Forge",
+                "npcs": ["Grimjaw"],
+                "description": "A trapdoor lies below the anvil.",
+                "read_aloud": "Embers glow.",
+            },
+            {
+                "id": "fall-of-the-keep",
+                "location": "Vault of Cinders",
+                "npcs": ["Grimjaw", "Nethra"],
+                "description": "The gate is rigged with powder.",
+            },
+        ],
+        campaign={"id": "town", "name": "The Town", "language": "en", "bible": "Nobody recalls the year of salt."},
+    )
+    settings = settings_for(campaign, network.dsn, tmp_path / "data")
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+
+
+async def said(house: GuardedHouse, ear: ToldEar, raw: str, *, meant: str = "") -> Utterance:
+    """Heard at the table, kept, and answered or not. The log has the name that was `meant`."""
+    text = ear.say(raw, unsure="sharothrix Sharothrix")
+    assert meant in text, text
+    kept = await house.evening.kept(raw)
+    await house.evening.until(
+        lambda: [e for e in house.evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return kept
+
+
+async def typed(reader: RecordingReader, socket: Any, text: str, line: str) -> None:
+    await socket.send(json.dumps({"say": text, "id": line}))
+    await reader.until(lambda m: m["type"] in ("utterance", "error") and m.get("line") == line)
+
+
+async def names_are_put_right(house: GuardedHouse, ear: ToldEar) -> None:
+    evening, desk = house.evening, house.evening.desk
+    assert desk is not None
+    await said(house, ear, "Grimjaw, who is sharothrix?", meant=HIDDEN_NAME)
+    await said(house, ear, "Grimjaw, where is vel morrath?", meant=FOR_GRIMJAW)
+    changed = evening.names_change()
+    added = EntityAdded(EntityId("later"), "npc", LATER_NAME, visibility=HIDDEN)
+    await desk.store.world.commit(TOWN, [added], Cause("dm", at_ms=1))
+    async with asyncio.timeout(DEADLINE_S):
+        await changed.wait()
+    await said(house, ear, "Grimjaw, do you know quibble worth?", meant=LATER_NAME)
+    await said(house, ear, "Sharothrix, come here!", meant=HIDDEN_NAME)
+
+
+async def things_fail(house: GuardedHouse, ear: ToldEar, network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    evening = house.evening
+    evening.mouths[GRIMJAW].fails_with = PROVIDER
+    await said(house, ear, "Grimjaw, what do you make of it?")
+    evening.table.parts.npcs[NETHRA].mailbox.post(object())  # type: ignore[arg-type]
+    await evening.until(lambda: [e for e in evening.told if isinstance(e, Degraded)])
+    full = OSError(errno.ENOSPC, "No space left on device", DISK)
+
+    def refuse(*_: object) -> NoReturn:
+        raise full
+
+    with monkeypatch.context() as disk:
+        disk.setattr("glyphoxa.transcript.spool.os.fsync", refuse)
+        ear.say("Grimjaw, is the fire out?")
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, Degraded) and "No space" in e.what])
+    network.cut()
+    await said(house, ear, "Grimjaw, did you hear that?")
+    await evening.until(lambda: evening.table.health.state == "degraded")
+    for reader in (*house.outsiders, house.dm):
+        for path in ("/healthz", "/readyz", "/api/table", "/desk/world", "/desk/table"):
+            await reader.get(path)
+    network.well()
+    await evening.until(
+        lambda: [e for e in evening.told if isinstance(e, MemoryChanged)][-1:] and evening.table.health.state == "ok"
+    )
+
+
+async def the_master_acts(house: GuardedHouse, ear: ToldEar, tamsins: Any) -> None:
+    evening = house.evening
+    await house.command(do="direct", npc="grimjaw", text=DIRECTION, turns="3")
+    await house.command(do="whisper", player="tamsin", text=WHISPER)
+    await house.tamsin.until(lambda m: m["type"] == "whisper" and m["text"] == WHISPER)
+    await house.command(do="say", npc="grimjaw", text="Mind the step.")
+    await house.command(do="pause")
+    await house.tamsin.until(lambda m: m["type"] == "paused" and m["is_paused"])
+    await typed(house.tamsin, tamsins, "Is anybody there?", "tamsins0line0while0paused")
+    await house.command(do="resume")
+    gone = await said(house, ear, RETRACTED)
+    await house.put_right(gone.id, do="retract")
+    await house.tamsin.until(lambda m: m["type"] == "retracted" and m["id"] == gone.id)
+    wrong = await said(house, ear, "I was born in the tower over there.")
+    await house.put_right(wrong.id, do="correct", text=DM_CORRECTION)
+    await house.tamsin.until(lambda m: m["type"] == "revised" and m["id"] == wrong.id)
+    await evening.table.wait_until_quiet()
+
+
+async def the_master_reads(house: GuardedHouse) -> None:
+    """What the desk shows of the evening."""
+    for path in (
+        "/desk",
+        "/desk/world",
+        "/desk/secrets",
+        "/desk/campaign.yaml",
+        "/desk/sessions/evening/transcript.md",
+        "/desk/ask?npc=grimjaw&player=tamsin&say=Who+are+you",
+    ):
+        assert (await house.dm.get(path)).status_code == 200, path
+    for event in list(house.evening.told):
+        if isinstance(event, TurnFinished):
+            await house.dm.get(f"/desk/turns/{event.turn.id}")
+
+
+async def an_evening_is_played(house: GuardedHouse, network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    evening, tamsin, bran = house.evening, house.tamsin, house.bran
+    seat = "player=tamsin&ticket=tamsins-own-ticket"
+    async with tamsin.opens(f"{seat}&attempt=1") as socket, house.watcher.opens("watch=1"), house.dm.opens("watch=1"):
+        welcome = await tamsin.until(lambda m: m["type"] == "welcome")
+        agrees = {"player": "tamsin", "agrees": True, "text": welcome["consent"]["text"]}
+        assert (await tamsin.post("/api/consent", json=agrees)).status_code == 200
+        ear = await evening.ear()
+        await typed(tamsin, socket, "Good evening, Grimjaw.", "tamsins0first0line")
+        for odd in ODD_MESSAGES:
+            await socket.send(odd)
+        await names_are_put_right(house, ear)
+        await things_fail(house, ear, network, monkeypatch)
+        for reader in house.outsiders:
+            await house.tries_everything(reader)
+        await the_master_acts(house, ear, socket)
+        assert not held_in(tamsin.got + bran.got + house.watcher.got, (UNTIL_MET,))
+        # A reload takes the seat over; a break gives it free.
+        async with tamsin.opens(f"{seat}&attempt=2"):
+            await tamsin.until(lambda m: m["type"] == "welcome", behind=len(tamsin.messages))
+    with monkeypatch.context() as away:
+
+        async def refuse(*_: object) -> NoReturn:
+            raise Unavailable(OTHER_ENGINE)
+
+        away.setattr(evening.table, "seat", refuse)
+        await bran.looks_in("player=bran")
+        assert bran.messages[-1]["type"] == "refused"
+    async with tamsin.opens(f"{seat}&attempt=3"), bran.opens("player=bran"), house.dm.opens("watch=1") as masters:
+        await bran.until(lambda m: m["type"] == "welcome")
+        await masters.send(json.dumps({"move": "fall-of-the-keep"}))
+        await bran.until(lambda m: m["type"] == "scene" and m["scene"]["location"] == "")
+        ear = await evening.ear(evening.table.campaign.players[1])
+        await said(house, ear, "Nethra, have you seen sharothrix?", meant=HIDDEN_NAME)
+        await the_master_reads(house)
+
+
+async def test_nothing_that_is_kept_for_later_is_in_a_byte_that_a_player_or_spectator_is_sent(
+    settings: Settings, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening, a_guarded_house(evening, settings) as house:
+        await an_evening_is_played(house, network, monkeypatch)
+        late = [house.bran]
+        for reader in (house.tamsin, house.bran, house.watcher):
+            assert held_in(reader.got, TOLD_TO_THE_DM + TOLD_TO_NOBODY + (OTHER_ENGINE, DISK)) == {}, reader.name
+        assert held_in(house.stranger.got, (*TOLD_TO_THE_DM, "Grimjaw, ")) == {}
+        assert held_in(house.bran.got + house.watcher.got, (WHISPER,)) == {}
+        for reader in late:
+            assert held_in(reader.got, (RETRACTED,)) == {}, reader.name
+        # Whoever looks for what is nowhere finds nothing: the game master was sent all of it.
+        assert held_in(house.dm.got, (*TOLD_TO_THE_DM, UNTIL_MET)).keys() == {*TOLD_TO_THE_DM, UNTIL_MET}
+        assert held_in(house.dm.got, TOLD_TO_NOBODY) == {}
+        assert held_in(house.tamsin.got, (WHISPER, RETRACTED)).keys() == {WHISPER, RETRACTED}
+
+    # The evening goes on after a restart, and the database is away: nobody can ask it what is hidden.
+    network.cut()
+    monkeypatch.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", 100)
+    async with an_evening(settings, monkeypatch) as evening, a_guarded_house(evening, settings) as house:
+        for reader, query in ((house.tamsin, "player=tamsin"), (house.watcher, "watch=1")):
+            assert await reader.looks_in(query) == 101
+            shown = reader.messages[-1]["history"]
+            assert any("sharothrix" in json.dumps(each) for each in shown)
+            assert held_in(reader.got, TOLD_TO_THE_DM + TOLD_TO_NOBODY) == {}, reader.name
+        network.well()
