@@ -11,7 +11,7 @@ JOBS ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick types units proof fuzz screenshots mutants check gate bench models lock clean
+.PHONY: help demo serve test quick types units proof fuzz sbom screenshots mutants check gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(ARGS)
 
+sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneDX) and docs/licences.md
+	@$(BIN)/python -m tests.support.supply
+
 screenshots: .venv/dev ## Every page as a real browser draws it, phone and screen, light and dark: look at them
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
@@ -75,7 +78,7 @@ bench: .venv/dev ## The benchmarks of benchmarks/README.md
 models: .venv/app ## Fetch all local models now
 	@$(BIN)/glyphoxa models fetch --all
 
-lock: ## Pin every dependency with its hashes (needs uv)
+lock: ## Pin every dependency with its hashes (needs uv); then `make sbom`
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all -o requirements/app.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all --group dev -o requirements/dev.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group build -o requirements/build.txt
