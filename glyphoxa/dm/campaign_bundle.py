@@ -6,6 +6,7 @@ Here stands what a bundle is; `glyphoxa.adapters.postgres.world.bundle` reads it
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeAlias
@@ -85,7 +86,7 @@ def read_bundle(text: str) -> CampaignBundle:
         InvalidInput: It is no bundle, or one of another version; the message says where and what would be valid.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_with_keys_once, parse_constant=_no_number)
+        found = json.loads(text, object_pairs_hook=_with_keys_once, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise InvalidInput(
             f"line {error.lineno}, column {error.colno}: {error.msg}: a bundle is one JSON object, as "
@@ -171,6 +172,12 @@ def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _no_number(name: str) -> NoReturn:
     raise InvalidInput(f"{name} stands in it: numbers are finite")
+
+
+def _finite(digits: str) -> float:
+    """1e999 is read as infinity otherwise."""
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits[:40])
 
 
 def _json(value: object) -> str:

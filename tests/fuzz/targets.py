@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.fuzz import campaign_yaml, page_message, sdp_offer, settings_yaml, spool_record, wav_header
+from tests.fuzz import (
+    bundle_file,
+    campaign_yaml,
+    csv_tables,
+    llm_answer,
+    page_message,
+    sdp_offer,
+    settings_yaml,
+    spool_record,
+    wav_header,
+)
 
 TARGETS = (
     page_message.TARGET,
@@ -11,4 +21,7 @@ TARGETS = (
     settings_yaml.TARGET,
     spool_record.TARGET,
     wav_header.TARGET,
+    llm_answer.TARGET,
+    bundle_file.TARGET,
+    csv_tables.TARGET,
 )
