@@ -40,18 +40,17 @@ def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault |
     if not character.guards_secrets or not asked.kept:
         return None
     public = content_words(" ".join((character.name, *character.aliases, asked.speaker_name)))
-    denies = not NEGATIONS.isdisjoint(words(sentence))
-    if denies:
+    if not (stated := _stated(sentence)):
         return None
     said = _Said(
-        content_words(sentence) - public,
-        before=_stated(" ".join((*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far))),
+        content_words(stated) - public,
+        before=content_words(_stated(" ".join((*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far)))),
         question=content_words(asked.question) - public,
         loose=content_words(" ".join(asked.identity)),
     )
     for secret in asked.kept:
         kept = content_words(secret) - public
-        if _is_told(said, kept) or _is_admitted(sentence, kept, said.question):
+        if _is_told(said, kept) or _is_admitted(stated, kept, said.question):
             return Fault.SECRET
     return None
 
@@ -66,9 +65,9 @@ class _Said:
     loose: frozenset[str]
 
 
-def _stated(text: str) -> frozenset[str]:
-    """The words of those sentences that deny nothing."""
-    return content_words(" ".join(each for each in _SENTENCE.findall(text) if NEGATIONS.isdisjoint(words(each))))
+def _stated(text: str) -> str:
+    """Those of its sentences that deny nothing: "No. It lies under the stairs." denies and tells."""
+    return " ".join(each.strip() for each in _SENTENCE.findall(text) if NEGATIONS.isdisjoint(words(each)))
 
 
 def _is_told(said: _Said, kept: frozenset[str]) -> bool:

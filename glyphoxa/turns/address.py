@@ -250,7 +250,8 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
     """Plans, talk about somebody who is here, narration, thoughts: nothing that an NPC is to answer."""
     if heard.whole.others or (heard.whole.greeted_all and not heard.whole.question and len(heard.present) > 1):
         return Addressed(None, "said to all the players", Unaddressed.PLAYER)
-    if heard.whole.plan and not any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms):
+    asks = any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms)
+    if heard.whole.plan and not asks and not (heard.last is not None and heard.whole.talked):
         return Addressed(None, "the players make plans", Unaddressed.PLANNING)
     if heard.whole.doubt and not (heard.last is not None and heard.whole.second):
         return Addressed(None, "talk about somebody", Unaddressed.ABOUT)

@@ -132,6 +132,14 @@ GREETING = re.compile(
     )
     + r"\b"
 )
+TALKED = any_of(
+    r"\b(?:what|when|where|which|how) (?:\w+ ){0,2}?(?:did|have|had) we (?:\w+ )??"
+    + one_of("talk, talked, speak, spoken, discuss, discussed, agree, agreed")
+    + r"\b",
+    r"\b(?:was|wann|wo|wovon|worüber|worauf|welche\w*)\b.{0,20}\b(?:haben|hatten) wir\b.*"
+    r"\b(?:geredet|gesprochen|besprochen|vereinbart|ausgemacht|geeinigt|verabredet)\b",
+)
+"""Asks for the talk of before: of an NPC with whom one is talking, a question to it and no plan."""
 PLAN = any_of(
     r"\b(?:let's|lets|let us)(?! (?:in|through|pass|go with you)\b)",
     r"\b" + one_of("should, shall, do, are, did, have, will, were, must, would") + r" we\b",

@@ -21,6 +21,7 @@ from glyphoxa.turns.form_patterns import (
     REQUEST,
     SECOND,
     SECOND_OF_SIE,
+    TALKED,
     THE_OTHERS,
     TO_ALL,
     WEAK_ACT,
@@ -40,6 +41,7 @@ class Form:
         request: It wants something of somebody: "I'd like a room".
         greeting: It greets, thanks or takes leave.
         plan: It makes plans: "we should", "lasst uns".
+        talked: It asks what was talked about: "What did we agree on?".
         aloud: It thinks aloud: "I wonder".
         narration: It tells what a character does: "I walk to the bar".
         weak_act: It may tell that, or be an answer: "I take it".
@@ -55,6 +57,7 @@ class Form:
     request: bool
     greeting: bool
     plan: bool
+    talked: bool
     aloud: bool
     narration: bool
     weak_act: bool
@@ -86,6 +89,7 @@ def form_of(sentence: SaidSentence) -> Form:
         request=request,
         greeting=GREETING.search(text) is not None,
         plan=plan and not request,
+        talked=TALKED.search(text) is not None,
         aloud=ALOUD.search(text) is not None,
         narration=NARRATION.search(text) is not None,
         weak_act=WEAK_ACT.search(text) is not None,

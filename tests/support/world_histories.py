@@ -131,7 +131,9 @@ def _claim(chance: random.Random, entities: list[EntityId]) -> Claim:
     one, other = chance.sample(entities, 2)
     if chance.random() < 0.7:
         return Claim.relation(one, chance.choice(RELATIONS), other)
-    return Claim.attribute(one, chance.choice(ATTRIBUTES), chance.choice(("yes", "no", 7, ["a", {"b": None}])))
+    return Claim.attribute(
+        one, chance.choice(ATTRIBUTES), chance.choice(("yes", "no", 7, "lit at dusk by the warden", ["a", {"b": None}]))
+    )
 
 
 def _provenance(chance: random.Random) -> Provenance:

@@ -10,7 +10,8 @@ is left out before a name is looked at: it hides no name, corrects no typo and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from glyphoxa.domain.campaign import Entity
@@ -19,6 +20,8 @@ from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
 from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.entities.gate import ExactGate, Named
+from glyphoxa.recall.entities.worded_facts import WordedFacts
+from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.question import MOST_CHARACTERS
 from glyphoxa.world.api import Changes, IdentitySnapshot, Known, WorldEntity, WorldEvent, WorldState, apply, may_know
 
@@ -27,6 +30,9 @@ _MOST_KEPT: Final = 256
 """
 _MOST_BROUGHT: Final = 8
 """Who took part in a battle may be an army: no prompt has room for it."""
+
+
+_MOST_BY_WORDS: Final = 2
 
 
 class NamedWorld:
@@ -44,6 +50,7 @@ class NamedWorld:
         self._state = state
         self._also_called = also_called or {}
         self._gate = ExactGate(language=language)
+        self._worded = WordedFacts(Terms(language))
         self._ties: dict[str, Fact] = {}
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
@@ -82,7 +89,24 @@ class NamedWorld:
             known = self.known(viewer, EntityId(called.item.id), at_ms=at_ms) if brought <= _MOST_BROUGHT else None
             if known is not None:
                 found.append(KnownByName(known, called.why, called.is_named))
-        return found
+        return [*found, *self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)]
+
+    def _by_words(self, viewer: Viewer, question: str, named: Set[EntityId], *, at_ms: int) -> Iterable[KnownByName]:
+        """Facts whose text has the question's words, of whom the question does not name."""
+        facts, visibility_of = self._state.facts, self._state.visibility_of
+
+        def may_see(fact: FactId) -> bool:
+            found = facts[fact]
+            return (
+                found.claim.subject not in named and may_know(viewer, found, visibility_of) and _holds_at(found, at_ms)
+            )
+
+        for found in self._worded.find(question[-MOST_CHARACTERS:], may_see=may_see, most=_MOST_BY_WORDS):
+            fact = facts[found.id]
+            node = self._state.entity(fact.claim.subject)
+            if node is not None:
+                known = Known(_entity(node), (fact,), ())
+                yield KnownByName(known, f"its words: {', '.join(found.words)}", is_named=False)
 
     def known(self, viewer: Viewer, entity: EntityId, *, at_ms: int) -> Known | None:
         """What a viewer may know of an entity, as it holds at a time; None when there is none for this viewer.
@@ -154,6 +178,7 @@ class NamedWorld:
         for gone in changes.facts_gone:
             self._drop_tie(gone)
             self._drop_secret(gone)
+            self._worded.drop(gone)
         for entity in changes.entities_gone:
             self._gate.remove(entity)
         for put in changes.entities_put:
@@ -172,6 +197,10 @@ class NamedWorld:
                 self._secrets_of.setdefault(npc, set()).add(fact.id)
         if fact.claim.object is None:
             self._drop_tie(fact.id)
+            if fact.status == "accepted" and fact.visibility.scope != "secret":
+                self._worded.put(fact.id, _text_of(fact))
+            else:
+                self._worded.drop(fact.id)
             return
         tie = named_relation(fact)
         self._ties[tie.id] = fact
@@ -185,6 +214,12 @@ class NamedWorld:
     def _drop_secret(self, fact: FactId) -> None:
         for npc in self._knowers_of.pop(fact, ()):
             self._secrets_of[npc].discard(fact)
+
+
+def _text_of(fact: Fact) -> str:
+    """Empty where its value is no text."""
+    value = None if fact.claim.value is None else json.loads(fact.claim.value)
+    return value if isinstance(value, str) else ""
 
 
 def _holds_at(fact: Fact, at_ms: int) -> bool:

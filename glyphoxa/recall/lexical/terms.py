@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import Stemmer
 
+from glyphoxa.recall.lexical.irregular import IRREGULAR
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import Word, words
@@ -56,7 +57,8 @@ class Terms:
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
         algorithm = _STEMMERS.get(primary)
         stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
-        self._stem = lru_cache(_CACHE)(stem)
+        verbs = IRREGULAR.get(primary, {})
+        self._stem = lru_cache(_CACHE)(lambda word: stem(verbs.get(word, word)))
 
     def of_turn(self, speaker: str, text: str) -> Counter[str]:
         """Of an utterance, its speaker's name among them, each with how often it is said. A capital letter at the

@@ -94,6 +94,7 @@ def test_a_language_is_told_by_words_that_say_nothing() -> None:
         ("Did you sell poison to anyone?", "I sold nightshade to the reeve's wife."),
         ("Did you sell nightshade to the reeve?", "Yes, I did."),
         ("Who bought the poison?", "The reeve's wife."),
+        ("Did you sell poison?", "No. I keep the nightshade for the wife of the reeve."),
     ],
 )
 def test_an_own_secret_is_not_told(asked: str, sentence: str) -> None:

@@ -41,6 +41,7 @@ QUESTIONS = (
     "What of Dorn Hall, who took part in it?",
     "eldrinax",
     "Was Mareck in the Hall of Marek?",
+    "Who guards the bridge at night?",
 )
 IDS = tuple(EntityId(f"e{n}") for n in range(5))
 VISIBILITIES = st.sampled_from((PUBLIC, PUBLIC, secret_of([NPC]), secret_of([OTHER]), HIDDEN))
@@ -69,7 +70,7 @@ def facts_of(drawn: list[tuple[EntityId, str, EntityId, Visibility]]) -> list[Fa
     found: dict[str, Fact] = {}
     for seq, (subject, predicate, other, visibility) in enumerate(drawn):
         if predicate == "description":
-            claim = Claim.attribute(subject, predicate, f"{subject} is described.")
+            claim = Claim.attribute(subject, predicate, f"{subject} guards the toll bridge at night.")
         elif subject != other:
             claim = Claim.relation(subject, predicate, other)
         else:
@@ -111,8 +112,9 @@ def answers(world: NamedWorld, *, at_ms: int = NOW) -> list[object]:
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     questions = [f"Where is {entity.title()}, and who owns it?" for entity in (*ENTITIES, "Guild", "the lamp")]
     names = " and ".join(entity.title() for entity in ENTITIES)
+    questions += [names, "Who has been lit by the warden?"]
     return [
-        *(world.by_name(viewer, question, at_ms=at_ms) for viewer in viewers for question in (*questions, names)),
+        *(world.by_name(viewer, question, at_ms=at_ms) for viewer in viewers for question in questions),
         *(world.known(viewer, entity, at_ms=at_ms) for viewer in viewers for entity in ENTITIES),
         *(world.identity(npc, entity, at_ms=at_ms) for npc in NPCS for entity in ENTITIES),
     ]
@@ -212,3 +214,23 @@ def test_whatever_is_asked_there_is_an_answer(question: str) -> None:
 def test_a_world_cannot_take_what_speaks_of_its_past() -> None:
     with pytest.raises(ValueError, match="replay"):
         a_world([TOWER], []).take(happens(Undone(1)))
+
+
+def test_a_text_is_found_by_its_words_by_whoever_may_know_it_until_it_changes() -> None:
+    text = Claim.attribute(TOWER.id, "description", "The drawbridge is raised at sunset.")
+    world = a_world([TOWER, MAREK], [Fact(text.fact_id, text, seq=1, visibility=PUBLIC)])
+    [found] = world.by_name(NPC, "When is the drawbridge raised?", at_ms=NOW)
+    assert (found.known.entity.id, found.is_named, found.why) == ("tower", False, "its words: drawbridg, rais")
+    assert [fact.claim for fact in found.known.attributes] == [text]
+    assert called(world, "When is the drawbridge of Skarnfell raised?") == ["tower"], "it is told once"
+    world.take(happens(EntityScoped(TOWER.id, secret_of([OTHER]))))
+    assert called(world, "When is the drawbridge raised?") == []
+    assert called(world, "When is the drawbridge raised?", OTHER) == ["tower"]
+    world.take(happens(EntityRemoved(TOWER.id)))
+    assert called(world, "When is the drawbridge raised?", OTHER) == []
+
+
+def test_a_secret_is_found_by_no_words() -> None:
+    text = Claim.attribute(TOWER.id, "secret", "The drawbridge is raised at sunset.")
+    world = a_world([TOWER], [Fact(text.fact_id, text, seq=1, visibility=secret_of([NPC]))])
+    assert called(world, "When is the drawbridge raised?") == []

@@ -106,6 +106,7 @@ CALLED_DE = [
     ("Ich hätte gern einen Dolch.", ONE, OSKAR),
 ]
 NOBODY = [
+    ("What did we agree on?", ONE),
     ("We should ask the smith.", TWO),
     ("Let's talk to Oskar first.", ONE),
     ("Should we trust him?", ONE),
@@ -182,6 +183,8 @@ NOBODY_DE = [
     ("Wächter, öffnet das Tor!", ONE),
 ]
 GOING_ON = [
+    ("What did we talk about the last time?", OSKAR),
+    ("What did we agree on?", OSKAR),
     ("And what does it cost?", OSKAR),
     ("My sister was lost at the weir.", OSKAR),
     ("No, I don't think so.", OSKAR),
@@ -202,6 +205,7 @@ GOING_ON = [
     ("Mirelle, what do you say to that?", MIRELLE),
 ]
 GOING_ON_DE = [
+    ("Worüber haben wir letztes Mal gesprochen?", OSKAR),
     ("Und was kostet das?", OSKAR),
     ("Mein Bruder ist seit dem Winter fort.", OSKAR),
     ("Was hältst du von Mirelle?", OSKAR),
