@@ -89,9 +89,9 @@ async def _at_one_table(at: Tables, lines: Sequence[Line], *, number: str) -> As
             counts.tries += bool(asked.question)  # between two turns one is made that nobody uses
             return parts.new_check(asked)
 
-        def stand_in(question: str, fault: Fault | None) -> str:
+        def stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
             counts.stand_ins += 1
-            return parts.stand_in(question, fault)
+            return parts.stand_in(question, fault, told)
 
         return await cascaded.build(replace(parts, new_check=new_check, stand_in=stand_in))
 

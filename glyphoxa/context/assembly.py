@@ -29,6 +29,7 @@ from glyphoxa.context.relevance import without_call
 from glyphoxa.context.scene import Scenes
 from glyphoxa.context.selection import Candidates, PromptSoFar, select
 from glyphoxa.context.tokens import characters_in
+from glyphoxa.context.told_before import told_before
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.ids import NpcId, UtteranceId
@@ -238,13 +239,16 @@ class HotContextAssembly:
         """What it says where the question asks for more than it holds. Nothing, as long as a part is missing: that may
         be the one which knows. The names of the campaign's players have been heard by every NPC.
         """
+        talk = [one for one in hot.recalled if not isinstance(one, RecalledFact)]
+        if question and not hot.kept:
+            hot = replace(hot, told=told_before(question, talk, asker, language=self._campaign.language))
         if hot.omitted or hot.kept or not question:
             return hot
         asked = self._campaign.npc(npc)
         mind = InMind(
             asked.name,
             facts=[one for one in hot.recalled if isinstance(one, RecalledFact)],
-            remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
+            remembered=talk,
             talk=[line for line in (*self._talk_of(npc, question), self._past_of(npc)) if line],
             beside=self.standing(npc),
             is_known=lambda name: self._has_heard_of(npc, name),

@@ -13,54 +13,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.context.own_words import asks_what_it_said
-from glyphoxa.context.relevance import NEAR, VAGUE
+from glyphoxa.context.relevance import NEAR
+from glyphoxa.context.topic_words import TopicWords
 from glyphoxa.domain.recalled import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance
 from glyphoxa.speech.language.asking import asks_of_acts, asks_of_perception, asks_of_the_past, speaks_of_the_asker
-from glyphoxa.speech.language.phonetics import primary_language
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import fold
 
 _EMBEDDED: Final = "en"
-_ENGLISH: Final = (
-    "happen recall remember hear heard mention promise speak spoke talk where which whose true swore meet met"
-)
-_OF_TIME: Final = (
-    "yesterday today tonight tomorrow last year week month night evening morning day ago time once ever always again "
-    "still now recently lately"
-)
-_GERMAN: Final = (
-    "weiss kennst kennt erinnerst gesagt erzähl erzählt gehört gesehen getroffen wohin woher welche warum wisst noch "
-    "über habe hast etwas nicht stimmt mein meine meinen deine euer unser unsere meiner meinem deiner seiner geschehen"
-)
-_VON_ZEIT: Final = (
-    "gestern heute morgen jahr woche monat nacht nachts abend tag letzte letzten letztes mal zeit früher immer wieder "
-    "schon zuletzt jetzt damals"
-)
-_ENDINGS: Final = ("ies", "ied", "ing", "ed", "es", "en", "er", "em", "est", "st", "te", "e", "s", "n", "t", "y")
-_STEM: Final = 5
-_SHORTEST: Final = 3
-_COMPOUND: Final = 5
-"""Letters of a word that is found at the end of another: "Kessel" in "Kupferkessel"."""
 _WE: Final = re.compile(r"\b(?:we|our|us|wir|unser\w*|uns)\b")
 _OF_ME: Final = re.compile(r"\b(?:about|of|to) me\b|\b(?:über|von|zu) m(?:ich|ir)\b")
 _SWORN: Final = re.compile(r"promise|swor|vowed|versproch|geschwor")
 _QUOTED: Final = re.compile(r"'([^']+)'")
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
-
-
-def _stem(word: str) -> str:
-    while True:
-        shorter = (word.removesuffix(end) for end in _ENDINGS if word.endswith(end))
-        short = next((each for each in shorter if len(each) >= _SHORTEST), word)
-        if short == word:
-            return word[:_STEM]
-        word = short
-
-
-_NOTHING: Final = frozenset(
-    _stem(fold(word)) for word in " ".join((_ENGLISH, _OF_TIME, _GERMAN, _VON_ZEIT, *VAGUE)).split()
-)
-"""What asks, and says nothing of what for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +61,15 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
     if any(isinstance(one, RecalledSummary) for one in said):
         return True
     named = (found for fact in mind.facts for found in _QUOTED.findall(fact.path))
-    about = _Words(asked, language) - _Words(" ".join((*names, *named)), language)
+    about = TopicWords(asked, language) - TopicWords(" ".join((*names, *named)), language)
     own = [one for one in said if _is_own(one, mind)]
     if asks_what_it_said(asked, language=language):
         if not _WE.search(asked.casefold()):
             said = own
         sworn = [line for line in mind.beside if _SWORN.search(line.casefold())]
-        return about.is_near(said) or about.is_in((*mind.talk, *sworn)) or (not about and bool((*mind.talk, *sworn)))
+        return (
+            _is_near(about, said) or _is_in(about, (*mind.talk, *sworn)) or (not about and bool((*mind.talk, *sworn)))
+        )
     acts = asks_of_acts(asked, language=language)
     is_open = not acts and not asks_of_the_past(asked, language=language)
     if is_open and not _OF_ME.search(asked.casefold()) and any(_names(one, names) for one in said):
@@ -116,7 +80,7 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
         of_facts = bool(mind.facts) and not speaks_of_the_asker(asked, language=language)
         return bool(said) or of_facts or (acts and bool(mind.talk))
     beside = () if acts else mind.beside
-    return about.is_near(said) or about.is_in((*(fact.text for fact in mind.facts), *mind.talk, *beside))
+    return _is_near(about, said) or _is_in(about, (*(fact.text for fact in mind.facts), *mind.talk, *beside))
 
 
 def _is_own(one: RecalledTalk, mind: InMind) -> bool:
@@ -137,43 +101,16 @@ def _is_anothers(one: RecalledTalk, asked: str, mind: InMind, language: str) -> 
     return tells_of_himself and not any(part in one.text for part in mind.asker.split())
 
 
-class _Words:
-    """What a line is about."""
-
-    def __init__(self, text: str, language: str) -> None:
-        self._language = primary_language(language)
-        stop = vocabulary_of(language).stop
-        folded = [fold(word) for word in _WORD.findall(text)]
-        self._by_stem = {_stem(word): word for word in folded if word not in stop and _stem(word) not in _NOTHING}
-
-    def __sub__(self, other: _Words) -> _Words:
-        left = _Words("", self._language)
-        left._by_stem = {stem: word for stem, word in self._by_stem.items() if stem not in other._by_stem}
-        return left
-
-    def __bool__(self) -> bool:
-        return bool(self._by_stem)
-
-    def is_in(self, lines: Iterable[str]) -> bool:
-        return any(self._is_of(line) for line in lines)
-
-    def is_near(self, said: Iterable[RecalledTalk]) -> bool:
-        return any(self._is_of(one.text) or (bool(self) and self._means(one)) for one in said) or (
-            not self and bool(list(said))
-        )
-
-    def _means(self, one: RecalledTalk) -> bool:
-        similarity = getattr(one, "similarity", None)
-        return self._language == _EMBEDDED and similarity is not None and similarity >= NEAR
-
-    def _is_of(self, line: str) -> bool:
-        others = _Words(line, self._language)._by_stem
-        return any(
-            stem in others or any(_is_part(word, each) for each in others.values())
-            for stem, word in self._by_stem.items()
-        )
+def _is_in(about: TopicWords, lines: Iterable[str]) -> bool:
+    return any(about.n_in(TopicWords(line, about.language)) for line in lines)
 
 
-def _is_part(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return len(short) >= _COMPOUND and len(long) > len(short) and long.endswith(short)
+def _is_near(about: TopicWords, said: Sequence[RecalledTalk]) -> bool:
+    if not about:
+        return bool(said)
+    return _is_in(about, (one.text for one in said)) or any(_means(one, about.language) for one in said)
+
+
+def _means(one: RecalledTalk, language: str) -> bool:
+    similarity = getattr(one, "similarity", None)
+    return language == _EMBEDDED and similarity is not None and similarity >= NEAR

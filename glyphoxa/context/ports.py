@@ -34,6 +34,7 @@ class HotContext:
             this NPC.
         not_known: Of the facts, those which say that it knows nothing of what is asked.
         shrugs: What the NPC can say to that without thinking, of which one is enough; empty where it has to think.
+        told: What the NPC can say from what the asker told it of just this, the best first.
         remembered: What was said, each line with who said it; it need not be so. Likewise visible and in order.
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
@@ -48,6 +49,7 @@ class HotContext:
     facts: tuple[str, ...] = ()
     not_known: tuple[str, ...] = ()
     shrugs: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()

@@ -26,8 +26,15 @@ class StandIns:
         self._language = language
         self._used: Counter[tuple[str, Fault | None]] = Counter()
 
-    def line(self, question: str, fault: Fault | None) -> str:
-        """In the language of the question. `fault`: why there is no reply, if that is known."""
+    def line(self, question: str, fault: Fault | None, told: Sequence[str] = ()) -> str:
+        """In the language of the question.
+
+        Args:
+            fault: Why there is no reply, if that is known.
+            told: Answers from what the asker told; see `HotContext.told`.
+        """
+        if told and fault is not Fault.SECRET:
+            return told[0]
         language = language_of(question) or self._language
         why = fault if fault in _WITH_LINES_OF_THEIR_OWN else None
         words = wording(language)

@@ -104,6 +104,7 @@ class Wording:
         deflects: What it says instead of a secret of its own.
         knows_nothing: What it says instead of something that it does not know. `never_heard` is the same of a name,
             `{what}`, and `never_said` of words of its own.
+        you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its very words.
         untold: A fact: nobody has told `{name}` of what is asked. `unheard` is the same of a name, `{what}`,
             `unsaid` of words of its own, and `no_more` where it knows something else of whom the question names.
     """
@@ -126,6 +127,8 @@ class Wording:
     knows_nothing: tuple[str, ...]
     never_heard: tuple[str, ...]
     never_said: tuple[str, ...]
+    you_told: str
+    you_said: str
     untold: str
     unheard: str
     unsaid: str
@@ -205,6 +208,8 @@ _ENGLISH: Final = Wording(
         "I do not know that name, {what}.",
     ),
     never_said=("I never said that.", "I do not remember saying that.", "I said nothing of the kind."),
+    you_told="You told me {what}",
+    you_said='You said: "{what}"',
     untold="Nobody has told {name} anything about that.",
     unheard="{name} has never heard of {what}.",
     unsaid="{name} never said that.",
@@ -267,6 +272,8 @@ _GERMAN: Final = Wording(
         "{what}? Das kenne ich nicht.",
     ),
     never_said=("Das habe ich nie gesagt.", "Daran erinnere ich mich nicht.", "So etwas habe ich nicht gesagt."),
+    you_told='Du hast gesagt: "{what}"',
+    you_said='Du hast gesagt: "{what}"',
     untold="Niemand hat {name} etwas davon erzählt.",
     unheard="Von {what} hat {name} nie gehört.",
     unsaid="Das hat {name} nie gesagt.",

@@ -41,6 +41,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.REPEATED: "it has just said so",
     Fault.LANGUAGE: "another language than the question's",
     Fault.SECRET: "it keeps that to itself",
+    Fault.FORGOTTEN: "it was told of this, and does not say what",
     Fault.UNFOUNDED: "nothing that it knows or remembers says so",
     Fault.DICE: "nobody rolled these dice",
 }

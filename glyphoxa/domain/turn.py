@@ -90,6 +90,8 @@ class Fault(StrEnum):
     """Something that it keeps to itself."""
     UNFOUNDED = "unfounded"
     """Something of which it knows nothing."""
+    FORGOTTEN = "forgotten"
+    """It leaves out what the asker told it of just this."""
     DICE = "dice"
     """A result of dice that nobody rolled."""
 

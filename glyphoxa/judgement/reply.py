@@ -36,6 +36,7 @@ class Asked:
         remembered: What it heard that bears on it, each line with who said it.
         identity: What it knows of itself, and the scene it is in.
         kept: Its own secrets that the question comes to.
+        told: Answers from what the asker told it of just this, the best first.
         before: The talk before: what was said to it and what it answered, oldest first.
         so_far: What of this reply was passed already.
         direction: What the DM wants of the answer. It is not for players' ears.
@@ -48,6 +49,7 @@ class Asked:
     remembered: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     before: tuple[tuple[str, str], ...] = ()
     so_far: str = ""
     direction: str = ""

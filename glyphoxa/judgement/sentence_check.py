@@ -17,6 +17,7 @@ from typing import Final
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.directed import recites_direction
 from glyphoxa.judgement.echo import repeats
+from glyphoxa.judgement.forgotten import forgets
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.judgement.languages import in_another_language
 from glyphoxa.judgement.mistaken_identity import takes_itself_for_another
@@ -39,6 +40,7 @@ RULES: Final[Sequence[Rule]] = (
     offers_help,
     repeats,
     unfounded,
+    forgets,
 )
 """In this order; the first fault is the reason."""
 

@@ -165,6 +165,7 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         remembered=hot.remembered,
         identity=(*hot.identity, *hot.scenes.values()),
         kept=hot.kept,
+        told=() if prompt.direction else hot.told,
         before=prompt.before,
         direction=prompt.direction,
     )

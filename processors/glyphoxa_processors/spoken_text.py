@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from pipecat.frames.frames import (
@@ -45,11 +45,13 @@ Decide = Callable[[str], Verdict]
 """Whether a piece may be said, and how."""
 NewCheck = Callable[[Asked], Decide]
 """For one reply, to what it answers."""
-StandIn = Callable[[str, Fault | None], str]
-"""What is said instead of a reply, to this question: why there is none, if it is known. Empty for nothing."""
+StandIn = Callable[[str, Fault | None, Sequence[str]], str]
+"""What is said instead of a reply, to this question: why there is none, if it is known, and what the asker told of
+it. Empty for nothing.
+"""
 
 
-def no_stand_in(question: str, fault: Fault | None) -> str:
+def no_stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
     return ""
 
 
@@ -161,7 +163,7 @@ class SpokenText(FrameProcessor):
         await self.push_frame(SecondTryFrame(turn, rejected), FrameDirection.UPSTREAM)
 
     async def _stand_in_for_it(self, turn: TurnId) -> None:
-        line = self._stand_in(self._asked.question, self._unsaid[0].fault if self._unsaid else None)
+        line = self._stand_in(self._asked.question, self._unsaid[0].fault if self._unsaid else None, self._asked.told)
         if line:
             await self._say_allowed(turn, line)
 

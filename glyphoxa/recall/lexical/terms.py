@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from glyphoxa.recall.lexical.irregular import IRREGULAR
+from glyphoxa.speech.language.irregular_verbs import IRREGULAR
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import Word, words

@@ -246,3 +246,18 @@ def test_what_the_dm_directs_is_not_recited(sentence: str) -> None:
 def test_what_the_dm_wants_said_is_said_in_the_npcs_own_words() -> None:
     asked = Asked("Any news?", facts=(DIRECTION,), direction=DIRECTION)
     assert SentenceCheck(BRUNHILD, asked).decide("The mill has burned!") == Verdict("The mill has burned!")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("The smoke you mentioned is from the mill.", Fault.FORGOTTEN),
+        ("I know nothing of that.", Fault.FORGOTTEN),
+        ("You saw it by the old watchtower.", None),
+        ("Smoke?", None),
+    ],
+)
+def test_what_the_asker_told_of_it_is_not_left_out(sentence: str, fault: Fault | None) -> None:
+    told = ("You told me you saw smoke above the old watchtower at noon.",)
+    remembered = ("Rhea said: I saw smoke above the old watchtower at noon.",)
+    assert decided(sentence, "Where did I see smoke?", told=told, remembered=remembered).fault is fault
