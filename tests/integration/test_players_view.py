@@ -141,7 +141,8 @@ async def things_fail(house: GuardedHouse, ear: ToldEar, network: Network, monke
     evening.mouths[GRIMJAW].fails_with = PROVIDER
     await said(house, ear, "Grimjaw, what do you make of it?")
     evening.table.parts.npcs[NETHRA].mailbox.post(object())  # type: ignore[arg-type]
-    await evening.until(lambda: [e for e in evening.told if isinstance(e, Degraded)])
+    await house.dm.until(lambda m: m["type"] == "degraded" and m["npc"] == "Nethra")
+    await house.tamsin.until(lambda m: m["type"] == "degraded" and m["npc"] is None)
     full = OSError(errno.ENOSPC, "No space left on device", DISK)
 
     def refuse(*_: object) -> NoReturn:
@@ -252,13 +253,15 @@ async def test_nothing_that_is_kept_for_later_is_in_a_byte_that_a_player_or_spec
         assert held_in(house.dm.got, TOLD_TO_NOBODY) == {}
         assert held_in(house.tamsin.got, (WHISPER, RETRACTED)).keys() == {WHISPER, RETRACTED}
 
-    # The evening goes on after a restart, and the database is away: nobody can ask it what is hidden.
-    network.cut()
+    # The evening goes on after a restart; then after one with the database away, which nobody can ask what is hidden.
     monkeypatch.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", 100)
-    async with an_evening(settings, monkeypatch) as evening, a_guarded_house(evening, settings) as house:
-        for reader, query in ((house.tamsin, "player=tamsin"), (house.watcher, "watch=1")):
-            assert await reader.looks_in(query) == 101
-            shown = reader.messages[-1]["history"]
-            assert any("sharothrix" in json.dumps(each) for each in shown)
-            assert held_in(reader.got, TOLD_TO_THE_DM + TOLD_TO_NOBODY) == {}, reader.name
-        network.well()
+    for is_away in (False, True):
+        if is_away:
+            network.cut()
+        async with an_evening(settings, monkeypatch) as evening, a_guarded_house(evening, settings) as house:
+            for reader, query in ((house.tamsin, "player=tamsin"), (house.watcher, "watch=1")):
+                assert await reader.looks_in(query) == 101
+                assert any("sharothrix" in json.dumps(each) for each in reader.messages[-1]["history"])
+                assert held_in(reader.got, (*TOLD_TO_THE_DM, *TOLD_TO_NOBODY, WHISPER)) == {}, is_away
+                assert is_away or held_in(reader.got, (RETRACTED,)) == {}
+            network.well()
