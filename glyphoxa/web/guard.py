@@ -23,6 +23,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "img-src 'self'",
         "media-src 'self'",
         "connect-src 'self'",
+        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'self'",
         "frame-ancestors 'none'",

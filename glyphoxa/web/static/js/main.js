@@ -9,8 +9,10 @@ import { noteOn, Thinking } from "./notes.js";
 import { Pending } from "./pending.js";
 import { drawSeats, People } from "./people.js";
 import { placeOf, Scenes } from "./scenes.js";
+import { Search } from "./search.js";
 import { Turns } from "./turns.js";
 import { Voice } from "./voice.js";
+import { keepVolume } from "./volume.js";
 import { Wire } from "./wire.js";
 
 const LOBBY_EVERY_MS = 3000;
@@ -310,6 +312,9 @@ $("side-toggle").addEventListener("click", () => {
 });
 $("figures").open = localStorage.getItem(FIGURES) === "open";
 $("figures").addEventListener("toggle", () => localStorage.setItem(FIGURES, $("figures").open ? "open" : "closed"));
+
+keepVolume($("volume"), $("voices"));
+new Search({ input: $("search"), lines: $("said"), told: $("search-told") });
 
 // -- small things
 

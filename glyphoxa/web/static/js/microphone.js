@@ -1,49 +1,140 @@
 // The Talk button. It is never disabled while it has the focus: pressed while the microphone opens, it calls that off;
-// pressed while the microphone is open, it closes it, also when the server is gone.
+// pressed while the microphone is open, it closes it, also when the server is gone. Where the player chose to hold it,
+// the microphone is heard only while the button, or the space bar, is down.
 import { $ } from "./dom.js";
 import { watchLevel } from "./voice.js";
 
-const LABELS = { off: "Talk", opening: "Cancel", on: "Mute" };
-const TOLD = { off: "", opening: "Waiting for the microphone. Press again to cancel.", on: "The microphone is on." };
+const HOLD = "glyphoxa.hold"; // of this browser, until it is chosen otherwise
+const TAIL_MS = 250; // whoever lets go speaks the last sound still
+const LABELS = { off: "Talk", opening: "Cancel", on: "Mute", held: "Hold to talk", heard: "Talking" };
+const TOLD = {
+  off: "",
+  opening: "Waiting for the microphone. Press again to cancel.",
+  on: "The microphone is on.",
+  held: "The microphone is ready. Hold Talk, or the space bar, while you speak.",
+  heard: "You are heard.",
+};
 
 export class Microphone {
   #voice;
   #mayOpen;
+  #failed;
+  #tried;
   #stopLevel = null;
   #state = "off";
+  #isDown = false;
+  #tail = 0;
+  #lock = null;
 
   // `failed` is told why, in words for the player. `mayOpen` asks the player for their consent.
   constructor(voice, { failed, tried, mayOpen }) {
     this.#voice = voice;
     this.#mayOpen = mayOpen;
-    $("talk").addEventListener("click", () => {
-      if (this.#state !== "off") this.off();
-      else if ($("talk").getAttribute("aria-disabled") !== "true") {
-        tried();
-        this.#open(failed);
-      }
+    this.#failed = failed;
+    this.#tried = tried;
+    $("hold").checked = localStorage.getItem(HOLD) === "hold";
+    $("hold").addEventListener("change", () => {
+      localStorage.setItem(HOLD, this.#holds ? "hold" : "open");
+      this.off();
     });
+    const talk = $("talk");
+    talk.addEventListener("click", () => this.#holds || this.#toggle());
+    talk.addEventListener("pointerdown", (event) => {
+      if (!this.#holds || event.button !== 0) return;
+      talk.setPointerCapture(event.pointerId);
+      this.#down();
+    });
+    for (const type of ["pointerup", "pointercancel", "lostpointercapture"]) talk.addEventListener(type, () => this.#up());
+    talk.addEventListener("contextmenu", (event) => this.#holds && event.preventDefault()); // a long press is no menu
+    addEventListener("keydown", (event) => {
+      if (!this.#isKey(event)) return;
+      event.preventDefault();
+      if (!event.repeat) this.#down();
+    });
+    addEventListener("keyup", (event) => {
+      if (this.#isKey(event)) event.preventDefault();
+      if (event.code === "Space" || event.code === "Enter") this.#up();
+    });
+    addEventListener("blur", () => this.#up());
+    document.addEventListener("visibilitychange", () => document.hidden || this.#stayAwake());
   }
 
   off() {
+    clearTimeout(this.#tail);
+    this.#isDown = false;
     this.#voice.hush();
     this.#stopLevel?.();
     this.#stopLevel = null;
+    this.#lock?.release();
+    this.#lock = null;
     $("mic-level").style.transform = "";
     this.#show("off");
   }
 
-  async #open(failed) {
+  get #holds() {
+    return $("hold").checked;
+  }
+
+  // The space bar anywhere but where it writes or presses something else; Enter on the button alone.
+  #isKey(event) {
+    if (!this.#holds || $("table").hidden || $("say").hidden || event.ctrlKey || event.altKey || event.metaKey) return false;
+    if (event.target === $("talk")) return event.code === "Space" || event.code === "Enter";
+    return event.code === "Space" && !event.target.closest("input, textarea, select, button, a, summary, dialog, [tabindex]");
+  }
+
+  #toggle() {
+    if (this.#state !== "off") this.off();
+    else if (this.#isUsable) this.#open();
+  }
+
+  #down() {
+    clearTimeout(this.#tail);
+    this.#isDown = true;
+    if (this.#state === "held") this.#heard(true);
+    else if (this.#state === "off" && this.#isUsable) this.#open();
+  }
+
+  #up() {
+    if (!this.#isDown) return;
+    this.#isDown = false;
+    if (this.#state === "heard") this.#tail = setTimeout(() => this.#heard(false), TAIL_MS);
+  }
+
+  #heard(isHeard) {
+    this.#voice.isMuted = !isHeard;
+    this.#show(isHeard ? "heard" : "held");
+  }
+
+  get #isUsable() {
+    return $("talk").getAttribute("aria-disabled") !== "true";
+  }
+
+  async #open() {
+    this.#tried();
     try {
       if (!(await this.#mayOpen())) return;
       this.#show("opening");
+      this.#voice.isMuted = this.#holds && !this.#isDown;
       const stream = await this.#voice.talk();
       if (!stream) return; // called off
       this.#stopLevel = watchLevel(stream, (level) => ($("mic-level").style.transform = `scaleX(${level})`));
-      this.#show("on");
+      if (this.#holds) this.#heard(this.#isDown);
+      else this.#show("on");
+      this.#stayAwake();
     } catch (error) {
       this.off();
-      failed(error.message);
+      this.#failed(error.message);
+    }
+  }
+
+  // A phone that is only listened to would go to sleep in the middle of a scene.
+  async #stayAwake() {
+    if (this.#state === "off" || this.#state === "opening" || !navigator.wakeLock || (this.#lock && !this.#lock.released)) return;
+    try {
+      this.#lock = await navigator.wakeLock.request("screen");
+      if (this.#state === "off") this.#lock.release();
+    } catch {
+      // The battery is low, or the page is hidden: it plays on as long as the phone lets it.
     }
   }
 
@@ -52,7 +143,7 @@ export class Microphone {
     const talk = $("talk");
     talk.dataset.state = state;
     talk.setAttribute("aria-busy", String(state === "opening"));
-    $("talk-label").textContent = LABELS[state];
+    $("talk-label").textContent = state === "off" && this.#holds ? LABELS.held : LABELS[state];
     $("mic-state").textContent = TOLD[state];
   }
 }

@@ -20,6 +20,7 @@ export class Voice extends EventTarget {
   #dialling = null; // ends the request of an offer that nobody waits for any more
   #microphone = null;
   #isTalking = false;
+  #isMuted = false;
   #isHeard = false; // whether the player agreed to it; until then sound comes and none goes
   #asked = null; // the last call of talk(), until hush()
   #tries = 0;
@@ -35,6 +36,12 @@ export class Voice extends EventTarget {
 
   get isTalking() {
     return this.#isTalking;
+  }
+
+  // While it is, silence goes to the server and the microphone stays open.
+  set isMuted(isMuted) {
+    this.#isMuted = isMuted;
+    for (const track of this.#microphone?.getAudioTracks() ?? []) track.enabled = !isMuted;
   }
 
   // `iceServers`: by which the sound finds its way, as the server names them. `isHeard`: see `hear`.
@@ -83,6 +90,7 @@ export class Voice extends EventTarget {
     this.#isTalking = true;
     const [track] = this.#microphone.getAudioTracks();
     track.onended = () => this.#microphoneLost();
+    track.enabled = !this.#isMuted;
     await this.#sender?.replaceTrack(track);
     return isCalledOff() ? null : this.#microphone;
   }
