@@ -56,6 +56,8 @@ def unfounded(sentence: str, character: Character, asked: Asked) -> Fault | None
         return None
     if _claims(sentence) and not _is_backed(sentence, asked):
         return Fault.UNFOUNDED
+    if asked.not_known and _says_yes_to_more(sentence, asked):
+        return Fault.UNFOUNDED
     return Fault.UNFOUNDED if asked.not_known and _states(sentence, asked) else None
 
 
@@ -78,6 +80,14 @@ def _is_backed(sentence: str, asked: Asked) -> bool:
     common = said & known
     names = content_words(" ".join(re.findall(r"\b[A-ZÄÖÜ]\w+", sentence)))
     return bool(said & heard) or len(common) > 1 or bool(common - names)
+
+
+def _says_yes_to_more(sentence: str, asked: Asked) -> bool:
+    """Whether it says yes, and more than is known of whom the question names."""
+    if not _YES.match(sentence.casefold().strip()):
+        return False
+    known = content_words(" ".join((*set(asked.facts) - set(asked.not_known), *asked.remembered, *asked.identity)))
+    return bool(content_words(sentence) - known - _OF_CLAIMS)
 
 
 def _states(sentence: str, asked: Asked) -> bool:

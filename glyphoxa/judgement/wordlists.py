@@ -20,7 +20,8 @@ _GERMAN: Final = (
     "dir er sie es wir ihr euch uns ihnen mein meine meinen dein deine deinen euer eure sein seine was wer wie wo "
     "warum wann wenn aber oder auch noch nur schon hier dort da mit von vom zu zum zur im in an am auf für über "
     "aus bei nach kann kannst könnt können habe hast hat habt haben hatte bin bist seid weiß weißt wisst kein keine "
-    "keinen ja nein doch mal so dass ob als um will willst wollt gibt geht sag sagt man sehr viel mehr etwas"
+    "keinen ja nein doch mal so dass ob als um will willst wollt gibt geht sag sagt man sehr viel mehr etwas "
+    "wurde wurden wird werden worden würde sich unser unsere diese dieser diesen dieses jetzt schon immer gern"
 )
 GERMAN: Final = frozenset(_GERMAN.split())
 _NEGATIONS: Final = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from glyphoxa.domain.turn import Fault
@@ -54,7 +56,8 @@ def test_what_only_has_the_wrong_person_is_put_right() -> None:
     ],
 )
 def test_what_the_prompt_says_of_an_npc_that_knows_nothing_it_says_of_itself(of_the_prompt: str, said: str) -> None:
-    assert decided(of_the_prompt, "Tarquin?") == Verdict(said)
+    npc = replace(BRUNHILD, language=language_of(said) or "en")
+    assert decided(of_the_prompt, "Tarquin?", npc) == Verdict(said)
 
 
 @pytest.mark.parametrize(
@@ -261,3 +264,31 @@ def test_what_the_asker_told_of_it_is_not_left_out(sentence: str, fault: Fault |
     told = ("You told me you saw smoke above the old watchtower at noon.",)
     remembered = ("Rhea said: I saw smoke above the old watchtower at noon.",)
     assert decided(sentence, "Where did I see smoke?", told=told, remembered=remembered).fault is fault
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "language", "fault"),
+    [
+        ("Was wurde mir am Samstag gestohlen?", "Could you please clarify what you are asking?", "en", Fault.LANGUAGE),
+        ("Guten Morgen, Hauke.", "Good morning, Merle! How are you?", "de", Fault.LANGUAGE),
+        ("Hauke?", "What do you want of me?", "de", Fault.LANGUAGE),
+        ("Hauke?", "What do you want of me?", "en", None),
+        ("Hauke?", "What do you want of me?", "fr", None),
+        ("Hallo!", "Was kann ich für dich tun?", "en", None),
+    ],
+)
+def test_a_question_that_shows_no_language_is_in_the_campaigns(
+    asked: str, sentence: str, language: str, fault: Fault | None
+) -> None:
+    assert decided(sentence, asked, replace(BRUNHILD, language=language)).fault is fault
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [("Ja, Swantje ist mit der Fürstin verwandt.", Fault.UNFOUNDED), ("Ja, sie ist die Hauptfrau.", None)],
+)
+def test_a_yes_to_what_it_knows_nothing_of_is_unfounded(sentence: str, fault: Fault | None) -> None:
+    facts = ("Swantje ist die Hauptfrau der Stadtwache.", "Mehr weiß Brunhild darüber nicht.")
+    npc = replace(BRUNHILD, language="de")
+    question = "Ist Swantje mit der Fürstin verwandt?"
+    assert decided(sentence, question, npc, facts=facts, not_known=facts[1:]).fault is fault
