@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -76,7 +77,18 @@ def run_evening(run: Run) -> int:
     played = [p for session in evening.sessions if (p := read_played(run.out, session.number)) is not None]
     if played:
         write_evening(run.out, evening, campaign, played)
+    if not code and run.opener == LOCAL:
+        say_how_to_open_the_desk(run, campaign_file, Programme(campaign))
     return code
+
+
+def say_how_to_open_the_desk(run: Run, campaign_file: Path, programme: Programme) -> None:
+    """The evening is in this machine's database: what was said, learned and recalled is there to be looked at."""
+    command = ["glyphoxa", "serve", "--open", "--config", str(run.config.resolve()), "--campaign", str(campaign_file)]
+    programme.note("")
+    programme.note("  look at this evening as its game master, on http://127.0.0.1:7860/desk, after:")
+    # On one line, however narrow the terminal is: it is copied.
+    print(f"  {shlex.join([str(Path(sys.executable).parent / command[0]), *command[1:]])}", flush=True)
 
 
 def copy_campaign(file: Path, campaign: Campaign, out: Path) -> Path:
