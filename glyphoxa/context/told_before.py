@@ -19,6 +19,8 @@ from glyphoxa.speech.language.asking import asks_for_memory, speaks_of_the_asker
 from glyphoxa.speech.language.phonetics import primary_language
 
 _SHARED: Final = 2
+_NAMING: Final = "name named names called call heißt heissen heißen namens genannt nennt"
+"""Who tells of a brother Joren need not say that he is called so."""
 _WISH: Final = re.compile(
     r"\b(?:i|we) (?:want|need|would like|wish|hope|am looking|are looking)\b|\b(?:i|we)'d like\b|\bplease\b|\bcan i\b"
     r"|\b(?:ich|wir) (?:will|wollen|brauche\w*|möchte\w*|hätte\w* gern|suche\w*|hoffe\w*)\b|\bbitte\b"
@@ -51,7 +53,7 @@ def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, lang
         return ()
     if not (asks_for_memory(question, language=spoken) and speaks_of_the_asker(question, language=spoken)):
         return ()
-    about = TopicWords(question, spoken)
+    about = TopicWords(question, spoken) - TopicWords(_NAMING, spoken)
     found = [
         one.text
         for one in said

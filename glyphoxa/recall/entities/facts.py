@@ -20,6 +20,7 @@ from glyphoxa.recall.entities.gate import Named
 from glyphoxa.world.api import Known, WorldEntity
 
 TOOK_PART: Final = "PARTICIPATED_IN"
+_PLACE: Final = "LOCATED_AT"
 _OF_FACT: Final = "\x1f"
 
 
@@ -42,7 +43,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
 
     Facts that stand the right way round come before those that do not ("who owns the inn" is not what the inn owns),
     facts between two who are both named before those with others. Where a stricter rule leaves nothing, it is not
-    applied.
+    applied, but for where something is.
 
     Args:
         known: As the graph gives it, for whoever is asked.
@@ -58,7 +59,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     predicates = {fact.claim.predicate for fact in (*attributes, *(fact for fact, _ in relations))}
     asked = asked_predicates(question, names=names, predicates=predicates, language=language)
     attributes = [fact for fact in attributes if asked.side_of(fact.claim.predicate)]
-    relations = [each for each in relations if asked.side_of(each[0].claim.predicate)]
+    relations = [each for each in relations if _may_answer(each[0], known.entity.id, asked)]
     if not attributes and not relations:
         return FactsAsked()
     relations = _rather(relations, lambda each: _stands_right(each[0], known.entity.id, asked))
@@ -89,6 +90,13 @@ def named_relation(fact: Fact) -> Named:
     whole = claim.object if claim.predicate == TOOK_PART and claim.object is not None else ""
     has_ended = fact.status != "accepted"
     return Named(tie_id(fact.id), (), "", ends, whole, has_ended=has_ended, validity=fact.validity)
+
+
+def _may_answer(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
+    """Whether it is asked for. Who stands at the ferry says nothing of where the ferry is."""
+    predicate = fact.claim.predicate
+    is_asked = asked.side_of(predicate) is not None
+    return is_asked and (predicate != _PLACE or _stands_right(fact, entity, asked))
 
 
 def _stands_right(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:

@@ -71,7 +71,7 @@ class WordedFacts:
         for stem in asked:
             shared.update(self._having.get(stem, ()))
         if len(asked) == 1:
-            few = [fact for fact in shared if may_see(fact)] if len(shared) <= _MOST_LOOKED_AT else []
+            few = [fact for fact in sorted(shared) if may_see(fact)] if len(shared) <= _MOST_LOOKED_AT else []
             return self._told(few if len(few) <= _MOST_ALIKE else [], asked)[:most]
         wanted = max(_LEAST_SHARED, _LEAST_SHARE * len(asked))
         ranked = sorted((fact for fact, n in shared.items() if n >= wanted), key=lambda fact: (-shared[fact], fact))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.config.campaign_additions import KINDS, additions
 from glyphoxa.config.campaign_insertion import Insertion, insert
 from glyphoxa.config.yaml_nodes import compose
 from glyphoxa.domain.errors import InvalidInput
+from tests.support.proof import n_examples
 
 TEXTS = {
     "block": "# mine\nnpcs:\n  - entity: Bart   # smith\n    persona: >-\n      You are Bart.\n\n# below\nscenes: []\n",
@@ -34,6 +35,7 @@ def value_of(text: str) -> object:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+@settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 @given(name=WORDS, others=st.lists(WORDS, max_size=3))
 def test_what_is_added_is_read_as_it_was_meant_and_nothing_else_changes(
     text: str, name: str, others: list[str]

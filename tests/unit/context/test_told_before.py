@@ -28,6 +28,7 @@ def said(text: str, *, by: str = "Rhea") -> RecalledUtterance:
         ),
         ("What did I steal?", "I stole an apple and I'm sorry.", "You told me you stole an apple and you're sorry."),
         ("What is my horse called?", "My horse is called Bramble.", "You told me your horse is called Bramble."),
+        ("What is my brother's name?", "My brother Joren is lost.", "You told me your brother Joren is lost."),
         ("Where did the spiders bite me?", "The spiders bit my arm.", "You told me the spiders bit your arm."),
         ("Where was I a smith?", "I was a smith. We were poor.", "You told me you were a smith. You were poor."),
         (

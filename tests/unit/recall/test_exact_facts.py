@@ -139,3 +139,14 @@ def test_an_npc_is_told_the_answer_and_why_it_may_know_it() -> None:
         ("Marek owns The Rusty Tankard.", "witnessed")
     ]
     assert facts_asked(Known(TANKARD, (), ((owner, MAREK),)), "Who owns the Rusty Tankard?").answer is None
+
+
+def test_who_is_at_a_place_does_not_say_where_the_place_is() -> None:
+    ferry = Entity(EntityId("ferry"), "location", "Ferry Landing")
+    known = Known(
+        ferry,
+        (attribute(ferry, "description", "It lies at the end of Salt Road."),),
+        ((relation(MAREK, "LOCATED_AT", ferry), MAREK),),
+    )
+    assert answers(known, "Where is the Ferry Landing?", ferry) == []
+    assert answers(known, "Wo liegt Ferry Landing?", ferry, language="de") == []

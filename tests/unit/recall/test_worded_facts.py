@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId
 from glyphoxa.recall.api import Terms
 from glyphoxa.recall.entities.worded_facts import WordedFacts
+from tests.support.proof import n_examples
 
 TOWN = "Pinewatch is a walled town. Its gate closes at sunset."
 QUEEN = "Queen Isaura rules the land from Silverhall."
@@ -78,6 +79,7 @@ TEXTS = st.lists(
 )
 
 
+@settings(max_examples=n_examples(200), derandomize=True, deadline=None)
 @given(texts=TEXTS, hidden=st.integers(0, 4095), question=st.sampled_from(["gate sunset", "queen gold ferry", "mill"]))
 def test_what_may_not_be_known_changes_nothing_of_what_is_found(texts: list[str], hidden: int, question: str) -> None:
     seen = [text for n, text in enumerate(texts) if not hidden >> n & 1]
