@@ -12,7 +12,6 @@ from typing import Final
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.reply import Asked, Character
 from glyphoxa.judgement.wordlists import ENGLISH, GERMAN, words
-from glyphoxa.speech.language.phonetics import primary_language
 
 _ENGLISH: Final = "hello good morning evening day night goodbye thanks thank please"
 _GERMAN: Final = "hallo guten gute guter morgen abend tag nacht danke bitte grüß gott wiedersehen"
@@ -50,6 +49,6 @@ def in_another_language(sentence: str, character: Character, asked: Asked) -> Fa
     """See the module."""
     if _OTHER_SCRIPT.search(sentence) and not _OTHER_SCRIPT.search(asked.question):
         return Fault.LANGUAGE
-    own = primary_language(character.language)
+    own = character.language.partition("-")[0].lower()
     spoken, wanted = language_of(sentence), language_of(asked.question, least=1) or (own if own in GREETINGS else "")
     return Fault.LANGUAGE if spoken and wanted and spoken != wanted else None

@@ -253,7 +253,7 @@ async def test_a_reply_of_which_nothing_may_be_said_gives_way_to_a_line_in_chara
     def new_check(asked: Asked) -> Callable[[str], Verdict]:
         return lambda piece: Verdict(fault=Fault.NARRATED)
 
-    async with stage(server, new_check=new_check, stand_in=lambda question, fault: next(lines)) as play:
+    async with stage(server, new_check=new_check, stand_in=lambda question, fault, _told: next(lines)) as play:
         for turn, line in zip(("t1", "t2"), said, strict=True):
             play.begin(turn)
             play.release(turn)
@@ -270,7 +270,7 @@ async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
         return lambda piece: Verdict(fault=Fault.NARRATED) if is_rejected else Verdict(piece)
 
     server.reply = ("I am here.",)
-    async with stage(server, new_check=new_check, stand_in=lambda question, fault: "Hm.") as play:
+    async with stage(server, new_check=new_check, stand_in=lambda question, fault, _told: "Hm.") as play:
         play.begin()
         play.release()
         finished = await play.finished()
@@ -318,7 +318,7 @@ async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: Mod
         return decide
 
     server.reply = ("It was me. ", "With nightshade.")
-    async with stage(server, new_check=new_check, stand_in=lambda question, fault: f"{fault}") as play:
+    async with stage(server, new_check=new_check, stand_in=lambda question, fault, _told: f"{fault}") as play:
         play.begin()
         play.release()
         finished = await play.finished()
