@@ -5,15 +5,24 @@ Where the asker has told it, an answer has a word of that beyond the question's.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.reply import Asked, Character
-from glyphoxa.judgement.wordlists import content_words
+from glyphoxa.judgement.wordlists import NEGATIONS, content_words, words
+
+_TELLS: Final = content_words("told tell said say mentioned gesagt erzählt sagtest")
+"""Who says that it was told says nothing of what."""
+_ASKED: Final = re.compile(r"[^.!?…]*\?")
 
 
 def forgets(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """See the module."""
     if not asked.told or sentence.rstrip().endswith("?"):
         return None
-    new = content_words(" ".join(asked.told)) - content_words(asked.question)
-    said = content_words(f"{asked.so_far} {sentence}")
+    if not content_words(sentence) and NEGATIONS.isdisjoint(words(sentence)):
+        return None  # "Ah, that." leads in an answer
+    new = content_words(" ".join(asked.told)) - content_words(asked.question) - _TELLS
+    said = content_words(_ASKED.sub(" ", f"{asked.so_far} {sentence}"))
     return Fault.FORGOTTEN if new and said.isdisjoint(new) else None

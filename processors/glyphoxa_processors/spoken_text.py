@@ -51,6 +51,10 @@ it. Empty for nothing.
 """
 
 
+_LEFT_OUT = (Fault.FORGOTTEN, Fault.UNFOUNDED)
+"""Why a sentence was not said which may have been all of an answer."""
+
+
 def no_stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
     return ""
 
@@ -141,6 +145,9 @@ class SpokenText(FrameProcessor):
             if self._unsaid and not (self._is_cut or self._is_second_try):
                 await self._try_again(self._turn)
                 return
+            await self._stand_in_for_it(self._turn)
+        elif self._asked.told and any(unsaid.fault in _LEFT_OUT for unsaid in self._unsaid):
+            # "Juniper?" was said, and what it was told of her was not.
             await self._stand_in_for_it(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
         if self._said:

@@ -258,6 +258,7 @@ def test_what_the_dm_wants_said_is_said_in_the_npcs_own_words() -> None:
         ("I know nothing of that.", Fault.FORGOTTEN),
         ("You saw it by the old watchtower.", None),
         ("Smoke?", None),
+        ("Ah, that.", None),
     ],
 )
 def test_what_the_asker_told_of_it_is_not_left_out(sentence: str, fault: Fault | None) -> None:
@@ -292,3 +293,13 @@ def test_a_yes_to_what_it_knows_nothing_of_is_unfounded(sentence: str, fault: Fa
     npc = replace(BRUNHILD, language="de")
     question = "Ist Swantje mit der Fürstin verwandt?"
     assert decided(sentence, question, npc, facts=facts, not_known=facts[1:]).fault is fault
+
+
+def test_who_only_asks_back_has_not_said_what_the_asker_told() -> None:
+    told = ("You told me your horse Juniper is lame.",)
+    remembered = ("Rhea said: My horse Juniper is lame.",)
+    asked = Asked(question="What did I tell you about my horse?", told=told, remembered=remembered)
+    check = SentenceCheck(BRUNHILD, asked)
+    assert check.decide("Juniper?").fault is None
+    assert check.decide("You told me about it.").fault is Fault.FORGOTTEN
+    assert check.decide("Juniper is lame.").fault is None
