@@ -25,6 +25,7 @@ _WISH: Final = re.compile(
     r"\b(?:i|we) (?:want|need|would like|wish|hope|am looking|are looking)\b|\b(?:i|we)'d like\b|\bplease\b|\bcan i\b"
     r"|\b(?:ich|wir) (?:will|wollen|brauche\w*|möchte\w*|hätte\w* gern|suche\w*|hoffe\w*)\b|\bbitte\b"
 )
+_WISHED: Final = re.compile(r"\b(?:want|need|wish|hope|looking for|will|brauche\w*|möchte\w*|suche\w*|hoffe\w*)\b")
 _TO_THE_NPC: Final = re.compile(r"\b(?:you|your|yours|du|dich|dir|dein\w*|ihr|euch|euer|eure\w*)\b")
 _SAYS_WHO: Final = re.compile(r"(?:I|My|We|Our|The|A|An|There|It|He|She|They)\b")
 _CHANGED: Final = (
@@ -54,17 +55,21 @@ def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, lang
     if not (asks_for_memory(question, language=spoken) and speaks_of_the_asker(question, language=spoken)):
         return ()
     about = TopicWords(question, spoken) - TopicWords(_NAMING, spoken)
+    asks_for_a_wish = _WISHED.search(question.casefold()) is not None
     found = [
         one.text
         for one in said
-        if isinstance(one, RecalledUtterance) and one.speaker_name == asker and _tells_of(one.text, about)
+        if isinstance(one, RecalledUtterance)
+        and one.speaker_name == asker
+        and _tells_of(one.text, about)
+        and (asks_for_a_wish or not _WISH.search(one.text.casefold()))
     ]
     return tuple(_as_answer(text, spoken) for text in found)
 
 
 def _tells_of(text: str, about: TopicWords) -> bool:
     """Whether it states something of what is asked, and more than the question itself says."""
-    if text.rstrip().endswith("?") or _WISH.search(text.casefold()):
+    if text.rstrip().endswith("?"):
         return False
     has = TopicWords(text, about.language)
     shared = about.n_in(has)

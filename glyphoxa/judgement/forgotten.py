@@ -23,6 +23,10 @@ def forgets(sentence: str, character: Character, asked: Asked) -> Fault | None:
         return None
     if not content_words(sentence) and NEGATIONS.isdisjoint(words(sentence)):
         return None  # "Ah, that." leads in an answer
+    return Fault.FORGOTTEN if leaves_out(f"{asked.so_far} {sentence}", asked) else None
+
+
+def leaves_out(reply: str, asked: Asked) -> bool:
+    """Whether nothing of what the asker told is in a reply. What it asks back is no part of an answer."""
     new = content_words(" ".join(asked.told)) - content_words(asked.question) - _TELLS
-    said = content_words(_ASKED.sub(" ", f"{asked.so_far} {sentence}"))
-    return Fault.FORGOTTEN if new and said.isdisjoint(new) else None
+    return bool(new) and content_words(_ASKED.sub(" ", reply)).isdisjoint(new)

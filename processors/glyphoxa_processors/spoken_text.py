@@ -17,6 +17,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, Unsaid
+from glyphoxa.judgement.forgotten import leaves_out
 from glyphoxa.judgement.reply import Asked, Verdict
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
@@ -49,10 +50,6 @@ StandIn = Callable[[str, Fault | None, Sequence[str]], str]
 """What is said instead of a reply, to this question: why there is none, if it is known, and what the asker told of
 it. Empty for nothing.
 """
-
-
-_LEFT_OUT = (Fault.FORGOTTEN, Fault.UNFOUNDED)
-"""Why a sentence was not said which may have been all of an answer."""
 
 
 def no_stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
@@ -146,7 +143,7 @@ class SpokenText(FrameProcessor):
                 await self._try_again(self._turn)
                 return
             await self._stand_in_for_it(self._turn)
-        elif self._asked.told and any(unsaid.fault in _LEFT_OUT for unsaid in self._unsaid):
+        elif not self._is_cut and leaves_out(" ".join(self._said), self._asked):
             # "Juniper?" was said, and what it was told of her was not.
             await self._stand_in_for_it(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))

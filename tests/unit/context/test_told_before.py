@@ -42,10 +42,16 @@ def test_what_the_asker_said_of_it_is_an_answer_in_the_second_person(question: s
     assert told_before(question, [said(told)], "Rhea", language="en") == (answer,)
 
 
-def test_german_is_quoted() -> None:
-    line = "Ich habe mittags Rauch über dem alten Wachturm gesehen."
-    found = told_before("Wo habe ich Rauch gesehen?", [said(line)], "Rhea", language="de")
-    assert found == (f'Du hast gesagt: "{line}"',)
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        ("Wo habe ich Rauch gesehen?", "Ich habe mittags Rauch über dem alten Wachturm gesehen."),
+        ("Wie viele Pfeilspitzen brauche ich?", "Ich brauche zwanzig Pfeilspitzen bis zum Vollmond."),
+        ("Wie heißt mein Enkel?", "Mein Enkel Fiete lernt bei mir lesen."),
+    ],
+)
+def test_german_is_quoted(question: str, line: str) -> None:
+    assert told_before(question, [said(line)], "Rhea", language="de") == (f'Du hast gesagt: "{line}"',)
 
 
 @pytest.mark.parametrize(
