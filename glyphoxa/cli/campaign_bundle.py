@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 from pathlib import Path
 from typing import Final
 
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
+from glyphoxa.cli.new_file import write_new_file
 from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import argument
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
@@ -83,20 +83,7 @@ def _write(path: Path, bundle: CampaignBundle) -> int:
     data = bundle.text().encode("utf-8")
     if len(data) > MOST_BYTES:
         raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes: a bundle has at most {MOST_BYTES:,}")
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(part, path)  # unlike a rename, it takes nobody's place
-        finally:
-            part.unlink(missing_ok=True)
-    except FileExistsError:
-        raise InvalidInput(f"{path} is there already: name a file that is not") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
+    write_new_file(path, data)
     return len(data)
 
 

@@ -29,6 +29,7 @@ _VERBS = {
     "calendar": ("calendar", "which day it is in the story, and on which each session was played"),
     "facts": ("facts", "what is known and why: review, change, take back"),
     "entity": ("entity", "the people, places and things of a campaign"),
+    "privacy": ("privacy", "what is kept of a player or a session: write it out, erase it"),
     "said": ("said_changed", "what was said last; retract or correct one utterance"),
     "sessions": ("sessions", "the evenings of a campaign, and what happened in each"),
     "chronicle": ("chronicle", "what became knowledge of what was said: see, go on, try again"),

@@ -16,6 +16,7 @@ from glyphoxa.world.api import (
     Cause,
     RolledBack,
     TakenBack,
+    TalkErased,
     Undone,
     World,
     WorldEvent,
@@ -221,7 +222,7 @@ class Timeline:
 
 
 def _undoes(recorded: WorldEvent) -> bool:
-    return isinstance(recorded.event, Undone)
+    return isinstance(recorded.event, Undone | TalkErased)
 
 
 def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, later: set[SessionId]) -> bool:

@@ -6,6 +6,7 @@ words       what happened, and what is known, for the DM
 ports       `World` changes it, `KnowledgeGraph` is asked in the name of a viewer, `WorldFeed` is followed
 """
 
+from glyphoxa.world.erasing import without_words
 from glyphoxa.world.events.entity import (
     AliasAdded,
     AliasRemoved,
@@ -19,7 +20,7 @@ from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactRejected, 
 from glyphoxa.world.events.knowing import FactRevealed, FactScoped, FactTold
 from glyphoxa.world.events.log import Cause, Event, TakenBack, WorldEvent
 from glyphoxa.world.events.slot import SlotDeclared
-from glyphoxa.world.events.undo import RolledBack, Undone
+from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone
 from glyphoxa.world.events.utterance import UtteranceCorrected, UtteranceRetracted
 from glyphoxa.world.feed import WorldFeed, WorldRead
 from glyphoxa.world.graph import (
@@ -81,6 +82,7 @@ __all__ = [
     "Subgraph",
     "TakenBack",
     "TalkAround",
+    "TalkErased",
     "Undone",
     "UtteranceCorrected",
     "UtteranceRetracted",
@@ -103,4 +105,5 @@ __all__ = [
     "rule_of",
     "value_in_words",
     "visibility_in_words",
+    "without_words",
 ]

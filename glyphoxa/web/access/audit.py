@@ -42,6 +42,7 @@ class AuditKind(StrEnum):
     INVITED = "invited"
     AGREED = "agreed"
     WITHDREW = "withdrew consent"
+    ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ from glyphoxa.world.events.entity import (
 from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
 from glyphoxa.world.events.knowing import FactRevealed, FactScoped, FactTold
 from glyphoxa.world.events.slot import SlotDeclared
-from glyphoxa.world.events.undo import RolledBack, Undone
+from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone
 from glyphoxa.world.events.utterance import UtteranceCorrected, UtteranceRetracted
 
-TakenBack: TypeAlias = RolledBack | UtteranceRetracted | UtteranceCorrected
+TakenBack: TypeAlias = RolledBack | UtteranceRetracted | UtteranceCorrected | TalkErased
 """What leaves out all of its `events`."""
 
 
@@ -62,6 +62,7 @@ Event: TypeAlias = (
     | RolledBack
     | UtteranceRetracted
     | UtteranceCorrected
+    | TalkErased
 )
 
 

@@ -60,3 +60,22 @@ class RolledBack(Undoing):
 
     def in_words(self, words: Words) -> str:
         return f"rolled back to ordinal {self.ordinal} of session {self.session}: {len(self.events)} events dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class TalkErased(Undoing):
+    """Talk was erased for good, and what was learned from it. It stands at the end of the log once, and in the place
+    of each event whose words were erased, with no events of its own: those change nothing any more, and bringing this
+    one back brings nothing back.
+
+    Attributes:
+        events: As of `RolledBack`.
+    """
+
+    events: tuple[int, ...] = ()
+
+    def dropped(self) -> tuple[int, ...]:
+        return self.events
+
+    def in_words(self, words: Words) -> str:
+        return f"talk was erased, and {len(self.events)} events with it" if self.events else "erased with what was said"

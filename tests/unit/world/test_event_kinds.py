@@ -33,6 +33,7 @@ from glyphoxa.world.api import (
     FactTold,
     RolledBack,
     SlotDeclared,
+    TalkErased,
     Undone,
     UtteranceCorrected,
     UtteranceRetracted,
@@ -78,6 +79,7 @@ SAMPLES: tuple[Event, ...] = (
     RolledBack(SESSION, 3, (4,)),
     UtteranceRetracted(UtteranceId("u1"), SESSION, 3, (4,)),
     UtteranceCorrected(UtteranceId("u1"), SESSION, 3, "an inn", "a tin", (4,)),
+    TalkErased((4,)),
 )
 CHANGING = tuple(event for event in SAMPLES if not isinstance(event, Undoing))
 UNDOING = tuple(event for event in SAMPLES if isinstance(event, Undoing))

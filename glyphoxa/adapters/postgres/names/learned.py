@@ -111,11 +111,16 @@ class PostgresLearnedNames:
         """
         if not utterances:
             return
-        for row in await connection.fetch(self._sql["forms_of"], campaign, list(utterances)):
-            history = await self._lock(connection, campaign, row["heard"])
+        rows = await connection.fetch(self._sql["forms_of"], campaign, list(utterances))
+        await self.follow_forms(connection, campaign, [row["heard"] for row in rows])
+
+    async def follow_forms(self, connection: Connection, campaign: CampaignId, forms: Collection[str]) -> None:
+        """Likewise, where what happened to these forms, as they are kept, is otherwise now."""
+        for heard in forms:
+            history = await self._lock(connection, campaign, heard)
             linked = [happened.step.entity_id for happened in history]
-            await connection.execute(self._sql["remove_unlinked"], campaign, row["heard"], linked)
-            await self._project(connection, campaign, row["heard"], history)
+            await connection.execute(self._sql["remove_unlinked"], campaign, heard, linked)
+            await self._project(connection, campaign, heard, history)
 
     async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
         """Why each form was linked to a name, or not: who says so, and in which words; the latest first."""

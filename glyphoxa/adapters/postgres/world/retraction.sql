@@ -62,12 +62,12 @@ SELECT glyphoxa_lock_talk($1);
 
 -- settle_retracted --
 -- Of all talk that the events $2 retracted: it stays so if one of those that count ($3) retracted it. Returns what is
--- otherwise now.
+-- otherwise now. What is erased stays retracted.
 WITH settled AS (
     SELECT DISTINCT e.id, e.utterance_id,
            EXISTS (SELECT FROM retracted_talk by
                     WHERE by.campaign_id = $1 AND by.seq = ANY ($3) AND by.session_id = e.session_id
-                      AND e.ordinal > by.after_ordinal AND e.ordinal <= by.last_ordinal) AS retracted
+                      AND e.ordinal > by.after_ordinal AND e.ordinal <= by.last_ordinal) OR e.is_erased AS retracted
       FROM retracted_talk s
       JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.session_id
                             AND e.ordinal > s.after_ordinal AND e.ordinal <= s.last_ordinal
@@ -94,5 +94,5 @@ UPDATE session_entries e
    SET text = coalesce(w.words, e.own_text, e.text),
        own_text = CASE WHEN w.words IS NULL THEN NULL ELSE coalesce(e.own_text, e.text) END
   FROM wanted w
- WHERE e.campaign_id = $1 AND e.utterance_id = w.utterance_id
+ WHERE e.campaign_id = $1 AND e.utterance_id = w.utterance_id AND NOT e.is_erased
 RETURNING e.utterance_id;

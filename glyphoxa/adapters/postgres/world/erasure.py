@@ -1,0 +1,250 @@
+"""Talk erased for good: in one transaction, in the campaign and in its forks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.gc_pause import gc_paused
+from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.values import timestamp
+from glyphoxa.adapters.postgres.world.event_log import WorldLog
+from glyphoxa.adapters.postgres.world.retraction import TalkRetraction
+from glyphoxa.adapters.postgres.world.tables import WorldTables
+from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
+from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
+from glyphoxa.world.api import Cause, TalkErased, WorldEvent, difference, without_words
+from glyphoxa.world.encoding import encode
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.connection import Connection
+
+_DEADLINE_MS: Final = 600_000
+_LOOK_DEADLINE_MS: Final = 20_000
+_ALL_EVENTS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Whose talk, of when; None is any.
+
+    Attributes:
+        before_ms: Milliseconds since the Unix epoch; exclusive.
+    """
+
+    player: PlayerId | None = None
+    session: SessionId | None = None
+    before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedTalk:
+    """What is, or would be, erased of one campaign.
+
+    Attributes:
+        n_events: Of what was learned from it.
+    """
+
+    campaign: CampaignId
+    utterances: tuple[UtteranceId, ...]
+    n_replies: int
+    n_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    utterance: UtteranceId
+    session: SessionId
+    ordinal: int
+    at: datetime
+    heard: str
+    is_npc: bool
+
+
+class PostgresErasure:
+    """Erases talk. It has a deadline of ten minutes; late is `Unavailable`, and nothing was erased."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._names = PostgresLearnedNames(database)
+        self._sql = load_queries("world/erasure")
+
+    async def player(self, campaign: CampaignId, wanted: str) -> PlayerId:
+        """Who is meant by an id or a name.
+
+        Raises:
+            NotFound: Nobody, or more than one.
+        """
+        async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["said_by"], campaign)
+        ids = sorted({row["id"] for row in rows})
+        if wanted in ids:
+            return PlayerId(wanted)
+        named = sorted({row["id"] for row in rows if (row["name"] or "").casefold() == wanted.casefold()})
+        if len(named) == 1:
+            return PlayerId(named[0])
+        if named:
+            raise NotFound(f"{wanted!r} is the name of {len(named)} players: say which by id: {', '.join(named)}")
+        raise NotFound(f"no player {wanted!r} in campaign {campaign!r}: {did_you_mean(wanted, ids)}")
+
+    async def session(self, campaign: CampaignId, wanted: SessionId) -> SessionId:
+        """
+        Raises:
+            NotFound: There is no such session.
+        """
+        async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
+            known = [row["id"] for row in await connection.fetch(self._sql["session"], campaign)]
+        if wanted not in known:
+            raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: {did_you_mean(wanted, known)}")
+        return wanted
+
+    async def erased(self, campaign: CampaignId) -> frozenset[UtteranceId]:
+        """All that was ever erased of a campaign's talk."""
+        async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["erased"], campaign)
+        return frozenset(UtteranceId(row["utterance_id"]) for row in rows)
+
+    async def preview(self, campaign: CampaignId, meant: Meant) -> list[ErasedTalk]:
+        """What `erase` would take: of the campaign, then of each fork that has some of it."""
+        async with self._transaction(campaign) as world:
+            found = await self._found(world.connection, campaign, meant)
+            return [await self._counted(world.connection, each, entries) for each, entries in found]
+
+    async def export(self, campaign: CampaignId, meant: Meant) -> dict[str, list[dict[str, object]]]:
+        """What is kept of it: `utterances`, `turns`, `learned` and `names`, as JSON. Without prompts and secrets."""
+        async with self._transaction(campaign) as world:
+            entries = (await self._found(world.connection, campaign, meant))[0][1]
+            events = [each.seq for each in await self._events(world, entries)]
+            ids = [each.utterance for each in entries]
+            text = await world.connection.fetchval(self._sql["export"], campaign, ids, events)
+        return json.loads(text)  # type: ignore[no-any-return] # as the query makes it
+
+    async def erase(self, campaign: CampaignId, meant: Meant, *, at_ms: int) -> list[ErasedTalk]:
+        """Erase it; returns as `preview`. All of it or nothing. Again, it finds nothing more.
+
+        Args:
+            at_ms: Now, for the log. Milliseconds since the Unix epoch.
+        """
+        async with self._transaction(campaign) as world:
+            connection = world.connection
+            await world.lock_campaign()
+            done = []
+            for each, entries in await self._found(connection, campaign, meant):
+                done.append(await self._counted(connection, each, entries))
+                of_it = await self._entered(connection, each)
+                await of_it.lock_campaign()
+                await self._erase(of_it, entries, meant, at_ms)
+            await connection.execute(self._sql["enter"], campaign)
+        with suppress(Unavailable):  # it is erased all the same
+            async with self._database.administer(deadline_ms=_DEADLINE_MS) as administering:
+                await administering.execute(self._sql["analyze"])
+        return done
+
+    def _transaction(self, campaign: CampaignId) -> AbstractAsyncContextManager[WorldTransaction]:
+        return world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS)
+
+    async def _found(
+        self, connection: Connection, campaign: CampaignId, meant: Meant
+    ) -> list[tuple[CampaignId, list[_Entry]]]:
+        before = None if meant.before_ms is None else timestamp(meant.before_ms)
+        rows = await connection.fetch(self._sql["chosen"], campaign, meant.player, meant.session, before)
+        own = _entries(rows)
+        found = [(campaign, own)]
+        if own:
+            keys = (
+                [each.utterance for each in own],
+                [each.session for each in own],
+                [each.at for each in own],
+                [each.heard for each in own],
+            )
+            for row in await connection.fetch(self._sql["campaigns"], campaign):
+                other = CampaignId(row["id"])
+                await connection.execute(self._sql["enter"], other)
+                if copied := _entries(await connection.fetch(self._sql["copies"], other, *keys)):
+                    found.append((other, copied))
+            await connection.execute(self._sql["enter"], campaign)
+        return found
+
+    async def _counted(self, connection: Connection, campaign: CampaignId, entries: Sequence[_Entry]) -> ErasedTalk:
+        world = await self._entered(connection, campaign)
+        n_events = len(await self._events(world, entries)) if entries else 0
+        utterances = tuple(each.utterance for each in entries)
+        return ErasedTalk(campaign, utterances, sum(each.is_npc for each in entries), n_events)
+
+    async def _entered(self, connection: Connection, campaign: CampaignId) -> WorldTransaction:
+        await connection.execute(self._sql["enter"], campaign)
+        on = connection, campaign
+        return WorldTransaction(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
+
+    async def _events(self, world: WorldTransaction, entries: Sequence[_Entry]) -> list[WorldEvent]:
+        events = await world.log.page(after=0, limit=_ALL_EVENTS, latest_first=False)
+        places = {(each.session, each.ordinal) for each in entries}
+        return without_words(events, {each.utterance for each in entries}, places)
+
+    async def _erase(self, world: WorldTransaction, entries: Sequence[_Entry], meant: Meant, at_ms: int) -> None:
+        ids = [each.utterance for each in entries]
+        sessions = [each.session for each in entries]
+        await self._run(world, "allow")
+        if ids:
+            await self._unlearn(world, entries, at_ms)
+            await self._forget_names(world, ids)
+            await self._run(world, "tombstones", ids)
+            await self._run(world, "corrections", ids)
+            await self._run(world, "chunks", ids)
+            await self._run(world, "to_embed", ids)
+            if await world.connection.fetchval(self._sql["reindexed"]):
+                await self._run(world, "chunks_to_come", ids)
+            await self._run(world, "rereads", sessions, [each.ordinal for each in entries])
+            await self._run(world, "prompts", sorted(set(sessions)))
+        await self._run(world, "turns", ids, meant.player, meant.session, meant == Meant())
+        await self._run(world, "commands", meant.player, meant.session, meant == Meant())
+
+    async def _unlearn(self, world: WorldTransaction, entries: Sequence[_Entry], at_ms: int) -> None:
+        changed = await self._events(world, entries)
+        rows = [
+            {"seq": each.seq, "event_type": kept.event_type, "payload": json.loads(kept.payload)}
+            for each in changed
+            if (kept := encode(each.event))
+        ]
+        await self._run(world, "events", json.dumps(rows))
+        await self._run(world, "snapshots")
+        # What follows the log learns by a new event that an old one is not so any more.
+        head = await world.log.head()
+        erased = TalkErased(tuple(each.seq for each in changed if isinstance(each.event, TalkErased)))
+        await world.log.append([encode(erased)], Cause("dm", at_ms), after=head.seq)
+        with gc_paused(amount=head.seq + 1):
+            before, after = await world.tables.read(), await world.log.state_at(head.seq + 1)
+            await world.tables.write(difference(before, after))
+
+    async def _forget_names(self, world: WorldTransaction, ids: Sequence[UtteranceId]) -> None:
+        alone = await world.connection.fetch(self._sql["names_of_others"], world.campaign, ids)
+        await self._run(world, "forget_names", [row["heard"] for row in alone])
+        rows = await world.connection.fetch(self._sql["forget_name_events"], world.campaign, ids)
+        await self._names.follow_forms(world.connection, world.campaign, [row["heard"] for row in rows])
+        await self._run(world, "name_mentions", ids)
+
+    async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:
+        await world.connection.execute(self._sql[query], world.campaign, *values)
+
+
+def _entries(rows: Sequence[asyncpg.Record]) -> list[_Entry]:
+    return [
+        _Entry(
+            UtteranceId(row["utterance_id"]),
+            SessionId(row["session_id"]),
+            row["ordinal"],
+            row["timestamp"],
+            row["heard"],
+            row["is_npc"],
+        )
+        for row in rows
+    ]

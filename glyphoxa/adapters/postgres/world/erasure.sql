@@ -1,0 +1,184 @@
+-- allow --
+-- Until the end of the transaction, the log may lose the words of what is erased; and the talk is locked.
+SELECT set_config('glyphoxa.erasing', 'on', true), glyphoxa_lock_talk($1);
+
+-- enter --
+-- The campaign whose rows are there from now on, until the end of the transaction.
+SELECT set_config('glyphoxa.campaign', $1, true);
+
+-- campaigns --
+SELECT id FROM campaigns WHERE id <> $1 ORDER BY id;
+
+-- chosen --
+-- What of a campaign is meant and not erased yet: what the player $2 said, what was said in the session $3, what was said
+-- before $4; each NULL for any. With what a player said goes what an NPC answered to it: it repeats and follows from it.
+WITH meant AS (
+    SELECT utterance_id FROM session_entries
+     WHERE campaign_id = $1 AND NOT is_erased
+       AND ($2::text IS NULL OR (speaker_id = $2 AND npc_id = ''))
+       AND ($3::text IS NULL OR session_id = $3)
+       AND ($4::timestamptz IS NULL OR timestamp < $4)
+)
+SELECT utterance_id, session_id, ordinal, timestamp, md5(raw_text) AS heard, npc_id <> '' AS is_npc
+  FROM session_entries e
+ WHERE campaign_id = $1 AND NOT is_erased
+   AND (utterance_id IN (SELECT utterance_id FROM meant)
+        OR utterance_id IN (SELECT t.reply_id FROM turns t JOIN meant m ON m.utterance_id = t.utterance_id
+                             WHERE t.campaign_id = $1))
+ ORDER BY session_id, ordinal;
+
+-- copies --
+-- The same utterances in a fork: $2 ids, $3 sessions, $4 times, $5 what was heard.
+SELECT e.utterance_id, e.session_id, e.ordinal, e.timestamp, md5(e.raw_text) AS heard, e.npc_id <> '' AS is_npc
+  FROM session_entries e
+  JOIN unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[]) AS o (utterance_id, session_id, at, heard)
+    ON o.utterance_id = e.utterance_id AND o.session_id = e.session_id AND o.at = e.timestamp
+   AND o.heard = md5(e.raw_text)
+ WHERE e.campaign_id = $1 AND NOT e.is_erased
+ ORDER BY e.session_id, e.ordinal;
+
+-- said_by --
+-- Who a name or an id means: players who spoke, and those of the campaign's file.
+SELECT DISTINCT id, name FROM (
+    SELECT speaker_id AS id, speaker_name AS name FROM session_entries
+     WHERE campaign_id = $1 AND npc_id = '' AND NOT is_erased
+    UNION ALL
+    SELECT p ->> 'id', p ->> 'name'
+      FROM campaign_documents d, jsonb_array_elements(coalesce(d.document -> 'players', '[]')) AS p
+     WHERE d.campaign_id = $1) AS known
+ WHERE id <> ''
+ ORDER BY id, name;
+
+-- session --
+SELECT id FROM sessions WHERE campaign_id = $1 ORDER BY id;
+
+-- tombstones --
+-- What stays of an utterance: its session, ordinal, time and who was there.
+UPDATE session_entries
+   SET text = '', raw_text = '', own_text = NULL, speaker_id = '', speaker_name = '', retracted = TRUE, is_erased = TRUE
+ WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- corrections --
+DELETE FROM corrections WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- chunks --
+-- With their vectors. Served by idx_chunks_utterance_id.
+DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- to_embed --
+-- Also what the tombstones have just put there.
+DELETE FROM talk_to_embed WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- reindexed --
+-- Where all talk is being embedded anew, the next table has them too.
+SELECT to_regclass('reindex.chunks') IS NOT NULL;
+
+-- chunks_to_come --
+DELETE FROM reindex.chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+
+-- rereads --
+-- Nothing is to be read again of what says nothing; and what a reading failed over may be its words.
+WITH places AS (
+    DELETE FROM chronicle_rereads r USING unnest($2::text[], $3::bigint[]) AS p (session_id, ordinal)
+     WHERE r.campaign_id = $1 AND r.session_id = p.session_id AND r.ordinal = p.ordinal
+)
+UPDATE chronicle_progress SET error = NULL, refused = NULL WHERE campaign_id = $1 AND session_id = ANY ($2);
+
+-- turns --
+-- Turns that these utterances began or were the answer of, and of the player $3 or the session $4, each of whom may be
+-- NULL; all of them ($5).
+DELETE FROM turns
+ WHERE campaign_id = $1
+   AND (utterance_id = ANY ($2) OR reply_id = ANY ($2) OR speaker_id = $3 OR session_id = $4 OR $5);
+
+-- prompts --
+-- Any later prompt may quote them, or what was concluded from them: all that was sent since the earliest ($2) goes.
+UPDATE turns
+   SET prompt_text = '', parts = '[]', recalled = '[]', rejected = '[]', looked_up = '[]', unsaid = '[]', omitted = '{}',
+       error = ''
+ WHERE campaign_id = $1
+   AND session_id IN (SELECT id FROM sessions WHERE campaign_id = $1
+                         AND started_at >= (SELECT min(started_at) FROM sessions
+                                             WHERE campaign_id = $1 AND id = ANY ($2)));
+
+-- names_of_others --
+-- Forms of which something was learned from these utterances alone ($2).
+SELECT DISTINCT e.heard
+  FROM learned_name_events e
+ WHERE e.campaign_id = $1 AND e.utterance_id = ANY ($2)
+   AND NOT EXISTS (SELECT FROM learned_name_events o
+                    WHERE o.campaign_id = $1 AND o.heard = e.heard AND o.utterance_id IS NOT NULL
+                      AND NOT o.utterance_id = ANY ($2));
+
+-- forget_names --
+-- Forms that rest on nothing else.
+WITH events AS (DELETE FROM learned_name_events WHERE campaign_id = $1 AND heard = ANY ($2))
+DELETE FROM learned_names WHERE campaign_id = $1 AND heard = ANY ($2);
+
+-- forget_name_events --
+-- Of the other forms what these utterances said, and who took it back.
+WITH gone AS (
+    DELETE FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2) RETURNING id, heard
+), undoing AS (
+    DELETE FROM learned_name_events u USING gone g
+     WHERE u.campaign_id = $1 AND u.undoes = g.id AND NOT u.id = ANY (SELECT id FROM gone)
+)
+SELECT DISTINCT heard FROM gone;
+
+-- name_mentions --
+-- A form that was only counted once more.
+UPDATE learned_names
+   SET provenance = provenance || jsonb_build_object('utterances', (
+           SELECT coalesce(jsonb_agg(u), '[]') FROM jsonb_array_elements_text(provenance -> 'utterances') AS u
+            WHERE NOT u = ANY ($2)))
+ WHERE campaign_id = $1 AND provenance -> 'utterances' ?| $2;
+
+-- commands --
+-- What the game master told a table: whispers to the player $2, and all of the session $3; all there is ($4).
+DELETE FROM table_commands
+ WHERE campaign_id = $1 AND (command ->> 'player' = $2 OR session_id = $3 OR taken_by = $3 OR $4);
+
+-- events --
+UPDATE world_events w
+   SET event_type = e.event_type, payload = e.payload
+  FROM jsonb_to_recordset($2::text::jsonb) AS e (seq BIGINT, event_type TEXT, payload JSONB)
+ WHERE w.campaign_id = $1 AND w.seq = e.seq;
+
+-- snapshots --
+DELETE FROM world_snapshots WHERE campaign_id = $1;
+
+-- analyze --
+-- The planner keeps common values of columns: words among them.
+ANALYZE session_entries, chunks, corrections, turns, learned_names, learned_name_events, world_events, entities,
+        relationships, attribute_facts, fact_history;
+
+-- erased --
+-- All that was ever erased of a campaign's talk.
+SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND is_erased;
+
+-- export --
+-- What is kept of the utterances $2, and the events $3 that were learned from them. Without prompts, and without what an
+-- NPC meant to say: these may hold secrets.
+SELECT jsonb_build_object(
+    'utterances', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'utterance', utterance_id, 'session', session_id, 'ordinal', ordinal, 'at', timestamp,
+                   'duration_ms', duration_ns / 1000000, 'speaker', speaker_id, 'name', speaker_name, 'text', text,
+                   'heard', CASE WHEN npc_id = '' THEN raw_text END, 'npc', nullif(npc_id, ''), 'retracted', retracted,
+                   'heard_by', witnesses, 'corrections', coalesce(corrections, '[]')) ORDER BY id), '[]')
+          FROM utterances WHERE campaign_id = $1 AND utterance_id = ANY ($2)),
+    'turns', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'turn', id, 'utterance', utterance_id, 'npc', npc_id, 'outcome', outcome, 'text', text,
+                   'heard', raw_text, 'answer_heard', reply_heard, 'at', created_at) ORDER BY created_at, id), '[]')
+          FROM turns WHERE campaign_id = $1 AND utterance_id = ANY ($2)),
+    'learned', (
+        SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                   'event', seq, 'kind', event_type, 'at', at, 'claim', payload -> 'claim', 'name', payload -> 'name',
+                   'utterance', source_turn_id)) ORDER BY seq), '[]')
+          FROM world_events WHERE campaign_id = $1 AND seq = ANY ($3)),
+    'names', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'heard', as_heard, 'entity', entity_id, 'kind', kind, 'utterance', utterance_id, 'at', at)
+                   ORDER BY id), '[]')
+          FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2)))::text;

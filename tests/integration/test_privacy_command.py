@@ -1,0 +1,306 @@
+"""What a player said is gone for good: searched for in every column of every table, and in every file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
+from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
+from glyphoxa.domain.knowledge import DM, Claim
+from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.speech.learning.history import Step
+from glyphoxa.transcript.ports import TalkFilter, TalkQuery
+from glyphoxa.transcript.spool import Spool
+from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
+from glyphoxa.web.access.forgotten import lines_about
+from glyphoxa.world.api import Cause, FactReplaced, FactStated, difference
+from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
+from tests.support.command_line import a_settings_file, run
+from tests.support.embedders import embedder_of_topics
+from tests.support.world_tables import stands_as_replayed
+
+Capture = pytest.CaptureFixture[str]
+FORK, ELSEWHERE = CampaignId("fork"), CampaignId("elsewhere")
+EVENING, LATER = SessionId("evening"), SessionId("later")
+ELDRINAX = EntityId("e-eldrinax")
+_CANARY = "zorblax"
+
+
+def said(n: int, text: str, speaker: str = "Bran", *, session: SessionId = EVENING) -> Utterance:
+    at_ms = 1_000_000 + n * 1_000
+    return replace(an_utterance(text, id=f"u{n}", speaker=speaker), session_id=session, at_ms=at_ms)
+
+
+def elsewhere(line: Utterance) -> Utterance:
+    """The same player at another table, in words of their own."""
+    text = line.text.replace(_CANARY, "quuxle")
+    return replace(line, campaign_id=ELSEWHERE, text=text, raw_text=text)
+
+
+TALK = (
+    said(1, "Eldrinax stole the zorblax1 from the forge.", "Tamsin"),
+    said(2, "Eldrinax lives in the forge."),
+    said(3, "Captain zorblax2 owes me a zorblax3.", "Tamsin"),
+    said(4, "Mirelle is afraid of the storm."),
+    replace(said(5, "So, a zorblax1 was stolen?", "Grimjaw"), npc_id=SMITH),
+    said(6, "I told you of zorblax4 before.", "Tamsin", session=LATER),
+    said(7, "Nobody listens to me.", session=LATER),
+)
+OF_TAMSIN = {"u1", "u3", "u5", "u6"}
+
+
+def files_of(directory: Path) -> dict[str, str]:
+    """All below a directory, unpacked."""
+    found = {}
+    for path in directory.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            found[str(path.relative_to(directory))] = content.decode("utf-8", "replace")
+    return found
+
+
+async def everything(dsn: str) -> dict[str, str]:
+    """Every row of every table as text, and what the server's planner keeps of them."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        tables = await connection.fetch(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        )
+        found = {}
+        for schema, table in tables:
+            rows = await connection.fetch(f'SELECT t::text AS row FROM "{schema}"."{table}" t')
+            found[table] = "\n".join(row["row"] for row in rows)
+        rows = await connection.fetch("SELECT s::text AS row FROM pg_stats s WHERE schemaname = 'public'")
+        found["pg_stats"] = "\n".join(row["row"] for row in rows)
+        return found
+    finally:
+        await connection.close()
+
+
+def holding(found: dict[str, str], word: str = _CANARY) -> list[str]:
+    return sorted(name for name, text in found.items() if word in text.casefold())
+
+
+@pytest.fixture
+async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    """An evening and a later one, and all that is made of them; with a fork, and a campaign that is none."""
+    embedder = embedder_of_topics({"zorblax1": 0, "storm": 1})
+    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+        await store.campaigns.load(a_campaign())
+        await store.campaigns.load(replace(a_campaign(), id=ELSEWHERE))
+        was = Correction(13, 18, "zorblax0", "stole", 0.9, "phonetic", "zorblax")
+        talk = [replace(TALK[0], raw_text="Eldrinax stohl the zorblax1.", corrections=(was,)), *TALK[1:]]
+        await store.log.append(talk)
+        await store.log.append([elsewhere(each) for each in TALK])
+        await learn(store, "keeps a zorblax1", 1)
+        await learn(store, "likes the rain", 1)
+        await learn(store, "likes the rain", 2)
+        await learn(store, "whispers zorblax2", 4, evidence=["u3", "u4"])
+        await chronicle_worker(store).read_what_is_new(CAMPAIGN)
+        await (await episode_writer(store, CAMPAIGN)).write(EVENING)
+        edited = FactReplaced(held("keeps a zorblax1"), Claim.attribute(ELDRINAX, "note", "keeps a big zorblax1"))
+        await store.world.commit(CAMPAIGN, [edited], Cause("dm", 9_000_000))
+        await store.world.correct(CAMPAIGN, UtteranceId("u3"), "It owes me a zorblax5.", Cause("dm", 9_000_001))
+        learned = PostgresLearnedNames(store.database)
+        one, other = UtteranceId("u1"), UtteranceId("u2")
+        await learned.record(CAMPAIGN, "Zorblax Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=one))
+        await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=one))
+        await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 2_000, utterance=other))
+        for n, (by, reply) in enumerate(((TALK[0], UtteranceId("u5")), (TALK[6], None))):
+            await store.log.record_turn(CAMPAIGN, a_turn(n, by, reply))
+        await store.chunks.fill_missing(CAMPAIGN)
+        await store.world.fork(CAMPAIGN, FORK, name="The fork")
+        await store.world.as_of(CAMPAIGN)
+        yield store
+
+
+async def learn(store: Store, value: str, n: int, *, evidence: list[str] | None = None) -> None:
+    attributes = {} if evidence is None else {"evidence": evidence}
+    stated = FactStated(Claim.attribute(ELDRINAX, "note", value), attributes=attributes)
+    await store.world.commit(CAMPAIGN, [stated], Cause("talk", 1_000_000, EVENING, n, UtteranceId(f"u{n}")))
+
+
+def held(value: str) -> FactId:
+    return Claim.attribute(ELDRINAX, "note", value).fact_id
+
+
+def a_turn(n: int, by: Utterance, reply: UtteranceId | None) -> TurnRecord:
+    return TurnRecord(
+        TurnId(f"t{n}"),
+        by.session_id,
+        by.speaker_id,
+        by.speaker_name,
+        by.raw_text,
+        by.text,
+        SMITH,
+        "named",
+        Outcome.ANSWERED,
+        prompt_text=f"Tamsin: {TALK[0].text}",
+        utterance_id=by.id,
+        reply_id=reply,
+    )
+
+
+def spool_in(data_dir: Path) -> None:
+    """A shrunk segment, one that is written, what was under way, and what could not be read."""
+    directory = data_dir / "spool"
+    with Spool(directory, max_bytes=40_000, segment_bytes=600) as spool:
+        for each in TALK:
+            spool.append(each)
+        spool.shrink()
+        spool.note(said(8, "Just now a zorblax8", "Tamsin"))
+        spool.note(said(9, "Just now a stool"))
+    (directory / "damaged").write_bytes(b'00000010 00000000 {"speaker_id":"tamsin","text":"zorblax9"}\n')
+
+
+async def test_nothing_of_what_a_player_said_is_left_anywhere(
+    dsn: str, table: Store, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setenv("GLYPHOXA_DATA", str(data))
+    spool_in(data)
+    (data / "prompts").mkdir()
+    (data / "prompts" / "grimjaw").write_text("zorblax1")
+    log = AuditLog(audit_path(data, CAMPAIGN))
+    log.record(AuditKind.SAT_DOWN, who="player:tamsin", what="tamsin", address="10.1.2.3")
+    log.record(AuditKind.SAT_DOWN, who="player:bran", what="bran")
+    log.close()
+    before = await everything(dsn)
+    assert {"world_events", "turns", "corrections", "learned_names", "attribute_facts"} <= set(holding(before))
+    assert await recalled(table) != []
+    command = ("privacy", "erase", "--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn), "--player")
+
+    assert await run(*command, "Tamsin") == 1
+    told = capsys.readouterr()
+    assert "would be erased: campaign town: 4 utterances (1 of NPCs)" in told.out
+    assert "campaign fork: 4 utterances" in told.out
+    assert "--yes" in told.err
+    assert await everything(dsn) == before
+
+    assert await run(*command, "Tamsin", "--yes") == 0
+    assert _CANARY not in capsys.readouterr().out.casefold()
+    after = await everything(dsn)
+    assert holding(after) == []
+    assert holding(files_of(data)) == []
+    assert "Just now a stool" in str(files_of(data))
+    assert lines_about(data, CAMPAIGN, TAMSIN)["audit"] == []
+    assert [line["who"] for line in lines_about(data, CAMPAIGN, PlayerId("bran"))["audit"]] == ["player:bran"]
+    assert await recalled(table) == []
+    assert await table.talk_search.search(CAMPAIGN, DM, TalkFilter(_CANARY)) == []
+    for campaign in (CAMPAIGN, FORK):
+        await stands_as_replayed(table, campaign)
+
+    assert await run(*command, "tamsin", "--yes") == 0
+    assert "erased: campaign town: 0 utterances" in capsys.readouterr().out
+
+
+async def recalled(store: Store) -> list[str]:
+    question = TalkQuery("What about the zorblax1?")
+    found = await store.past_talk.recall(CAMPAIGN, SMITH, question, patient=True)
+    return [one.text for one in found if _CANARY in one.text.casefold()]
+
+
+async def test_what_others_said_and_what_rests_on_it_too_stays_as_it_was(dsn: str, table: Store) -> None:
+    connection = await asyncpg.connect(dsn)
+    others = (
+        "SELECT e::text FROM session_entries e WHERE (speaker_id = 'bran' OR campaign_id = 'elsewhere') "
+        "ORDER BY campaign_id, id"
+    )
+    before = await connection.fetch(others)
+    facts_before = {fact.id for fact in (await table.world.now(CAMPAIGN)).facts.values()}
+    not_touched = await table.world.now(ELSEWHERE)
+    await PostgresErasure(table.database).erase(CAMPAIGN, Meant(player=TAMSIN), at_ms=10_000_000)
+
+    assert await connection.fetch(others) == before
+    stones = await connection.fetch("SELECT * FROM session_entries WHERE campaign_id = $1 AND is_erased", CAMPAIGN)
+    assert {row["utterance_id"] for row in stones} == OF_TAMSIN
+    assert {(row["text"], row["raw_text"], row["speaker_id"], row["speaker_name"]) for row in stones} == {("",) * 4}
+    assert [(row["session_id"], row["ordinal"]) for row in stones] == [
+        ("evening", 1),
+        ("evening", 3),
+        ("evening", 5),
+        ("later", 1),
+    ]
+    await connection.close()
+    state = await table.world.now(CAMPAIGN)
+    assert held("likes the rain") in state.facts
+    assert {held("keeps a zorblax1"), held("keeps a big zorblax1"), held("whispers zorblax2")}.isdisjoint(state.facts)
+    kept = [line for line in facts_before if line in state.facts]
+    assert len(kept) >= len(a_campaign().relationships)
+    assert difference(not_touched, await table.world.now(ELSEWHERE)).is_empty
+    statuses = await PostgresLearnedNames(table.database).statuses(CAMPAIGN)
+    assert [one.heard for one in statuses] == ["Elder Max"]
+    assert await table.chunks.fill_missing(CAMPAIGN) is not None
+    assert [each.id for each in await table.log.recent(CAMPAIGN, EVENING, since_ms=0)] == ["u2", "u4"]
+
+
+async def test_what_is_taken_back_later_brings_no_words_back(dsn: str, table: Store) -> None:
+    rollback = await table.world.rollback(CAMPAIGN, EVENING, 0, Cause("dm", 9_500_000))
+    assert rollback is not None
+    await PostgresErasure(table.database).erase(CAMPAIGN, Meant(session=EVENING), at_ms=10_000_000)
+    for event in await table.world.events(CAMPAIGN, latest_first=True):
+        if type(event.event).__name__ in ("TalkErased", "RolledBack", "UtteranceCorrected"):
+            await table.world.undo(CAMPAIGN, event.seq, Cause("dm", 11_000_000))
+    await stands_as_replayed(table, CAMPAIGN)
+    assert await table.log.recent(CAMPAIGN, EVENING, since_ms=0) == []
+    mine = [text for name, text in (await everything(dsn)).items() if name.startswith(("world_events", "attribute_f"))]
+    assert not re.search(r"zorblax[1-35]", "\n".join(mine).casefold())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("erase", "--yes"), "--player P, --session S or --all"),
+        (("erase", "--player", "Nobody", "--yes"), "no player 'Nobody'"),
+        (("erase", "--session", "never", "--yes"), "no session 'never'"),
+        (("retain", "--older-than", "soon", "--yes"), "--older-than is a number of days"),
+    ],
+)
+async def test_what_is_not_there_is_named_and_nothing_is_erased(
+    dsn: str, table: Store, tmp_path: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
+) -> None:
+    config = ("--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn))
+    assert await run("privacy", arguments[0], *config, *arguments[1:]) == 1
+    assert problem in capsys.readouterr().err
+    assert await table.log.count(CAMPAIGN) == len(TALK)
+    assert await PostgresErasure(table.database).erased(CAMPAIGN) == frozenset()
+
+
+async def test_a_player_gets_what_is_kept_of_them_and_nothing_of_others(
+    dsn: str, table: Store, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, file = tmp_path / "data", tmp_path / "tamsin.json"
+    monkeypatch.setenv("GLYPHOXA_DATA", str(data))
+    log = AuditLog(audit_path(data, CAMPAIGN))
+    log.record(AuditKind.SAT_DOWN, who="player:tamsin", what="tamsin")
+    log.close()
+    command = ("privacy", "export", "--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn), file)
+    assert await run(*command, "--player", "Tamsin") == 0
+    assert "4 utterances" in capsys.readouterr().out
+    assert file.stat().st_mode & 0o777 == 0o600
+    told = json.loads(file.read_text())
+    assert {each["utterance"] for each in told["utterances"]} == OF_TAMSIN
+    assert told["utterances"][0]["heard"] == "Eldrinax stohl the zorblax1."
+    assert told["utterances"][0]["corrections"][0]["before"] == "zorblax0"
+    assert "keeps a zorblax1" in str(told["learned"])
+    assert {each["heard"] for each in told["names"]} == {"Zorblax Max", "Elder Max"}
+    assert [each["kind"] for each in told["audit"]] == ["sat down"]
+    assert not any(words in file.read_text() for words in ("Mirelle is afraid", "Nobody listens", "prompt"))
+
+    assert await run(*command, "--player", "Tamsin") == 1
+    assert "is there already" in capsys.readouterr().err
+    assert await run(*command[:-1], tmp_path / "all.json") == 1
+    assert "--player P or --session S" in capsys.readouterr().err
