@@ -17,6 +17,7 @@ from glyphoxa.bootstrap.privacy import erase
 from glyphoxa.cli.desk import YES, goes_on
 from glyphoxa.cli.new_file import write_new_file
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.retention import DAY_MS
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -33,7 +34,6 @@ class _Kept:
 
 
 Act = Callable[[_Kept, argparse.Namespace], Awaitable[int]]
-_DAY_MS: Final = 86_400_000
 _PLAYER: Final = argument("--player", metavar="P", help="what this player said: their id, or their name")
 _SESSION: Final = argument("--session", type=SessionId, metavar="S", help="what anybody said in this session")
 
@@ -89,7 +89,7 @@ async def _retain(kept: _Kept, options: argparse.Namespace) -> int:
     days = options.age.removesuffix("d")
     if not (days.isascii() and days.isdecimal() and 1 <= int(days) <= 36_500):
         raise InvalidInput(f"--older-than is a number of days from 1 to 36500, such as 365d, not {options.age!r}")
-    return await _erase_meant(kept, Meant(before_ms=now_ms() - int(days) * _DAY_MS), is_sure=options.yes)
+    return await _erase_meant(kept, Meant(before_ms=now_ms() - int(days) * DAY_MS), is_sure=options.yes)
 
 
 async def _meant(kept: _Kept, options: argparse.Namespace, *, but: str) -> Meant:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from glyphoxa.bootstrap.chronicle import chronicle_worker
 from glyphoxa.bootstrap.talk_readers import open_talk_readers
 from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.retention import erasing_daily
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.domain.ids import CampaignId
 
@@ -27,5 +28,6 @@ async def _run(options: argparse.Namespace) -> int:
         readers = await open_talk_readers(settings, stack)
         campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
         print("reading what is said; Ctrl-C ends it", flush=True)
-        await chronicle_worker(store, campaign, readers=readers).run()
+        async with erasing_daily(store, settings, campaign):
+            await chronicle_worker(store, campaign, readers=readers).run()
     return 0

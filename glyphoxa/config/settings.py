@@ -21,6 +21,7 @@ from glyphoxa.config.engine_files import from_folder, wrong_engine
 from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
 from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
 from glyphoxa.config.observability_settings import ObservabilitySettings
+from glyphoxa.config.privacy_settings import PrivacySettings
 from glyphoxa.config.provider_settings import ProvidersSettings, provider_contradictions, with_model_from
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, Section, empty_section
@@ -124,6 +125,7 @@ class Settings(Section):
     correction: Annotated[CorrectionSettings, BeforeValidator(empty_section)] = CorrectionSettings()
     recall: Annotated[DeepRecallSettings, BeforeValidator(empty_section)] = DeepRecallSettings()
     chronicle: Annotated[ChronicleSettings, BeforeValidator(empty_section)] = ChronicleSettings()
+    privacy: Annotated[PrivacySettings, BeforeValidator(empty_section)] = PrivacySettings()
     turns: Annotated[TurnsSettings, BeforeValidator(empty_section)] = TurnsSettings()
     context: Annotated[ContextSettings, BeforeValidator(empty_section)] = ContextSettings()
     mcp: Annotated[McpSettings, BeforeValidator(empty_section)] = McpSettings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
@@ -16,6 +17,9 @@ from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
+from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erasing_daily
+from glyphoxa.config.privacy_settings import PrivacySettings
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.domain.turn import Outcome, TurnRecord
@@ -29,6 +33,7 @@ from glyphoxa.world.api import Cause, FactReplaced, FactStated, difference
 from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.embedders import embedder_of_topics
+from tests.support.patience import DEADLINE_S
 from tests.support.world_tables import stands_as_replayed
 
 Capture = pytest.CaptureFixture[str]
@@ -46,7 +51,7 @@ def said(n: int, text: str, speaker: str = "Bran", *, session: SessionId = EVENI
 def elsewhere(line: Utterance) -> Utterance:
     """The same player at another table, in words of their own."""
     text = line.text.replace(_CANARY, "quuxle")
-    return replace(line, campaign_id=ELSEWHERE, text=text, raw_text=text)
+    return replace(line, campaign_id=ELSEWHERE, id=UtteranceId(f"x-{line.id}"), text=text, raw_text=text)
 
 
 TALK = (
@@ -304,3 +309,40 @@ async def test_a_player_gets_what_is_kept_of_them_and_nothing_of_others(
     assert "is there already" in capsys.readouterr().err
     assert await run(*command[:-1], tmp_path / "all.json") == 1
     assert "--player P or --session S" in capsys.readouterr().err
+
+
+async def test_old_talk_is_erased_once_a_day_where_the_settings_say_so(
+    table: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    kept_for = Settings(data_dir=data, privacy=PrivacySettings(retain_days=1))
+    limit_ms = TALK[3].at_ms + DAY_MS
+    assert await erase_old(table, Settings(data_dir=data), CAMPAIGN, at_ms=limit_ms) == 0
+    waits: asyncio.Queue[float] = asyncio.Queue()
+
+    async def wait_s(seconds: float) -> None:
+        await waits.put(seconds)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("glyphoxa.cli.retention.now_ms", lambda: limit_ms)
+    async with erasing_daily(table, kept_for, CAMPAIGN, wait_s=wait_s), asyncio.timeout(DEADLINE_S):
+        assert await waits.get() == DAY_S
+    assert {each.id for each in await table.log.recent(CAMPAIGN, EVENING, since_ms=0)} == {"u4"}, "u5 answered u1"
+    assert {each.id for each in await table.log.recent(CAMPAIGN, LATER, since_ms=0)} == {"u6", "u7"}
+    assert len(await table.log.recent(ELSEWHERE, EVENING, since_ms=0)) == 5
+    await stands_as_replayed(table, CAMPAIGN)
+
+
+async def test_a_spool_in_use_is_said_and_the_same_again_finishes(
+    dsn: str, table: Store, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setenv("GLYPHOXA_DATA", str(data))
+    spool_in(data)
+    command = ("privacy", "erase", "--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn))
+    with Spool(data / "spool", max_bytes=40_000, segment_bytes=600):
+        assert await run(*command, "--player", "tamsin", "--yes") == 1
+        assert "the same command again finishes" in capsys.readouterr().err
+        assert holding(await everything(dsn)) == []
+    assert await run(*command, "--player", "tamsin", "--yes") == 0
+    assert holding(files_of(data)) == []
