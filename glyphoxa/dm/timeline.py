@@ -70,8 +70,11 @@ class Timeline:
 
         Raises:
             NotFound: There is no such event, it is undone already, or the DM has decided nothing.
+            InvalidInput: It erased talk.
         """
         taken = await self._last_decision() if seq is None else [await self._event(seq)]
+        if any(isinstance(event.event, TalkErased) for event in taken):
+            raise InvalidInput(f"event {seq} erased talk for good: nothing takes it back")
         await self.world.undo_all(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
         return taken
 

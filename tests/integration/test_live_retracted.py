@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
@@ -80,6 +81,23 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
         )
         again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
         assert again.prompt_text.count(f"Remembered: You said: {CLAIM}") == 1
+
+
+async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
+        said = await claimed(evening)
+        evening.mouths[GRIMJAW].reply = "Aye."
+        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        async with open_store(dsn, data_dir=Path("unused")) as store:
+            await PostgresErasure(store.database).erase(TOWN, Meant(session=SESSION), at_ms=1)
+        await evening.until(
+            lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and e.utterance.id == said]
+        )
+        prompt = (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt_text
+        assert CLAIM not in prompt
+        assert "are you sure" not in prompt
 
 
 async def test_other_words_stand_in_the_prompt_at_once_and_the_old_ones_nowhere(

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import re
+import zlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.speech.learning.history import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
+from glyphoxa.transcript.spool_files import record
 from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
 from glyphoxa.web.access.forgotten import lines_about
 from glyphoxa.world.api import Cause, FactReplaced, FactStated, difference
@@ -72,9 +74,13 @@ def files_of(directory: Path) -> dict[str, str]:
     for path in directory.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
-            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            content = unpacked(content) if path.suffix in (".gz", ".damaged") else content
             found[str(path.relative_to(directory))] = content.decode("utf-8", "replace")
     return found
+
+
+def unpacked(content: bytes) -> bytes:
+    return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content)
 
 
 async def everything(dsn: str) -> dict[str, str]:
@@ -166,8 +172,11 @@ def spool_in(data_dir: Path) -> None:
         for each in TALK:
             spool.append(each)
         spool.shrink()
+        spool.acknowledge(spool.pending()[0].end)
         spool.note(said(8, "Just now a zorblax8", "Tamsin"))
         spool.note(said(9, "Just now a stool"))
+    packed = gzip.compress(record(TALK[0]) + record(TALK[1]))
+    (directory / "0000000099.spool.damaged").write_bytes(packed[:-6])
     (directory / "damaged").write_bytes(b'00000010 00000000 {"speaker_id":"tamsin","text":"zorblax9"}\n')
 
 
@@ -183,6 +192,7 @@ async def test_nothing_of_what_a_player_said_is_left_anywhere(
     log.record(AuditKind.SAT_DOWN, who="player:tamsin", what="tamsin", address="10.1.2.3")
     log.record(AuditKind.SAT_DOWN, who="player:bran", what="bran")
     log.close()
+    assert len(holding(files_of(data))) >= 5
     before = await everything(dsn)
     assert {"world_events", "turns", "corrections", "learned_names", "attribute_facts"} <= set(holding(before))
     assert await recalled(table) != []
@@ -200,7 +210,8 @@ async def test_nothing_of_what_a_player_said_is_left_anywhere(
     after = await everything(dsn)
     assert holding(after) == []
     assert holding(files_of(data)) == []
-    assert "Just now a stool" in str(files_of(data))
+    with Spool(data / "spool") as spool:
+        assert [each.utterance.id for each in spool.pending()] == ["u2", "u4", "u7", "u9"]
     assert lines_about(data, CAMPAIGN, TAMSIN)["audit"] == []
     assert [line["who"] for line in lines_about(data, CAMPAIGN, PlayerId("bran"))["audit"]] == ["player:bran"]
     assert await recalled(table) == []
@@ -210,6 +221,9 @@ async def test_nothing_of_what_a_player_said_is_left_anywhere(
 
     assert await run(*command, "tamsin", "--yes") == 0
     assert "erased: campaign town: 0 utterances" in capsys.readouterr().out
+    erased = (await table.world.events(CAMPAIGN, latest_first=True))[0].seq
+    assert await run("facts", "undo", *command[2:6], erased) == 1
+    assert "nothing takes it back" in capsys.readouterr().err
 
 
 async def recalled(store: Store) -> list[str]:

@@ -36,6 +36,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "heard": "Your voice is made into words while you talk. Glyphoxa does not keep the sound.",
         "kept": "The words are stored with your character's name and the time, {where}. The game master can read them.",
         "long": "They stay there until whoever runs the table removes them. No end is set.",
+        "days": "The table is set to erase them after {days} days. Whoever runs it can remove them before.",
         "logged": "The logs of the table hold what is said, too.",
         "without": "If you do not agree, you can still listen and type. What you type is stored and passed on, too.",
         "change": "You can withdraw your consent on this page at any time. Your sound then stops at once; words that "
@@ -65,6 +66,8 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "kept": "Die Wörter werden mit dem Namen deiner Figur und der Zeit gespeichert, {where}. Die Spielleitung kann "
         "sie lesen.",
         "long": "Dort bleiben sie, bis jemand sie entfernt, der den Tisch betreibt. Eine Frist gibt es nicht.",
+        "days": "Der Tisch ist so eingestellt, dass er sie nach {days} Tagen löscht. Wer ihn betreibt, kann sie vorher "
+        "entfernen.",
         "logged": "Auch die Protokolle des Tisches enthalten, was gesagt wird.",
         "without": "Wenn du nicht zustimmst, kannst du trotzdem zuhören und tippen: Getipptes wird ebenso gespeichert "
         "und weitergegeben.",
@@ -127,7 +130,7 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
     tag = language.partition("-")[0].lower()
     known = tag if tag in _WORDS else "en"
     words = _WORDS[known]
-    lines = [words["heard"], words["kept"].format(where=_where(settings, words)), words["long"]]
+    lines = [words["heard"], words["kept"].format(where=_where(settings, words)), _how_long(settings, words)]
     if settings.logging.content:
         lines.append(words["logged"])
     lines += (f"{words[section]}: {_hearer(settings, section, words)}." for section in _asked(settings))
@@ -169,6 +172,11 @@ def _host(url: str | None) -> str:
         return (urlsplit(url).hostname or "") if url else ""
     except ValueError:
         return ""
+
+
+def _how_long(settings: Settings, words: Mapping[str, str]) -> str:
+    days = settings.privacy.retain_days
+    return words["long"] if days is None or not settings.has_memory else words["days"].format(days=days)
 
 
 def _where(settings: Settings, words: Mapping[str, str]) -> str:

@@ -65,3 +65,13 @@ def test_it_is_in_the_campaigns_language_or_else_in_english(language: str, begin
 )
 def test_an_offer_that_does_not_say_that_it_only_receives_sends(directions: str, sends: bool) -> None:
     assert sends_sound(f"v=0\r\na=recvonly\r\nm=audio 9 X 96\r\n{directions}\r\n") is sends
+
+
+def test_it_says_after_how_many_days_words_are_erased_where_that_is_set() -> None:
+    assert "No end is set." in text_of({})
+    text = text_of({"privacy": {"retain_days": 30}})
+    assert "erase them after 30 days" in text
+    assert "No end is set." not in text
+    assert "nach 30 Tagen" in text_of({"privacy": {"retain_days": 30}}, "de")
+    nowhere = {"privacy": {"retain_days": 30}, "memory": {"postgres_dsn": "none"}}
+    assert "No end is set." in text_of(nowhere)
