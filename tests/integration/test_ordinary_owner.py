@@ -11,6 +11,7 @@ from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM as KNOWS_ALL
@@ -119,3 +120,16 @@ async def test_an_owner_above_the_rules_about_rows_is_told_of_it(
         logger.remove(listening)
         await administrator.execute("ALTER ROLE just_a_user NOBYPASSRLS")
         await administrator.close()
+
+
+async def test_talk_is_erased_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:
+    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+        await store.database.open()
+        await a_town(store, TOWN)
+        await store.log.append([replace(an_utterance("The bell is cracked."), campaign_id=TOWN)])
+        await store.world.fork(TOWN, OTHER, name="The other town")
+        done = await PostgresErasure(store.database).erase(TOWN, Meant(session=SESSION), at_ms=1)
+        assert [(each.campaign, len(each.utterances)) for each in done] == [(TOWN, 1), (OTHER, 1)]
+        for campaign in (TOWN, OTHER):
+            assert await store.log.recent(campaign, SESSION, since_ms=0) == []
+            await stands_as_replayed(store, campaign)

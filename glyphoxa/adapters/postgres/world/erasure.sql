@@ -69,6 +69,13 @@ DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 -- Also what the tombstones have just put there.
 DELETE FROM talk_to_embed WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
+-- role --
+SELECT current_setting('role');
+
+-- become --
+-- Until the end of the transaction. The table that is being filled by `glyphoxa reindex` is the owner's alone ("none").
+SELECT set_config('role', $1, true);
+
 -- reindexed --
 -- Where all talk is being embedded anew, the next table has them too.
 SELECT to_regclass('reindex.chunks') IS NOT NULL;
