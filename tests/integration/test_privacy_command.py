@@ -14,10 +14,14 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from glyphoxa.adapters.postgres.chronicle.episodes import PostgresEpisodes
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
+from glyphoxa.chronicle.effects import Effect
+from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
 from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erasing_daily
 from glyphoxa.config.privacy_settings import PrivacySettings
 from glyphoxa.config.settings import Settings
@@ -374,3 +378,23 @@ async def test_vectors_that_are_about_to_take_the_place_of_the_others_lose_it_to
     await connection.close()
     assert {row["utterance_id"] for row in left} == {"u2", "u4", "u7"}
     assert holding(await everything(dsn)) == []
+
+
+async def test_who_reads_talk_while_it_is_erased_writes_none_of_it(dsn: str, table: Store) -> None:
+    chronicle = PostgresChronicleLog(table.database, table.world)
+    await chronicle.read_again(CAMPAIGN, EVENING)
+    read = await chronicle.take(CAMPAIGN, EVENING)
+    assert read is not None
+    events = (FactStated(Claim.attribute(ELDRINAX, "note", "hides zorblax1"), attributes={"evidence": ["u1", "u2"]}),)
+    cause = Cause("talk", 1_000, EVENING, 1, UtteranceId("u1"))
+    await PostgresErasure(table.database).erase(CAMPAIGN, Meant(player=TAMSIN), at_ms=10_000_000)
+    with pytest.raises(LeaseLost):
+        await chronicle.learn(CAMPAIGN, ReadingStep(EVENING, read, read + 4, (Effect(cause, events),)))
+    summed_up = Cause("talk", 1_000, EVENING)
+    await PostgresEpisodes(table.database, table.world).replace(CAMPAIGN, EVENING, events, summed_up)
+    assert holding(await everything(dsn)) == []
+
+    assert await chronicle_worker(table).read_what_is_new(CAMPAIGN) >= 0
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    assert holding(await everything(dsn)) == []
+    await stands_as_replayed(table, CAMPAIGN)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from glyphoxa.adapters.postgres.server.database import Database
@@ -10,7 +10,7 @@ from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.transcript.episodes import episode_of
-from glyphoxa.world.api import Cause, Event
+from glyphoxa.world.api import Cause, Event, FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.connection import Connection
@@ -35,8 +35,17 @@ class PostgresEpisodes:
         async with self._world.writing(campaign, amount=len(events), first=_nothing) as world:
             rows = await world.connection.fetch(self._sql["written"], campaign, session)
             await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
-            if events:
+            rests_on = list(_evidence(events))
+            # What was erased while a summary was made of it is not written again: the next one is made without it.
+            if events and not await world.connection.fetchval(self._sql["rests_on_erased"], campaign, rests_on):
                 await world.commit(events, cause)
+
+
+def _evidence(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
+        if isinstance(evidence, list):
+            yield from evidence
 
 
 async def _nothing(_connection: Connection) -> None:

@@ -7,3 +7,7 @@ SELECT * FROM facts WHERE campaign_id = $1 AND subject_id = $2 AND predicate = '
 SELECT seq FROM world_events
  WHERE campaign_id = $1 AND by = 'talk' AND session_id = $2 AND ordinal IS NULL AND event_type <> 'undone'
  ORDER BY seq;
+
+-- rests_on_erased --
+-- Whether one of the utterances $2 was erased meanwhile.
+SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND is_erased);

@@ -136,12 +136,12 @@ class PostgresErasure:
         """
         async with self._transaction(campaign) as world:
             connection = world.connection
-            await world.lock_campaign()
             done = []
             for each, entries in await self._found(connection, campaign, meant):
-                done.append(await self._counted(connection, each, entries))
                 of_it = await self._entered(connection, each)
+                await self._run(of_it, "interrupt", sorted({entry.session for entry in entries}))
                 await of_it.lock_campaign()
+                done.append(await self._counted(connection, each, entries))
                 await self._erase(of_it, entries, meant, at_ms)
             await connection.execute(self._sql["enter"], campaign)
         with suppress(Unavailable):  # it is erased all the same

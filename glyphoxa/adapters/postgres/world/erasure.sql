@@ -83,6 +83,11 @@ SELECT to_regclass('reindex.chunks') IS NOT NULL;
 -- chunks_to_come --
 DELETE FROM reindex.chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
+-- interrupt --
+-- Who reads these sessions ($2) now, with the words in mind, loses them, and begins anew. Before the world is locked: who
+-- reads takes the locks in this order.
+UPDATE chronicle_progress SET taken_by = NULL, taken_until = NULL WHERE campaign_id = $1 AND session_id = ANY ($2);
+
 -- rereads --
 -- Nothing is to be read again of what says nothing; and what a reading failed over may be its words.
 WITH places AS (
