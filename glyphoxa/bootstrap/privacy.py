@@ -52,7 +52,8 @@ def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: froze
     try:
         # What a local model has read of the NPCs, which may be what was learned from talk. It is made again.
         for path in sorted((data_dir / "prompts").glob("*")):
-            path.unlink()
+            if path.is_file():
+                path.unlink()
     except OSError as error:
         raise Unavailable(f"{data_dir / 'prompts'} cannot be emptied: {error.strerror}; erase again") from None
     return n_records
