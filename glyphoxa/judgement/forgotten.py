@@ -14,6 +14,11 @@ from glyphoxa.judgement.wordlists import NEGATIONS, content_words, words
 
 _TELLS: Final = content_words("told tell said say mentioned gesagt erzählt sagtest")
 """Who says that it was told says nothing of what."""
+_DENIES: Final = re.compile(
+    r"\byou (?:never|have never|have not|haven't|did not|didn't) (?:tell|told|say|said|mention|mentioned)\b"
+    r"|\b(?:nobody|no one) (?:has )?(?:ever )?told me\b|\bi (?:have )?never heard\b"
+    r"|\bdu hast (?:mir )?(?:\w+ ){0,3}(?:nie|nicht|nichts)\b.*\b(?:gesagt|erzählt)\b|\bniemand hat mir\b"
+)
 _ASKED: Final = re.compile(r"[^.!?…]*\?")
 
 
@@ -21,6 +26,8 @@ def forgets(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """See the module."""
     if not asked.told or sentence.rstrip().endswith("?"):
         return None
+    if _DENIES.search(sentence.casefold().replace("’", "'")):
+        return Fault.FORGOTTEN
     if not content_words(sentence) and NEGATIONS.isdisjoint(words(sentence)):
         return None  # "Ah, that." leads in an answer
     return Fault.FORGOTTEN if leaves_out(f"{asked.so_far} {sentence}", asked) else None

@@ -259,6 +259,7 @@ def test_what_the_dm_wants_said_is_said_in_the_npcs_own_words() -> None:
         ("You saw it by the old watchtower.", None),
         ("Smoke?", None),
         ("Ah, that.", None),
+        ("You never told me about the watchtower.", Fault.FORGOTTEN),
     ],
 )
 def test_what_the_asker_told_of_it_is_not_left_out(sentence: str, fault: Fault | None) -> None:
