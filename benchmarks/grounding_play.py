@@ -37,6 +37,7 @@ from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 
@@ -49,7 +50,8 @@ _PART_MS: Final = 5_000
 _FLUSH_MS: Final = 600_000
 _DAY_MS: Final = 86_400_000
 _LINE_MS: Final = 15_000
-_FRAME: Final = np.zeros(480, np.int16)
+_TONE: Final = (6_000 * np.sin(2 * np.pi * 220 / OUTPUT_RATE_HZ * np.arange(OUTPUT_RATE_HZ // 5))).astype(np.int16)
+"""Of each piece, a fifth of a second. Silence would be left out, and nothing of an answer would be heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +75,23 @@ class Answer:
         return stages[Stage.FIRST_TOKEN] - stages[Stage.ADDRESSED]
 
 
-def silent_parts(order: MouthSpec) -> MouthParts:
+def tone_parts(order: MouthSpec) -> MouthParts:
     """The product's, but for a voice that takes no time."""
     from glyphoxa_pipelines.engines import mouth_parts
     from glyphoxa_processors import local_services
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
-    silent = local_services.make_tts(lambda _: iter([_FRAME]), voice="silent")
-    parts = replace(mouth_parts(order), tts=silent)
+    tone = local_services.make_tts(lambda _: iter([_TONE]), voice="tone")
+    parts = replace(mouth_parts(order), tts=tone)
     if isinstance(parts.llm, SpokenLLM):
         parts.llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)
     return parts
 
 
-async def open_silent_mouth(order: MouthSpec) -> Mouth:
+async def open_tone_mouth(order: MouthSpec) -> Mouth:
     from glyphoxa_pipelines import cascaded
 
-    return await cascaded.build(silent_parts(order))
+    return await cascaded.build(tone_parts(order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Tables:
 
     @asynccontextmanager
     async def sitting(
-        self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_silent_mouth
+        self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
     ) -> AsyncIterator[LiveTable]:
         """A table in that scene with the player at it, for a session of which nothing is kept."""
         async with ClosingStack() as stack:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.grounding_data import Asked as WithEvenings
-from benchmarks.grounding_play import Tables, answered, settings_of, silent_parts, tables
+from benchmarks.grounding_play import Tables, answered, settings_of, tables, tone_parts
 from benchmarks.persona_data import Asked, Line
 from glyphoxa.bootstrap.engines import MouthSpec
 from glyphoxa.config.provider_settings import LlmSettings
@@ -83,7 +83,7 @@ async def _at_one_table(at: Tables, lines: Sequence[Line], *, number: str) -> As
     async def open_mouth(order: MouthSpec) -> Mouth:
         from glyphoxa_pipelines import cascaded
 
-        parts = silent_parts(order)
+        parts = tone_parts(order)
 
         def new_check(asked: AskedOfReply) -> Decide:
             counts.tries += bool(asked.question)  # between two turns one is made that nobody uses
