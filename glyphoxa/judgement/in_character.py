@@ -36,9 +36,11 @@ _ASSISTANT: Final = re.compile(
     r"|\bich habe keine (?:informationen|daten|angaben)\b|\bhier ist (?:die|meine|eine) antwort\b"
     r"|\b(?:weitere|mehr) (?:informationen|details|angaben) (?:geben|nennen|benötig|brauch)"
     r"|\bhilfreicher assistent\b|\bunannehmlichkeiten\b"
-    r"|\b(?:i am|i['’]m) (?:just |only |actually |really )?an? (?:(?:ai|virtual|text|digital|chat|computer)[ -]?)*"
+    r"|\b(?:i am|i['’]m) (?:just |only |actually |really |also )*an? "
+    r"(?:(?:ai|virtual|text|digital|chat|computer)[ -]?)*"
     r"(?:ai|assistant|language model|chatbot|bot|(?<=computer )program)(?! (?:to|of|at|in)\b)\b"
-    r"|\bich bin (?:nur |bloß |eigentlich )?eine? (?:(?:ki|text|virtueller|digitaler|großes)[ -]?)*"
+    r"|\bich bin (?:nur |bloß |eigentlich |auch |ja |doch |wirklich )*eine? "
+    r"(?:(?:ki|text|virtueller|digitaler|großes)[ -]?)*"
     r"(?:ki|assistent\w*|sprachmodell|chatbot|künstliche intelligenz|computerprogramm)(?! (?:des|der|von|im|in)\b)\b",
     re.IGNORECASE,
 )

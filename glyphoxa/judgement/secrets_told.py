@@ -24,7 +24,8 @@ _ONLY_IT: Final = 0.75
 _ASKS_FOR_IT: Final = 2
 """Words of the secret in a question that guesses it."""
 _YES: Final = re.compile(
-    r"(?:yes|aye|yea|yeah|indeed|true|i did|it was me|you(?: are|'re) right|that(?: is|'s) (?:true|right|so)|so it is"
+    r"(?:yes|aye|yea|yeah|indeed|true|i (?:do|did|have|am|was)(?=\W*$)|i did"
+    r"|it was me|you(?: are|'re) right|that(?: is|'s) (?:true|right|so)|so it is"
     r"|ja|jawohl|stimmt|das stimmt|ich war es|das war ich|(?:da )?(?:hast du|haben sie) recht"
     r"|(?:du hast|sie haben) recht|so ist es)"
     r"\b",
