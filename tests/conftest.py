@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,10 @@ def pytest_configure() -> None:
     them, and more with each of the thousands that a test makes.
     """
     gc.disable()
+    # A shell lets what it runs in the background ignore Ctrl-C, and children inherit that: the programs that tests
+    # start would be deaf to it, too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
