@@ -8,7 +8,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 # For two cores: half of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
 JOBS ?= 4
-PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# A process that was ended for a hang is not replaced: one in its place may wait for ever for its first test.
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test quick types units proof fuzz sbom screenshots mutants check gate bench models lock clean

@@ -30,6 +30,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from tests.support.gguf import TEMPLATE, chat_model
 from tests.support.hub_server import HubServer, begin_file, begins_at
+from tests.support.patience import DEADLINE_S
 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
 NAME = f"{REPO}/chatty-Q4_K_M.gguf"
@@ -230,6 +231,14 @@ async def test_the_settings_name_a_model_by_path_or_by_its_name_on_the_hub(
             assert await rendered(llama, [("system", "Be."), ("user", "Hm."), ("user", "Who?")]) == (
                 "[system] Be.\n[user] Hm.\n[user] Who?\n[assistant] "
             )
+
+
+async def test_a_model_that_is_closed_as_soon_as_it_is_open_ends(tmp_path: Path) -> None:
+    for _ in range(20):
+        async with asyncio.timeout(DEADLINE_S), LlamaServer(model_path=chat_model(tmp_path / "m.gguf")) as llama:
+            assert llama.base_url
+    with pytest.raises(Unavailable, match=r"m\.gguf is not running"):
+        _ = llama.base_url
 
 
 async def test_a_template_that_wants_sides_to_alternate_gets_lines_in_a_row_as_one(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import httpx
+
 from glyphoxa.adapters.local import native_env
 from glyphoxa.adapters.local.chat_template import joined, wants_joined
 from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens, of_gguf
@@ -50,6 +52,7 @@ _BATCH_TOKENS = 32
 _PING_S = 1
 """How long a stream may stay silent before the server writes a comment to it, and so notices that it was closed.
 `close` waits for that: 30 s with the server's default."""
+_QUEUE_S = 60.0
 _NICENESS = 10
 _PROMPT_CACHE_MIB = 256
 """Prefixes pushed out of a slot are kept in memory: some ten kilobytes (0.5B) to thirty (1.5B) a token."""
@@ -128,6 +131,7 @@ class LlamaServer:
             NotFound: There is no such file.
             Corrupt: It is not a model that can be loaded.
             InvalidInput: It is a model that was not made to be talked to, or cannot hold so long a prompt.
+        Unavailable: It does not get ready within a minute.
         """
         await asyncio.to_thread(self.load)
 
@@ -166,11 +170,25 @@ class LlamaServer:
         except RuntimeError as failure:
             raise Corrupt(f"{self.model_path}: cannot be loaded as a model: {failure}") from failure
         self.control_tokens = of_gguf(header)
+        self._await_queue()
         try:
             self._joins_lines = wants_joined(self.base_url.removesuffix("/v1"), self.api_key, self.model_path)
         except GlyphoxaError:
             self.unload()
             raise
+
+    def _await_queue(self) -> None:
+        """Until the server takes tasks, which is a moment after it answers.
+
+        A server that is told to end in that moment begins to take tasks behind it and never ends: its destructor joins
+        a thread that waits for the next task. What its slots do is told by a task.
+        """
+        address = f"{self.base_url.removesuffix('/v1')}/slots"
+        try:
+            httpx.get(address, headers={"Authorization": f"Bearer {self.api_key}"}, timeout=_QUEUE_S).raise_for_status()
+        except httpx.HTTPError as failure:
+            # It is left where it is: to end it may take for ever.
+            raise Unavailable(f"the language model {self.model_path.name} does not get ready: {failure}") from failure
 
     @property
     def base_url(self) -> str:
