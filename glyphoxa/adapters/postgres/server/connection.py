@@ -16,21 +16,23 @@ if TYPE_CHECKING:
     OwnConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 STATEMENT_TIMEOUT_MS: Final = 10_000
-SERVER_SETTINGS: Final = {
-    "application_name": "glyphoxa",
-    "statement_timeout": str(STATEMENT_TIMEOUT_MS),
-    "idle_in_transaction_session_timeout": str(STATEMENT_TIMEOUT_MS),
-}
+SERVER_SETTINGS: Final = {"application_name": "glyphoxa"}
+"""At a connection's start. PgBouncer takes no other there."""
 
 # Everything stands in the schema `public`, and there the rules about rows are made. By itself a server looks first in a
 # schema that is named like the user, if there is one: tables would be made there that no rule watches over, and
 # another's functions would be taken for ours.
 SEARCH_PATH: Final = "SET search_path = public"
+SESSION_SETTINGS: Final = f"""
+{SEARCH_PATH};
+SET statement_timeout = {STATEMENT_TIMEOUT_MS};
+SET idle_in_transaction_session_timeout = {STATEMENT_TIMEOUT_MS};
+"""
 _GENERIC_PLAN: Final = "SET plan_cache_mode = force_generic_plan"
 _PLAN_AS_USUAL: Final = "RESET plan_cache_mode"
 
 # The extension by itself filters what its index gives, and then has too little: it shall go on until there is
-# enough. Not among the settings of a connection's start, since PgBouncer takes none that it does not know.
+# enough.
 _HNSW_SETTINGS: Final = """
 SET hnsw.iterative_scan = relaxed_order;
 SET hnsw.ef_search = 100;
@@ -58,7 +60,7 @@ class CampaignConnection(asyncpg.Connection):
 
 async def set_up(connection: OwnConnection) -> None:
     """For a connection of the pool."""
-    await connection.execute(SEARCH_PATH)
+    await connection.execute(SESSION_SETTINGS)
     await register_codecs(connection)
     await connection.execute(_HNSW_SETTINGS)
     # Superusers stand above the rules that keep campaigns apart.

@@ -14,6 +14,7 @@ from loguru import logger
 from glyphoxa.adapters.postgres.server.connection import (
     SEARCH_PATH,
     SERVER_SETTINGS,
+    SESSION_SETTINGS,
     CampaignConnection,
     keep_session,
     register_codecs,
@@ -21,6 +22,7 @@ from glyphoxa.adapters.postgres.server.connection import (
 )
 from glyphoxa.adapters.postgres.server.connection_errors import AWAY, REFUSED, describe
 from glyphoxa.adapters.postgres.server.migrate import migrate
+from glyphoxa.adapters.postgres.server.pooler import is_pooled, keeps_sessions
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
@@ -152,7 +154,7 @@ class Database:
                 dsn = None if self._address is None else self._address.text
                 try:
                     connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=SERVER_SETTINGS)
-                    await connection.execute(SEARCH_PATH)
+                    await connection.execute(SESSION_SETTINGS)
                     return connection
                 except AWAY:
                     await self._forget(pool)
@@ -221,6 +223,8 @@ class Database:
             ) from None
         try:
             await connection.execute(SEARCH_PATH)
+            if await is_pooled(connection):
+                await self._refuse_lent_sessions(connection, dsn)
             await migrate(
                 connection,
                 embedding_dimensions=self._embedding_dimensions,
@@ -237,6 +241,20 @@ class Database:
         finally:
             with contextlib.suppress(*AWAY):
                 await connection.close(timeout=_RELEASE_TIMEOUT_S)
+
+    async def _refuse_lent_sessions(self, connection: OwnConnection, dsn: Dsn) -> None:
+        other = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
+        try:
+            keeps = await keeps_sessions(connection, other)
+        finally:
+            with contextlib.suppress(*AWAY):
+                await other.close(timeout=_RELEASE_TIMEOUT_S)
+        if not keeps:
+            raise InvalidInput(
+                f"memory.postgres_dsn: the pooler at {dsn} gives a session of the server to several clients, which "
+                "would let one campaign see another: let it keep sessions (PgBouncer: `pool_mode = session`), or "
+                "name the server itself"
+            )
 
     @contextlib.contextmanager
     def _as_ours(self, verb: str, deadline_ms: int) -> Iterator[None]:
