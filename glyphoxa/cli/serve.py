@@ -159,7 +159,7 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
         with entrance_to(table.campaign, wished.address, wished.settings) as (entrance, links, invitations):
             page = create_app(table, connect=peers.connect, entrance=entrance)
             add_desk(page, DeskParts(table, opened.desk, entrance, links))
-            server = Server(page, tls=wished.address.tls)
+            server = Server(page, tls=wished.address.tls, trusted_proxies=wished.settings.server.trusted_proxies)
             stopping = asyncio.Event()
             ending.act = stopping.set
             table.subscribe(lambda event: stopping.set() if isinstance(event, SessionEnds) else None)

@@ -142,8 +142,8 @@ def _default(value: object) -> str:
     match value:
         case None:
             return "left out"
-        case ():
-            return "`[]`"
+        case tuple():
+            return f"`[{', '.join(map(str, value))}]`"
         case bool():
             return f"`{str(value).lower()}`"
         case _:

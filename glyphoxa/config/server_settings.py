@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from glyphoxa.config.sections import KeyVariable, Section
 
@@ -25,6 +26,15 @@ class IceServerSettings(Section):
     secret_env: KeyVariable = None
 
 
+def _network(text: str) -> str:
+    ip_network(text)
+    return text
+
+
+Proxy = Annotated[str, AfterValidator(_network)]
+"""An address or a network."""
+
+
 class ServerSettings(Section):
     """The page of `glyphoxa serve`.
 
@@ -37,6 +47,8 @@ class ServerSettings(Section):
         tls_key: Its private key (PEM).
         tls_self_signed: Serve over https with a certificate that is made here and kept in the data directory. Browsers
             warn of it once.
+        trusted_proxies: Addresses or networks (`10.0.0.0/8`) of servers with https in front. What they say of who asks
+            is believed (`X-Forwarded-For`); of nobody else.
         ice_servers: STUN and TURN servers, by which browsers behind routers find a way to the table's sound. Without
             any, sound reaches this machine's own network, and whoever can reach this machine's address directly.
         close_after_minutes: The session ends, and the table closes, when nobody has sat at it for so long. Left out:
@@ -49,6 +61,7 @@ class ServerSettings(Section):
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_self_signed: bool = False
+    trusted_proxies: tuple[Proxy, ...] = ("127.0.0.1", "::1")
     ice_servers: tuple[IceServerSettings, ...] = ()
     close_after_minutes: Annotated[int, Field(ge=1)] | None = None
 

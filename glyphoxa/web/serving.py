@@ -5,7 +5,7 @@ import errno
 import math
 import resource
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
@@ -120,9 +120,20 @@ def _most_connections() -> int:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short."""
+    """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short.
 
-    def __init__(self, app: ASGIApp, *, limits: Limits | None = None, tls: Tls | None = None) -> None:
+    Args:
+        trusted_proxies: Addresses or networks whose `X-Forwarded-For` says who asks.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits | None = None,
+        tls: Tls | None = None,
+        trusted_proxies: Sequence[str] = (),
+    ) -> None:
         self._complained_s = -math.inf
         super().__init__(
             uvicorn.Config(
@@ -134,6 +145,8 @@ class Server(uvicorn.Server):
                 ws_max_size=MAX_MESSAGE_BYTES,
                 timeout_graceful_shutdown=CLOSE_WITHIN_S,
                 server_header=False,
+                proxy_headers=bool(trusted_proxies),
+                forwarded_allow_ips=[*trusted_proxies],
                 ssl_certfile=tls.certificate if tls is not None else None,
                 ssl_keyfile=tls.key if tls is not None else None,
             )

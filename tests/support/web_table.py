@@ -331,6 +331,7 @@ async def served(
     tls: Tls | None = None,
     desk: DeskSource | None = None,
     links: Links | None = None,
+    trusted_proxies: tuple[str, ...] = (),
 ) -> AsyncIterator[str]:
     """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash.
 
@@ -344,7 +345,7 @@ async def served(
     page = create_app(table, connect=peers.connect, entrance=entrance, deadlines=deadlines, pulse=pulse)
     if isinstance(table, TwinTable | LiveTable):
         add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
-    server = Server(page, tls=tls)
+    server = Server(page, tls=tls, trusted_proxies=trusted_proxies)
     serving = asyncio.create_task(server.listen(listener))
     try:
         verify: SSLContext | bool = tls is None or create_default_context(cafile=str(tls.certificate))
