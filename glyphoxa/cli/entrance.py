@@ -15,7 +15,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
 from glyphoxa.web.access.authenticator import InvitedOnly
-from glyphoxa.web.access.consent_text import consent_text
+from glyphoxa.web.access.consent_text import CONSENT_LANGUAGES, consent_text
 from glyphoxa.web.access.consents import ConsentRegister, consents_path
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links, links_of
@@ -81,7 +81,8 @@ def entrance_to(
     """
     hosts = address.hosts
     text = consent_text(settings, language=campaign.language)
-    consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text)
+    others = [consent_text(settings, language=each) for each in CONSENT_LANGUAGES]
+    consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text, others=others)
     if address.is_open:
         yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), None, []
         return

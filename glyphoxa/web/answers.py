@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
@@ -13,6 +14,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.web.access.invitations import BadInvitation
 from glyphoxa.web.access.roles import Forbidden, NotInvited
 from glyphoxa.web.page_socket import error_code, first_problem, in_words
+from glyphoxa.web.refusals import values_of
 from glyphoxa.web.seats import SeatTaken
 
 MAX_BODY_BYTES = 64 * 1024
@@ -45,7 +47,7 @@ async def content_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> b
 
 async def on_invalid_input(_: HTTPConnection, error: Exception) -> JSONResponse:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
-    return error_answer(error_code(error), str(error), status=status)
+    return error_answer(error_code(error), str(error), status=status, values=values_of(error))
 
 
 async def on_invalid_body(_: Request, error: Exception) -> JSONResponse:
@@ -57,8 +59,19 @@ async def on_unavailable(_: Request, error: Exception) -> JSONResponse:
     return error_answer("unavailable", in_words(error), status=503)
 
 
-def error_answer(code: str, message: str, *, status: int) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+def error_answer(
+    code: str, message: str, *, status: int, values: Mapping[str, str | int] | None = None
+) -> JSONResponse:
+    """
+    Args:
+        values: As of a `Refusal`.
+    """
+    return JSONResponse({"error": {"code": code, "message": message, "values": values or {}}}, status_code=status)
+
+
+def rationed(what: str, *, wait_ms: int) -> JSONResponse:
+    message = f"{what}; try again in {wait_ms} ms"
+    return error_answer("rationed", message, status=429, values={"wait_s": -(-wait_ms // 1_000)})
 
 
 _STATUS: dict[type[InvalidInput], int] = {

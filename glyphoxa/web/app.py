@@ -22,7 +22,7 @@ from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.invitations import BadInvitation
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
-from glyphoxa.web.answers import content_of, error_answer, on_invalid_body, on_invalid_input, on_unavailable
+from glyphoxa.web.answers import content_of, error_answer, on_invalid_body, on_invalid_input, on_unavailable, rationed
 from glyphoxa.web.consent import ConsentDoor
 from glyphoxa.web.events import Json, memory_json
 from glyphoxa.web.guard import Guard
@@ -31,6 +31,7 @@ from glyphoxa.web.ice import OfferedServer, offered
 from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, error_code, in_words
 from glyphoxa.web.peer import ConnectPeer, Offer
 from glyphoxa.web.ration import SeatRations
+from glyphoxa.web.refusals import values_of
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
 from glyphoxa.web.table_view import TableView
 
@@ -199,7 +200,7 @@ class _Web:
         player = PlayerId(body.player)
         self._need(grants, Action.PLAY, player, address=_address(request))
         if wait_ms := self._rations_of(player).offers.take(at_ms=_now_ms()):
-            return error_answer("rationed", f"too many offers for this seat; try again in {wait_ms} ms", status=429)
+            return rationed("too many offers for this seat", wait_ms=wait_ms)
         if not self.consent.may_offer(grants, player, body.sdp):
             return await self.consent.refuse(player)
         host = request.client.host if request.client else ""
@@ -240,7 +241,7 @@ class _Web:
         self._record(kind, who=_who(grants), what=seat, address=_address(socket))
         try:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
-            outbox.put_json(self._welcome(grants, place))
+            outbox.put_json(self._welcome(grants, place, language=socket.query_params.get("language", "")))
             with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
                 rations = self._rations_of(place.player.id)
                 await self._serve(socket, outbox, rations, place)
@@ -289,7 +290,7 @@ class _Web:
             raise
         return sitting.result()
 
-    def _welcome(self, grants: Grants, place: TakenSeat | None) -> Json:
+    def _welcome(self, grants: Grants, place: TakenSeat | None, *, language: str = "") -> Json:
         player = place.player if place is not None else None
         return {
             "type": "welcome",
@@ -297,7 +298,7 @@ class _Web:
             "ticket": place.ticket if place is not None else "",
             "lost_after_ms": self._pulse.page_waits_ms,
             "ice_servers": [server.as_json() for server in self._ice_for(player.id)] if player is not None else [],
-            "consent": self.consent.described(grants, player.id) if player is not None else None,
+            "consent": self.consent.described(grants, player.id, language=language) if player is not None else None,
             "table": self._view.described(grants),
             "history": self._hub.history(player.id if player is not None else None),
         }
@@ -336,7 +337,9 @@ def _claim(socket: WebSocket) -> SeatClaim:
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
     code = error_code(error)
     try:
-        await socket.send_json({"type": "refused", "code": code, "message": in_words(error)})
+        await socket.send_json(
+            {"type": "refused", "code": code, "message": in_words(error), "values": dict(values_of(error))}
+        )
         await socket.close(CLOSE_CODES[code], reason=code)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page had gone before it was refused")

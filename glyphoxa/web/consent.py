@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.access.audit import AuditKind
+from glyphoxa.web.access.consent_text import ConsentText
 from glyphoxa.web.access.consents import sends_sound, sitter
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.roles import Action, Grants
-from glyphoxa.web.answers import content_of, error_answer
+from glyphoxa.web.answers import content_of, error_answer, rationed
 from glyphoxa.web.events import Json
 from glyphoxa.web.seats import Seats
 
@@ -44,11 +45,11 @@ class ConsentDoor:
         self._seats = seats
         self._offers_wait_ms = offers_wait_ms
 
-    def described(self, grants: Grants, player: PlayerId) -> Json | None:
-        """As the welcome holds it."""
+    def described(self, grants: Grants, player: PlayerId, *, language: str = "") -> Json | None:
+        """As the welcome holds it: in this language, if there is a text in it."""
         if self._consents is None:
             return None
-        text = self._consents.text
+        text = self._consents.text_in(language)
         return {
             "text": text.digest,
             "language": text.language,
@@ -82,21 +83,28 @@ class ConsentDoor:
         if self._consents is None:
             raise InvalidInput("this table asks nobody for consent")
         if body.agrees:
-            if body.text != self._consents.text.digest:
+            if self._consents.text_of(body.text) is None:
                 return error_answer("changed", "the text has changed; load the page again to read it", status=409)
             if wait_ms:
-                return error_answer("rationed", f"too often for this seat; try again in {wait_ms} ms", status=429)
-        await self._decide(grants, player, agrees=body.agrees, address=request.client.host if request.client else "")
-        return JSONResponse({"consent": self.described(grants, player)})
+                return rationed("too often for this seat", wait_ms=wait_ms)
+        text = self._consents.text_of(body.text) or self._consents.text
+        await self._decide(grants, player, text if body.agrees else None, request)
+        return JSONResponse({"consent": self.described(grants, player, language=text.language)})
 
-    async def _decide(self, grants: Grants, player: PlayerId, *, agrees: bool, address: str) -> None:
-        consents = self._consents
+    async def _decide(self, grants: Grants, player: PlayerId, text: ConsentText | None, request: Request) -> None:
+        """
+        Args:
+            text: What they agree to; None: they withdraw.
+        """
+        consents, agrees = self._consents, text is not None
         if consents is None or (consents.given_at_ms(grants, player) is not None) is agrees:
             return  # as it is: whoever asks often makes no file grow
         if not agrees:
             consents.withdraw_nowait(grants, player)
             await self._seats.hang_up(player)
-        await asyncio.to_thread(consents.decide, grants, player, agrees=agrees)
+        shown = text or consents.text
+        await asyncio.to_thread(consents.decide, grants, player, agrees=agrees, text=shown)
         kind = AuditKind.AGREED if agrees else AuditKind.WITHDREW
-        what = f"to be heard at the seat of {player} (text {consents.text.digest[:12]})"
+        what = f"to be heard at the seat of {player} (text {shown.digest[:12]})"
+        address = request.client.host if request.client else ""
         self._record(kind, who=sitter(grants, player), what=what, address=address)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -24,6 +24,7 @@ from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import PageOutbox, Shut
 from glyphoxa.web.ration import SeatRations
+from glyphoxa.web.refusals import Refusal, values_of
 from glyphoxa.web.seats import NotNow, SeatTaken, Superseded, TakenSeat
 
 MAX_TEXT_LENGTH = 600
@@ -41,16 +42,18 @@ class PageMessage(BaseModel):
     beat: bool | None = None
 
 
-class TooLong(InvalidInput):
+class TooLong(Refusal):
     def __init__(self, n_characters: int) -> None:
-        super().__init__(f"a line has at most {MAX_TEXT_LENGTH} characters, this one has {n_characters}")
+        text = f"a line has at most {MAX_TEXT_LENGTH} characters, this one has {n_characters}"
+        super().__init__(text, most=MAX_TEXT_LENGTH, n=n_characters)
 
 
-class Rationed(InvalidInput):
+class Rationed(Refusal):
     """A seat sends more than one table can take in."""
 
     def __init__(self, what: str, *, wait_ms: int) -> None:
-        super().__init__(f"{what} faster than the table can take in; send it again in {-(-wait_ms // 1_000)} s")
+        wait_s = -(-wait_ms // 1_000)
+        super().__init__(f"{what} faster than the table can take in; send it again in {wait_s} s", wait_s=wait_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class PageSocket:
             except KeyError:
                 self._tell_error("invalid_message", "messages are JSON text")
             except GlyphoxaError as error:
-                self._tell_error(error_code(error), in_words(error), line=_line_in(text))
+                self._tell_error(error_code(error), in_words(error), line=_line_in(text), values=values_of(error))
 
     async def _obey(self, text: str) -> None:
         try:
@@ -209,8 +212,11 @@ class PageSocket:
         except TimeoutError as error:
             raise NotNow("the scene did not change in time; try again") from error
 
-    def _tell_error(self, code: str, message: str, *, line: str | None = None) -> None:
-        self._outbox.put_json({"type": "error", "code": code, "message": message, "line": line})
+    def _tell_error(
+        self, code: str, message: str, *, line: str | None = None, values: Mapping[str, str | int] | None = None
+    ) -> None:
+        told: Json = {"type": "error", "code": code, "message": message, "values": values or {}, "line": line}
+        self._outbox.put_json(told)
 
 
 def error_code(error: Exception) -> str:

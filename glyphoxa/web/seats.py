@@ -28,6 +28,7 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Seat, Table
 from glyphoxa.web.hub import PageOutbox, Shut
 from glyphoxa.web.peer import ConnectPeer, Offer, Peer
+from glyphoxa.web.refusals import Refusal
 
 SHORTEST_TICKET = 16
 
@@ -36,10 +37,12 @@ class NotNow(Unavailable):
     """The table itself cannot do this now. The message is for players; that of any other `Unavailable` is the DM's."""
 
 
-class SeatTaken(InvalidInput):
+class SeatTaken(Refusal):
     def __init__(self, player: Player, *, free: list[Player]) -> None:
         names = ", ".join(p.id for p in free) or "none"
-        super().__init__(f"{player.name} ({player.id}) is already at the table; free seats: {names}")
+        super().__init__(
+            f"{player.name} ({player.id}) is already at the table; free seats: {names}", player=player.name
+        )
 
 
 class Superseded(InvalidInput):

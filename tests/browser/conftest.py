@@ -35,7 +35,7 @@ def opened(chromium: Browser) -> Open:
 
     @asynccontextmanager
     async def open_page(
-        url: str, *, may_lose_server: bool = False, flags: dict[str, object] | None = None, **options: int
+        url: str, *, may_lose_server: bool = False, flags: dict[str, object] | None = None, **options: int | str
     ) -> AsyncIterator[Page]:
         """
         Args:
@@ -44,7 +44,7 @@ def opened(chromium: Browser) -> Open:
         """
         async with AsyncExitStack() as stack:
             browser = await stack.enter_async_context(a_browser(**flags)) if flags else chromium  # type: ignore[arg-type]
-            page = await stack.enter_async_context(a_page(browser, **options))
+            page = await stack.enter_async_context(a_page(browser, **options))  # type: ignore[arg-type]
             errors: list[str] = []
             strangers: list[str] = []
             page.on("pageerror", lambda error: errors.append(str(error)))

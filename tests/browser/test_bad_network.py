@@ -150,7 +150,7 @@ async def test_a_seat_that_another_took_meanwhile_is_said_in_the_lobby_until_it_
             await expect_gone(page)
         await expect(page.locator("#lobby")).to_be_visible()
         notice = page.locator('.notice[data-topic="seat"]')
-        await expect(notice).to_contain_text("Tamsin (tamsin) is already at the table")
+        await expect(notice).to_contain_text("Tamsin is already at the table")
         await expect(page.locator('.notice[data-topic="server"]')).to_have_count(0)
         await other.close()
         await expect(notice).to_have_count(0)
@@ -194,7 +194,7 @@ async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_aga
             }"""
         )
         refused = page.locator(".said.refused")
-        await expect(refused.first.locator("[role=alert]")).to_contain_text("You type faster")
+        await expect(refused.first.locator("[role=alert]")).to_contain_text("faster than the table can take in")
         await expect(page.locator(".said.pending")).to_have_count(0)
         n_refused = await refused.count()
         text = await refused.first.locator(".words").inner_text()

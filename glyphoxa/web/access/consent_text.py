@@ -5,9 +5,12 @@ A pure function of the settings: other settings make another text, and a consent
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,71 +31,10 @@ from glyphoxa.providers.registry import (
     runs_here,
 )
 
+_CATALOGUES: Final = Path(__file__).parents[1] / "static" / "words"
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
-_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "en": {
-        "title": "Before your microphone opens",
-        "heard": "Your voice is made into words while you talk. Glyphoxa does not keep the sound.",
-        "kept": "The words are stored with your character's name and the time, {where}. The game master can read them.",
-        "long": "They stay there until whoever runs the table removes them. No end is set.",
-        "days": "The table is set to erase them after {days} days. Whoever runs it can remove them before.",
-        "logged": "The logs of the table hold what is said, too.",
-        "without": "If you do not agree, you can still listen and type. What you type is stored and passed on, too.",
-        "change": "You can withdraw your consent on this page at any time. Your sound then stops at once; words that "
-        "were stored before stay.",
-        "agree": "I agree",
-        "decline": "Listen and type only",
-        "database": "in the database at {host}, and in files on the machine that runs the table",
-        "embedded": "in a database and in files on the machine that runs the table",
-        "files": "in files on the machine that runs the table",
-        "local": "stays on the machine that runs the table",
-        "goes": "goes to {who}",
-        "own": "Programs of the table's own that hear you or answer: {names}.",
-        "tools": "Tools that an NPC may ask about what you said: {names}.",
-        STT: "Speech recognition (your voice)",
-        LLM: "Language model (your words)",
-        TTS: "NPCs' voices (their answers)",
-        EMBEDDINGS: "Search by meaning (your words)",
-        S2S: "NPCs that hear and speak by themselves (your words)",
-        SECOND_LOOK: "Correction of misheard names (your words)",
-        RECALL: "Recall (your words)",
-        RERANK: "Order of what is recalled (your words)",
-        CHRONICLE: "Chronicle (your words)",
-    },
-    "de": {
-        "title": "Bevor dein Mikrofon aufgeht",
-        "heard": "Deine Stimme wird beim Sprechen in Wörter umgesetzt. Glyphoxa bewahrt den Ton nicht auf.",
-        "kept": "Die Wörter werden mit dem Namen deiner Figur und der Zeit gespeichert, {where}. Die Spielleitung kann "
-        "sie lesen.",
-        "long": "Dort bleiben sie, bis jemand sie entfernt, der den Tisch betreibt. Eine Frist gibt es nicht.",
-        "days": "Der Tisch ist so eingestellt, dass er sie nach {days} Tagen löscht. Wer ihn betreibt, kann sie vorher "
-        "entfernen.",
-        "logged": "Auch die Protokolle des Tisches enthalten, was gesagt wird.",
-        "without": "Wenn du nicht zustimmst, kannst du trotzdem zuhören und tippen: Getipptes wird ebenso gespeichert "
-        "und weitergegeben.",
-        "change": "Du kannst deine Zustimmung jederzeit auf dieser Seite widerrufen. Dein Ton endet dann sofort; "
-        "vorher gespeicherte Wörter bleiben.",
-        "agree": "Ich stimme zu",
-        "decline": "Nur zuhören und tippen",
-        "database": "in der Datenbank bei {host} und in Dateien auf dem Rechner, der den Tisch betreibt",
-        "embedded": "in einer Datenbank und in Dateien auf dem Rechner, der den Tisch betreibt",
-        "files": "in Dateien auf dem Rechner, der den Tisch betreibt",
-        "local": "bleibt auf dem Rechner, der den Tisch betreibt",
-        "goes": "geht an {who}",
-        "own": "Eigene Programme des Tisches, die dich hören oder antworten: {names}.",
-        "tools": "Werkzeuge, die eine Figur zu dem befragen kann, was du sagst: {names}.",
-        STT: "Spracherkennung (deine Stimme)",
-        LLM: "Sprachmodell (deine Wörter)",
-        TTS: "Stimmen der Figuren (ihre Antworten)",
-        EMBEDDINGS: "Suche nach Bedeutung (deine Wörter)",
-        S2S: "Figuren, die selbst hören und sprechen (deine Wörter)",
-        SECOND_LOOK: "Korrektur verhörter Namen (deine Wörter)",
-        RECALL: "Erinnerung (deine Wörter)",
-        RERANK: "Ordnung des Erinnerten (deine Wörter)",
-        CHRONICLE: "Chronik (deine Wörter)",
-    },
-}
+CONSENT_LANGUAGES: Final = ("en", "de")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +70,8 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
         language: The campaign's, as a tag. English where there is no text in it.
     """
     tag = language.partition("-")[0].lower()
-    known = tag if tag in _WORDS else "en"
-    words = _WORDS[known]
+    known = tag if tag in CONSENT_LANGUAGES else "en"
+    words = _words(known)
     lines = [words["heard"], words["kept"].format(where=_where(settings, words)), _how_long(settings, words)]
     if settings.logging.content:
         lines.append(words["logged"])
@@ -140,6 +82,13 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
         lines.append(words["tools"].format(names=", ".join(sorted(settings.mcp.servers))))
     lines += [words["without"], words["change"]]
     return ConsentText(known, words["title"], tuple(lines), words["agree"], words["decline"])
+
+
+@cache
+def _words(language: str) -> Mapping[str, str]:
+    """Of the page's catalogue, those about consent; of a section of the settings, what it hears."""
+    catalogue = json.loads((_CATALOGUES / f"{language}.json").read_text("utf-8"))
+    return {key.removeprefix("consent."): text for key, text in catalogue.items() if key.startswith("consent.")}
 
 
 def _asked(settings: Settings) -> Iterator[str]:

@@ -9,7 +9,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -50,42 +50,63 @@ def consents_path(data_dir: Path, campaign: CampaignId) -> Path:
 
 
 class ConsentRegister:
-    """The consents of one campaign, to one text.
+    """The consents of one campaign, to one text, whatever language it was shown in.
 
     Args:
         path: As `consents_path` makes it.
         text: What is agreed to now.
+        others: The same in other languages.
         now_s: Unix time in seconds.
 
     Raises:
         InvalidInput: The file cannot be read.
     """
 
-    def __init__(self, path: Path, text: ConsentText, *, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: Path,
+        text: ConsentText,
+        *,
+        others: Iterable[ConsentText] = (),
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
         self._path = path
         self._now_s = now_s
         self._writing = threading.Lock()
         self.text = text
+        self._texts = {each.digest: each for each in (text, *others)}
         self._latest = {(each.who, each.player): each for each in _read(path)}
+
+    def text_in(self, language: str) -> ConsentText:
+        """The text of now in this language, else in the campaign's."""
+        return next((each for each in self._texts.values() if each.language == language), self.text)
+
+    def text_of(self, digest: str) -> ConsentText | None:
+        """The text of now that has this digest, in whatever language."""
+        return self._texts.get(digest)
 
     def given_at_ms(self, grants: Grants, player: PlayerId) -> int | None:
         """When this person agreed to the text of now at that seat; None: they did not, or withdrew it."""
         found = self._latest.get((sitter(grants, player), player))
-        return found.at_ms if found is not None and found.agrees and found.digest == self.text.digest else None
+        return found.at_ms if found is not None and self.holds(found) else None
 
     def withdraw_nowait(self, grants: Grants, player: PlayerId) -> None:
         """In force at once; `decide` keeps it."""
         self._latest.pop((sitter(grants, player), player), None)
 
-    def decide(self, grants: Grants, player: PlayerId, *, agrees: bool) -> Consent:
+    def decide(self, grants: Grants, player: PlayerId, *, agrees: bool, text: ConsentText | None = None) -> Consent:
         """Kept on disk when it returns. Blocks: call it in a thread.
+
+        Args:
+            text: What they were shown; None: the campaign's.
 
         Raises:
             InvalidInput: It cannot be written; nothing was decided.
         """
         now_ms = int(self._now_s() * 1_000)
         who = sitter(grants, player)
-        consent = Consent(now_ms, who, player, agrees, self.text.digest, self.text.whole)
+        shown = text or self.text
+        consent = Consent(now_ms, who, player, agrees, shown.digest, shown.whole)
         with self._writing:
             self._append(consent)
             self._latest[who, player] = consent
@@ -97,7 +118,7 @@ class ConsentRegister:
 
     def holds(self, consent: Consent) -> bool:
         """Whether it lets a microphone be heard now."""
-        return consent.agrees and consent.digest == self.text.digest
+        return consent.agrees and consent.digest in self._texts
 
     def _append(self, consent: Consent) -> None:
         try:

@@ -1,4 +1,5 @@
 import { $, element } from "./dom.js";
+import { t } from "./words.js";
 
 // Says that something is tried again, how many seconds it is until then, and lets the player have it at once. One
 // notice for all attempts, so that who has the focus on its button keeps it.
@@ -19,7 +20,7 @@ export class Again {
 
   waits(text, wait) {
     if (!this.#item) {
-      const button = element("button", { type: "button", onclick: this.#act }, "Connect again");
+      const button = element("button", { type: "button", onclick: this.#act }, t("again.button"));
       this.#item = element("p", { class: "notice", data: { topic: this.#topic } }, this.#text, this.#left, button);
       $("notices").append(this.#item);
     }
@@ -32,7 +33,7 @@ export class Again {
 
   tries() {
     clearInterval(this.#timer);
-    this.#left.textContent = "now";
+    this.#left.textContent = t("again.now");
   }
 
   over() {
@@ -44,6 +45,6 @@ export class Again {
   }
 
   #show() {
-    this.#left.textContent = `in ${Math.max(1, Math.ceil((this.#due - Date.now()) / 1000))} s`;
+    this.#left.textContent = t("again.in", { n: Math.max(1, Math.ceil((this.#due - Date.now()) / 1000)) });
   }
 }

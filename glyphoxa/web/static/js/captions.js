@@ -1,5 +1,6 @@
 // What has been said, and what is being said now.
 import { element } from "./dom.js";
+import { t } from "./words.js";
 
 const AT_THE_END_PX = 60;
 const READ_AGAIN_MS = 500; // by then a screen reader has taken in what was shown with the log silent
@@ -102,7 +103,7 @@ export class Captions {
 
   // For this player alone.
   whisper({ text }) {
-    this.#append(element("li", { class: "note whisper" }, element("b", {}, "The game master whispers to you: "), text));
+    this.#append(element("li", { class: "note whisper" }, element("b", {}, t("log.whisper")), text));
   }
 
   divider(text) {
@@ -170,12 +171,12 @@ export class Captions {
 
 function write(words, spans, cut_off) {
   words.replaceChildren(...spans.map(span));
-  if (cut_off) words.append(" ", element("span", { class: "cut" }, "— interrupted"));
+  if (cut_off) words.append(" ", element("span", { class: "cut" }, t("log.interrupted")));
 }
 
 function span({ text, raw, why }) {
   if (raw === undefined) return document.createTextNode(text);
-  const heard = `heard as “${raw}”${why ? `: ${why}` : ""}`;
+  const heard = t(why ? "log.heard_as_why" : "log.heard_as", { raw, why });
   return element(
     "mark",
     { tabindex: "0", "aria-label": `${text}, ${heard}`, data: { raw } },

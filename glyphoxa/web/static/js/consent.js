@@ -1,6 +1,7 @@
 // Before the microphone opens, the player reads what happens with their voice, and agrees or not. The server holds the
 // rule; the page asks. Consent can be withdrawn at once.
 import { $, element } from "./dom.js";
+import { refusal, t } from "./words.js";
 
 export class Consent {
   #player = null;
@@ -85,9 +86,9 @@ export class Consent {
         body: JSON.stringify({ player: this.#player, agrees, text: this.#text.text }),
       });
       if (response.ok) return true;
-      this.#failed((await response.json()).error.message, agrees);
+      this.#failed(refusal((await response.json()).error), agrees);
     } catch {
-      this.#failed("the server could not be reached", agrees);
+      this.#failed(t("consent.away"), agrees);
     }
     return false;
   }

@@ -1,4 +1,5 @@
 // How much of the text box's limit is used. Nothing is ever cut: what is too long is not sent, and stays.
+import { t } from "./words.js";
 
 const NEAR = 80; // so many characters before the limit it begins to be shown
 
@@ -25,7 +26,7 @@ export class Counter {
   refuses() {
     const over = this.#length - this.#limit;
     if (over <= 0) return false;
-    this.tell(`Not sent: ${over} characters too many. Your text is still here; shorten it, or say it in two parts.`);
+    this.tell(t("say.refused", { n: over }));
     return true;
   }
 
@@ -40,9 +41,9 @@ export class Counter {
     const state = left < 0 ? "over" : left <= NEAR ? "near" : "";
     this.#count.hidden = !state;
     this.#count.dataset.state = state;
-    this.#count.textContent = left < 0 ? `${-left} too many: shorten it, or say it in two parts` : `${left} left`;
+    this.#count.textContent = t(left < 0 ? "say.over" : "say.left", { n: Math.abs(left) });
     this.#input.setAttribute("aria-invalid", String(state === "over"));
-    if (state !== this.#state) this.tell(state === "over" ? `${-left} characters too many.` : state ? `${left} characters left.` : "");
+    if (state !== this.#state) this.tell(state ? t(state === "over" ? "say.told_over" : "say.told_left", { n: Math.abs(left) }) : "");
     this.#state = state;
   }
 

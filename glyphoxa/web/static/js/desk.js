@@ -5,6 +5,7 @@ import { noteOn, Thinking } from "./notes.js";
 import { Turns } from "./turns.js";
 import { placeOf } from "./scenes.js";
 import { Wire } from "./wire.js";
+import { t } from "./words.js";
 
 const COMMAND_WITHIN_MS = 10000;
 
@@ -88,7 +89,7 @@ function handle(event) {
 }
 
 function moved(scene) {
-  captions.divider(placeOf(scene) ? `The table moves to ${placeOf(scene)}.` : "The table moves on.");
+  captions.divider(placeOf(scene) ? t("scene.moved", { place: placeOf(scene) }) : t("scene.moved_on"));
 }
 
 // To whom it was said, why, and where the whole of it is told.

@@ -2,6 +2,7 @@
 // again after every break under the same id, by which the table knows it. What is sent again goes one at a time, in the
 // order in which it was typed, and as slowly as the table takes it in. Lines survive a reload of this tab.
 import { secret } from "./wire.js";
+import { t } from "./words.js";
 
 const LINES = "glyphoxa.lines";
 const TOO_FAST_MS = 1100; // the table takes in one line a second of whoever sends too many
@@ -30,7 +31,7 @@ export class Lines {
   begin({ player, session }) {
     this.#seat = { player, session };
     for (const line of this.#mine) {
-      if (line.session !== session) line.problem ??= "The table was opened anew before this was acknowledged.";
+      if (line.session !== session) line.problem ??= t("line.anew");
     }
     this.#queue = this.#mine.filter(({ problem }) => !problem).map(({ id }) => id);
     this.#putFirst();
@@ -58,7 +59,7 @@ export class Lines {
       return true;
     }
     this.#leaveQueue(id);
-    line.problem = problem[0].toUpperCase() + problem.slice(1);
+    line.problem = problem;
     this.#changed();
     return true;
   }

@@ -14,6 +14,7 @@ import { Turns } from "./turns.js";
 import { Voice } from "./voice.js";
 import { keepVolume } from "./volume.js";
 import { Wire } from "./wire.js";
+import { has, list, many, refusal, t } from "./words.js";
 
 const LOBBY_EVERY_MS = 3000;
 const LOBBY_WITHIN_MS = 5000;
@@ -32,10 +33,11 @@ const consent = new Consent({
   changed(isGiven) {
     if (!isGiven) microphone.off();
     voice.hear(isGiven);
-    notice("consent", isGiven ? "" : "Your consent is withdrawn and nothing more is heard of you. Press Talk to agree again, or type.");
+    notice("consent", isGiven ? "" : t("consent.withdrawn"));
   },
   failed(why, agrees) {
-    notice("consent", agrees ? `${sentence(why)} You can type.` : `${sentence(why)} Withdraw again: your decision is not kept yet.`, agrees ? {} : { "Withdraw again": () => consent.withdraw() });
+    if (agrees) notice("consent", t("consent.not_given", { why }));
+    else notice("consent", t("consent.not_withdrawn", { why }), { [t("consent.withdraw_again")]: () => consent.withdraw() });
   },
 });
 const microphone = new Microphone(voice, {
@@ -66,20 +68,20 @@ async function lobby() {
   const asked = (looking = new AbortController());
   $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = true;
   $("lobby").hidden = false;
-  skipTo("lobby-title", "Skip to the seats");
+  skipTo("lobby-title", t("skip.lobby"));
   try {
     const table = await tableOf(asked);
     $("campaign").textContent = table.campaign.name;
     $("place").textContent = table.scene.location;
     const here = table.scene.npcs.map(({ name }) => name);
-    $("cast").textContent = here.length ? `Waiting for you${table.scene.location ? ` at ${table.scene.location}` : ""}: ${here.join(", ")}.` : "";
+    $("cast").textContent = here.length ? waiting(table.scene.location, here) : "";
     $("lobby-hint").hidden = !table.seats.length;
     $("watch").hidden = table.seats.length > 0;
     $("desk").hidden = table.role !== "dm";
     const seats = table.players.filter(({ id }) => table.seats.includes(id));
     if (changed(seats)) drawSeats(seats, sit);
     if (table.players.some(({ id, taken }) => id === refused && !taken)) notice("seat", "");
-    chip("wire-state", "on", "table is open");
+    chip("wire-state", "on", t("chip.open"));
     notice("invitation", "");
   } catch (error) {
     if (asked !== looking) return;
@@ -88,7 +90,7 @@ async function lobby() {
       $("lobby-empty").hidden = $("lobby-hint").hidden = $("watch").hidden = true;
       notice("invitation", error.message);
     }
-    chip("wire-state", "bad", error instanceof NotInvited ? "by invitation" : "the server is gone");
+    chip("wire-state", "bad", t(error instanceof NotInvited ? "chip.invited" : "chip.gone"));
   }
   if (asked === looking) lobbyTimer = setTimeout(lobby, LOBBY_EVERY_MS);
 }
@@ -100,7 +102,7 @@ async function tableOf(asked) {
   try {
     const response = await fetch("/api/table", { signal: asked.signal });
     const answer = await response.json();
-    if (response.status === 401) throw new NotInvited(sentence(answer.error.message));
+    if (response.status === 401) throw new NotInvited(refusal(answer.error));
     return answer;
   } finally {
     clearTimeout(tooLate);
@@ -152,7 +154,7 @@ const on = {
     const sitsDown = !$("lobby").hidden;
     $("lobby").hidden = true;
     $("table").hidden = $("side-toggle").hidden = $("voice-state").hidden = false;
-    skipTo("say-text", "Skip to the text box");
+    skipTo("say-text", t("skip.table"));
     me = player?.id ?? null;
     $("say").hidden = me === null;
     $("voice-state").hidden = me === null;
@@ -229,10 +231,10 @@ const on = {
   paused: ({ is_paused }) => paused(is_paused),
   session_ends() {
     leave();
-    notice("seat", "The session is over. What was said is kept.");
+    notice("seat", t("ended.session"));
   },
   degraded: ({ what, npc }) => notice(`degraded:${what}:${npc}`, trouble(what, npc)),
-  error: ({ message, line, code }) => lines.refused(line, message, code) || notice("error", message),
+  error: (event) => lines.refused(event.line, refusal(event), event.code) || notice("error", refusal(event)),
 };
 
 function handle(event) {
@@ -240,7 +242,7 @@ function handle(event) {
 }
 
 // A place whose name not everybody knows is not named.
-const movedTo = (scene) => (placeOf(scene) ? `The table moves to ${placeOf(scene)}.` : "The table moves on.");
+const movedTo = (scene) => (placeOf(scene) ? t("scene.moved", { place: placeOf(scene) }) : t("scene.moved_on"));
 
 // Where the table is now, the welcome says; where it has been, the log.
 function replay(event) {
@@ -251,15 +253,15 @@ function replay(event) {
 wire.addEventListener("message", ({ detail }) => handle(detail));
 wire.addEventListener("state", ({ detail }) => {
   if (detail.state === "on") {
-    chip("wire-state", "on", "at the table");
+    chip("wire-state", "on", t("chip.on"));
     notice("server", "");
   } else if (detail.state === "gone") {
-    chip("wire-state", "bad", "reconnecting…");
-    notice("server", detail.why ?? "The server is gone or the connection broke. Trying again by itself; what was said is kept.");
+    chip("wire-state", "bad", t("chip.again"));
+    notice("server", detail.why ?? t("server.gone"));
     usable(false);
     voice.hangUp();
   } else {
-    chip("wire-state", "trying", "connecting…");
+    chip("wire-state", "trying", t("chip.trying"));
   }
 });
 wire.addEventListener("ended", ({ detail }) => {
@@ -271,22 +273,22 @@ wire.addEventListener("ended", ({ detail }) => {
 // -- sound
 
 voice.addEventListener("state", ({ detail: { state, why, wait } }) => {
-  const words = { on: "sound is on", trying: "connecting sound…", bad: "no sound", off: "no sound" };
   const isWaiting = state === "waiting";
-  chip("voice-state", isWaiting ? "trying" : state, words[isWaiting ? "trying" : state]);
+  const shown = isWaiting ? "trying" : state;
+  chip("voice-state", shown, t(shown === "bad" ? "sound.off" : `sound.${shown}`));
   $("voice-state").title = why ?? "";
-  if (isWaiting) return soundAgain.waits(`No sound: ${why}. You can read and type. It is connected again by itself`, wait);
+  if (isWaiting) return soundAgain.waits(t("sound.again", { why }), wait);
   if (state === "trying") return soundAgain.tries();
   soundAgain.over();
   const isGivenUp = state === "bad";
-  const text = isGivenUp ? `Sound could not be connected: ${why}. You can read and type.` : "";
-  notice("voice", text, isGivenUp ? { "Connect again": () => voice.hurry() } : {});
+  const text = isGivenUp ? t("sound.given_up", { why }) : "";
+  notice("voice", text, isGivenUp ? { [t("again.button")]: () => voice.hurry() } : {});
 });
 voice.addEventListener("no-consent", () => consent.lost());
-voice.addEventListener("muted", () => notice("muted", "The browser keeps the sound off until you press a key or click."));
+voice.addEventListener("muted", () => notice("muted", t("sound.muted")));
 voice.addEventListener("microphone-lost", () => {
   microphone.off();
-  notice("microphone", "The microphone was unplugged or taken away. Press Talk to try again, or type.");
+  notice("microphone", t("mic.lost"));
 });
 addEventListener("pointerdown", () => unmute());
 addEventListener("keydown", () => unmute());
@@ -324,8 +326,9 @@ function usable(isUsable) {
   scenes.isUsable = isUsable;
 }
 
-function sentence(text) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+function waiting(place, here) {
+  const names = list(here, "conjunction");
+  return place ? t("lobby.cast_at", { place, names }) : t("lobby.cast", { names });
 }
 
 function skipTo(id, text) {
@@ -340,34 +343,24 @@ function chip(id, state, text) {
 
 // NPCs that come into play for the first time read who they are first, which takes a small machine a while.
 function gettingReady(npcs) {
-  const names = new Intl.ListFormat("en", { type: "conjunction" }).format(npcs);
-  return `${names} ${npcs.length > 1 ? "get" : "gets"} ready. Until then answers take longer.`;
+  return many("ready", npcs.length, { names: list(npcs, "conjunction") });
 }
 
 // Long-term memory: while it is away the table plays on, and what is said waits on disk.
 function memory({ state, since_ms }) {
   if (state !== "degraded") return notice("memory", "");
   const since = new Date(since_ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  notice("memory", `The NPCs have had no long-term memory since ${since}. The table plays on, and everything said is kept.`);
+  notice("memory", t("memory.away", { since }));
 }
 
 function paused(isPaused) {
-  notice("paused", isPaused ? "The game master has paused the table. Nothing that you say is heard, answered or kept." : "");
+  notice("paused", isPaused ? t("paused") : "");
 }
 
 // What went wrong is for the DM's log; what it means for the evening is for everybody.
 function trouble(what, npc) {
-  const words = {
-    unwritten: "What is said cannot be written to disk right now. It is tried again until it can be.",
-    disk: "The disk that keeps what is said is full or soon will be. The table plays on; the DM's log says more.",
-    restarted: npc
-      ? `${npc} stumbled and was started again. If no answer comes, ask again.`
-      : "A part of the table stumbled and was started again. If no answer comes, ask again.",
-    out: npc
-      ? `${npc} cannot answer any more until the DM opens the table again.`
-      : "A part of the table is out until the DM opens the table again.",
-  };
-  return words[what] ?? "Something does not work right now. The table plays on.";
+  const key = `trouble.${what}${npc ? "_npc" : ""}`;
+  return t(has(key) ? key : has(`trouble.${what}`) ? `trouble.${what}` : "trouble.other", { npc });
 }
 
 // One notice per topic; an empty text takes it away.
@@ -384,7 +377,7 @@ function notice(topic, text, actions = {}) {
   for (const [words, act] of Object.entries(actions)) {
     item.append(element("button", { type: "button", onclick: () => (dismiss(), act()) }, words));
   }
-  item.append(element("button", { type: "button", onclick: dismiss }, "Dismiss"));
+  item.append(element("button", { type: "button", onclick: dismiss }, t("notice.dismiss")));
   $("notices").append(item);
 }
 

@@ -2,18 +2,11 @@
 // pressed while the microphone is open, it closes it, also when the server is gone. Where the player chose to hold it,
 // the microphone is heard only while the button, or the space bar, is down.
 import { $ } from "./dom.js";
-import { watchLevel } from "./voice.js";
+import { watchLevel } from "./input.js";
+import { t } from "./words.js";
 
 const HOLD = "glyphoxa.hold"; // of this browser, until it is chosen otherwise
 const TAIL_MS = 250; // whoever lets go speaks the last sound still
-const LABELS = { off: "Talk", opening: "Cancel", on: "Mute", held: "Hold to talk", heard: "Talking" };
-const TOLD = {
-  off: "",
-  opening: "Waiting for the microphone. Press again to cancel.",
-  on: "The microphone is on.",
-  held: "The microphone is ready. Hold Talk, or the space bar, while you speak.",
-  heard: "You are heard.",
-};
 
 export class Microphone {
   #voice;
@@ -117,7 +110,7 @@ export class Microphone {
       this.#voice.isMuted = this.#holds && !this.#isDown;
       const stream = await this.#voice.talk();
       if (!stream) return; // called off
-      this.#stopLevel = watchLevel(stream, (level) => ($("mic-level").style.transform = `scaleX(${level})`));
+      this.#stopLevel = watchLevel(stream, ({ rms }) => ($("mic-level").style.transform = `scaleX(${Math.min(1, rms * 6)})`));
       if (this.#holds) this.#heard(this.#isDown);
       else this.#show("on");
       this.#stayAwake();
@@ -143,7 +136,7 @@ export class Microphone {
     const talk = $("talk");
     talk.dataset.state = state;
     talk.setAttribute("aria-busy", String(state === "opening"));
-    $("talk-label").textContent = state === "off" && this.#holds ? LABELS.held : LABELS[state];
-    $("mic-state").textContent = TOLD[state];
+    $("talk-label").textContent = t(`talk.${state === "off" && this.#holds ? "held" : state}`);
+    $("mic-state").textContent = state === "off" ? "" : t(`told.${state}`);
   }
 }

@@ -1,42 +1,29 @@
 // What came of a turn that nobody heard an answer to, in words for the players. Who is thinking just now, and who waits.
+import { has, list, many, t } from "./words.js";
 
-const NOBODY = {
-  no_name: ({ here }) => `Nobody was addressed: name someone, such as ${list(here.slice(0, 3), "or")}.`,
-  no_npc: () => "Nobody was addressed: there is nobody in this scene who could answer.",
-  absent: ({ here }) => `Nobody was addressed: whom you named is not here. Here: ${list(here, "and")}.`,
-  // Talk among players, and sounds of listening, want no answer.
-  player: () => "",
-  out_of_character: () => "",
-  filler: () => "",
-  muted: () => "Whom you spoke to keeps silent: the game master wants it so.",
-  paused: () => "The table was paused before anybody could answer.",
-  command: () => "The table follows your command.",
-  planning: () => "",
-  narration: () => "",
-  thinking: () => "",
-  not_meant: () => "",
-  about: () => "Nobody was addressed: to ask whom you talk about, call them by name.",
-};
+const SUGGESTED = 3;
 
-// "" for what the players have heard, or need not know. `here` are the names of the NPCs of the scene.
+// "" for what the players have heard, or need not know: talk among players, and sounds of listening, want no answer.
+// `here` are the names of the NPCs of the scene.
 export function noteOn({ outcome, unaddressed, npc, player, speaker, broke_off }, { me, here }) {
   const isMine = player === me;
-  const whom = isMine ? "you" : speaker;
-  const again = isMine ? " Ask again." : "";
   switch (outcome) {
     case "not_addressed":
-      return isMine ? (NOBODY[unaddressed]?.({ here }) ?? "") : "";
+      return isMine ? nobody(unaddressed, here) : "";
     case "superseded":
-      return isMine ? `${npc} did not get to answer you. Ask again if it still matters.` : "";
+      return isMine ? t("note.superseded", { npc }) : "";
     case "timed_out":
-      return `${npc} took too long to answer ${whom}.${again}`;
     case "failed":
-      return `${npc} could not answer ${whom}: something failed.${again}`;
     case "withheld":
-      return `${npc} had an answer for ${whom} that may not be said, and it was withheld.`;
+      return t(`note.${outcome}${isMine ? "_you" : ""}`, { npc, speaker });
     default:
-      return broke_off ? `${npc}'s answer broke off: something failed.` : "";
+      return broke_off ? t("note.broke_off", { npc }) : "";
   }
+}
+
+function nobody(why, here) {
+  const names = why === "no_name" ? list(here.slice(0, SUGGESTED), "disjunction") : list(here, "conjunction");
+  return has(`note.${why}`) ? t(`note.${why}`, { names }) : "";
 }
 
 export class Thinking {
@@ -76,12 +63,7 @@ export class Thinking {
 
   #show() {
     const names = [...new Set(this.#names.values())];
-    const [one, many] = this.#heard ? ["waits", "wait"] : ["is", "are"];
-    const what = this.#heard ? `until ${this.#heard.name} has finished…` : "thinking…";
-    this.#line.textContent = names.length ? `${list(names, "and")} ${names.length > 1 ? many : one} ${what}` : "";
+    const told = { names: list(names, "conjunction"), heard: this.#heard?.name };
+    this.#line.textContent = names.length ? many(this.#heard ? "waiting" : "thinking", names.length, told) : "";
   }
-}
-
-export function list(names, last) {
-  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${last} ${names.at(-1)}`;
 }

@@ -1,5 +1,6 @@
 // The bubbles of lines that are not known to be on disk: on their way, or refused, with the reason and what can be done.
 import { element } from "./dom.js";
+import { t } from "./words.js";
 
 export class Pending {
   #list;
@@ -31,7 +32,7 @@ export class Pending {
   }
 
   #item({ id, text, problem }) {
-    const who = element("div", { class: "who" }, problem ? "not sent" : "sending…");
+    const who = element("div", { class: "who" }, t(problem ? "line.refused" : "line.sending"));
     const item = element("li", { class: `said player mine ${problem ? "refused" : "pending"}`, data: { line: id } }, who);
     item.append(element("div", { class: "words" }, text));
     if (problem) {
@@ -40,8 +41,8 @@ export class Pending {
           "div",
           { class: "problem" },
           element("span", { role: "alert" }, problem),
-          element("button", { type: "button", onclick: () => this.#again(id) }, "Send again"),
-          element("button", { type: "button", onclick: () => this.#forget(id) }, "Discard"),
+          element("button", { type: "button", onclick: () => this.#again(id) }, t("line.again")),
+          element("button", { type: "button", onclick: () => this.#forget(id) }, t("line.discard")),
         ),
       );
     }

@@ -1,6 +1,7 @@
 // Who is at the table, who is speaking, where they are, and the seats in the lobby.
 import { $, element, initial } from "./dom.js";
 import { placeOf } from "./scenes.js";
+import { t } from "./words.js";
 
 export class People {
   #table = null;
@@ -46,7 +47,7 @@ export class People {
   #draw() {
     const npcs = this.#npcsHere.map((npc) => this.#person(npc, "npc", ""));
     const players = this.#table.players.map((player) =>
-      this.#person(player, `player${player.taken ? "" : " away"}`, player.id === this.#me ? "you" : player.taken ? "" : "away"),
+      this.#person(player, `player${player.taken ? "" : " away"}`, player.id === this.#me ? t("people.you") : player.taken ? "" : t("people.away")),
     );
     $("people").replaceChildren(...npcs, ...players);
   }
@@ -59,7 +60,7 @@ export class People {
       element("span", { class: "avatar", "aria-hidden": "true" }, initial(name)),
       element("span", {}, name),
       element("small", {}, note),
-      element("span", { class: "waves", role: "img", "aria-label": "is speaking" }, element("i"), element("i"), element("i")),
+      element("span", { class: "waves", role: "img", "aria-label": t("people.speaks") }, element("i"), element("i"), element("i")),
     );
   }
 }
@@ -81,7 +82,7 @@ export function drawSeats(players, sit) {
             onclick: () => player.taken || sit(player.id),
           },
           element("span", { class: "avatar", "aria-hidden": "true" }, initial(player.name)),
-          element("span", {}, element("strong", {}, player.name), element("span", { class: "quiet" }, player.taken ? "already at the table" : "take this seat")),
+          element("span", {}, element("strong", {}, player.name), element("span", { class: "quiet" }, t(player.taken ? "seat.taken" : "seat.take"))),
         ),
       ),
     ),

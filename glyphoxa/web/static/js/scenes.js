@@ -1,6 +1,6 @@
 // Moving the table. It moves for everybody, so that choosing a scene alone does nothing, and a button asks first.
 import { $, element } from "./dom.js";
-import { list } from "./notes.js";
+import { list, t } from "./words.js";
 
 export const placeOf = (scene) => [scene.location, scene.time_of_day].filter(Boolean).join(", ");
 
@@ -55,7 +55,7 @@ export class Scenes {
   #question() {
     const scene = this.#table.scenes.find(({ id }) => id === $("scene").value);
     const there = scene.npcs.map(({ name }) => name);
-    const npcs = there.length ? `There: ${list(there, "and")}.` : "No NPC is there.";
-    return `Everybody at the table moves to ${placeOf(scene)}. ${npcs}`;
+    const npcs = there.length ? t("scene.there", { names: list(there, "conjunction") }) : t("scene.nobody");
+    return `${t("scene.question", { place: placeOf(scene) })} ${npcs}`;
   }
 }

@@ -1,4 +1,6 @@
 // Finds words in what was said, on this page alone: lines without them are hidden, also those that come.
+import { many } from "./words.js";
+
 export class Search {
   #input;
   #lines;
@@ -25,6 +27,6 @@ export class Search {
       line.classList.toggle("unfound", !isFound);
       n += isFound;
     }
-    this.#told.textContent = wanted ? `${n} line${n === 1 ? "" : "s"}` : "";
+    this.#told.textContent = wanted ? many("search.found", n) : "";
   }
 }

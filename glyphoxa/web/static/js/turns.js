@@ -1,30 +1,25 @@
 // The waterfall of each turn: where the time went between the end of speech and the first sound.
 import { element } from "./dom.js";
+import { has, seconds, t } from "./words.js";
 
 const SHOWN = 6;
+// Whose time a stage is.
 const STAGES = {
-  speech_end: ["speech ends", "ear"],
-  transcript_final: ["transcript", "ear"],
-  corrected: ["names corrected", "ear"],
-  addressed: ["who is meant", "memory"],
-  context_ready: ["memory", "memory"],
-  first_token: ["first word", "mind"],
-  first_sentence: ["first sentence", "mind"],
-  turn_end: ["sure they finished", "wait"],
-  floor: ["others finish", "wait"],
-  filler: ["filler", "voice"],
-  first_audio: ["first sound", "voice"],
+  speech_end: "ear",
+  transcript_final: "ear",
+  corrected: "ear",
+  addressed: "memory",
+  context_ready: "memory",
+  first_token: "mind",
+  first_sentence: "mind",
+  turn_end: "wait",
+  floor: "wait",
+  filler: "voice",
+  first_audio: "voice",
 };
-const OUTCOMES = {
-  answered: "answered",
-  interrupted: "interrupted",
-  not_addressed: "nobody was addressed",
-  merged: "went on speaking",
-  superseded: "someone else spoke first",
-  withheld: "held back",
-  timed_out: "took too long",
-  failed: "failed",
-};
+
+// A stage or an outcome that has no word here shows its own.
+const named = (kind, what) => (has(`${kind}.${what}`) ? t(`${kind}.${what}`) : what);
 
 export class Turns {
   #list;
@@ -42,11 +37,11 @@ export class Turns {
 
   add(turn) {
     this.#empty.hidden = true;
-    const seconds = turn.first_audio_ms === null ? "" : `${(turn.first_audio_ms / 1000).toFixed(2)} s`;
-    const notes = [OUTCOMES[turn.outcome] ?? turn.outcome, turn.why];
-    if (turn.recalled) notes.push(`${turn.recalled} recalled`);
-    if (turn.omitted.length) notes.push(`left out: ${turn.omitted.join(", ")}`);
-    if (turn.broke_off) notes.push("the answer broke off");
+    const wait = turn.first_audio_ms === null ? "" : `${seconds(turn.first_audio_ms)} s`;
+    const notes = [named("outcome", turn.outcome), turn.why];
+    if (turn.recalled) notes.push(t("figures.recalled", { n: turn.recalled }));
+    if (turn.omitted.length) notes.push(t("figures.omitted", { parts: turn.omitted.join(", ") }));
+    if (turn.broke_off) notes.push(t("figures.broke_off"));
     this.#list.prepend(
       element(
         "li",
@@ -55,7 +50,7 @@ export class Turns {
           "header",
           {},
           element("b", {}, turn.npc ? `${turn.speaker} → ${turn.npc}` : turn.speaker),
-          element("span", { class: "ms", title: "end of speech to first sound" }, seconds),
+          element("span", { class: "ms", title: t("figures.ms") }, wait),
         ),
         element("p", { class: "why" }, notes.filter(Boolean).join(" · ")),
         bars(turn.bars),
@@ -71,12 +66,11 @@ function bars(steps) {
   const from = Math.min(...steps.map((step) => step.from_ms));
   const width = Math.max(1, Math.max(...steps.map((step) => step.to_ms)) - from);
   for (const { stage, from_ms, to_ms } of steps) {
-    const [label, by] = STAGES[stage] ?? [stage, "wait"];
-    const bar = element("i", { data: { by, stage } });
+    const bar = element("i", { data: { by: STAGES[stage] ?? "wait", stage } });
     bar.style.left = `${(100 * (from_ms - from)) / width}%`;
     bar.style.width = `${(100 * (to_ms - from_ms)) / width}%`;
     grid.append(
-      element("span", {}, label),
+      element("span", {}, named("stage", stage)),
       element("span", { class: "track" }, bar),
       element("span", { class: "num" }, `${to_ms - from_ms} ms`),
     );

@@ -1,5 +1,7 @@
 // Sound over WebRTC. The connection is made when the player sits down, without a microphone: the NPCs are heard
 // at once, and the microphone is only asked for when the player wants to talk.
+import { openMicrophone, stop } from "./input.js";
+import { reason, t } from "./words.js";
 
 const FIRST_WAIT_MS = 1000; // doubled with each failure
 const LONGEST_WAIT_MS = 30000;
@@ -8,7 +10,6 @@ const LOST_AFTER_MS = 4000;
 const GATHER_AT_MOST_MS = 1500;
 const ANSWER_WITHIN_MS = 15000;
 
-export class MicrophoneError extends Error {}
 class Refused extends Error {}
 class NoConsent extends Refused {}
 
@@ -76,7 +77,7 @@ export class Voice extends EventTarget {
     if (!this.#microphone?.active) {
       let microphone;
       try {
-        microphone = await openMicrophone();
+        microphone = await openMicrophone("mic");
       } catch (error) {
         if (isCalledOff()) return null;
         throw error;
@@ -146,12 +147,12 @@ export class Voice extends EventTarget {
       });
       const answer = await response.json();
       if (answer.error?.code === "no_consent") throw new NoConsent(answer.error.message);
-      if (!response.ok) throw new Refused(answer.error?.message ?? "the server refused");
+      if (!response.ok) throw new Refused(answer.error ? reason(answer.error) : t("sound.why.away"));
       if (pc !== this.#pc) return;
       await pc.setRemoteDescription({ type: answer.type, sdp: answer.sdp });
     } catch (error) {
       if (pc === this.#pc && error instanceof NoConsent) this.#tell("no-consent", {});
-      else if (pc === this.#pc) this.#failed(error instanceof Refused ? error.message : "the server could not be reached");
+      else if (pc === this.#pc) this.#failed(error instanceof Refused ? error.message : t("sound.why.away"));
     }
   }
 
@@ -162,10 +163,10 @@ export class Voice extends EventTarget {
       this.#tries = 0;
       this.#tell("state", { state: "on" });
     } else if (pc.connectionState === "failed") {
-      this.#failed("no path for sound between this browser and the server");
+      this.#failed(t("sound.why.path"));
     } else if (pc.connectionState === "disconnected" || pc.connectionState === "closed") {
       this.#tell("state", { state: "trying" });
-      this.#timer = setTimeout(() => this.#failed("the sound was interrupted"), LOST_AFTER_MS);
+      this.#timer = setTimeout(() => this.#failed(t("sound.why.broke")), LOST_AFTER_MS);
     }
   }
 
@@ -200,51 +201,10 @@ export class Voice extends EventTarget {
   }
 }
 
-function stop(microphone) {
-  microphone?.getTracks().forEach((track) => track.stop());
-}
-
-async function openMicrophone() {
-  if (!navigator.mediaDevices?.getUserMedia) {
-    throw new MicrophoneError(
-      "This browser gives the microphone only to https pages and to localhost. Open the page as http://localhost, or type.",
-    );
-  }
-  try {
-    return await navigator.mediaDevices.getUserMedia({
-      audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
-    });
-  } catch (error) {
-    const words = {
-      NotAllowedError: "The microphone was not allowed. Allow it in the browser's address bar and press Talk again, or type.",
-      NotFoundError: "No microphone was found. Plug one in and press Talk again, or type.",
-      NotReadableError: "The microphone is in use by another program. Close it and press Talk again, or type.",
-    };
-    throw new MicrophoneError(words[error.name] ?? `The microphone cannot be used (${error.name}). You can type.`);
-  }
-}
-
 function gathered(pc) {
   if (pc.iceGatheringState === "complete") return Promise.resolve();
   return new Promise((resolve) => {
     pc.onicegatheringstatechange = () => pc.iceGatheringState === "complete" && resolve();
     setTimeout(resolve, GATHER_AT_MOST_MS);
   });
-}
-
-// How loud a stream is, 0 to 1, told about 15 times a second until stopped. Returns what stops it.
-export function watchLevel(stream, onLevel) {
-  const context = new AudioContext();
-  const analyser = new AnalyserNode(context, { fftSize: 512 });
-  context.createMediaStreamSource(stream).connect(analyser);
-  const samples = new Float32Array(analyser.fftSize);
-  const timer = setInterval(() => {
-    analyser.getFloatTimeDomainData(samples);
-    const rms = Math.sqrt(samples.reduce((sum, x) => sum + x * x, 0) / samples.length);
-    onLevel(Math.min(1, rms * 6));
-  }, 66);
-  return () => {
-    clearInterval(timer);
-    context.close();
-  };
 }

@@ -3,6 +3,7 @@
 // A browser notices a frozen network after minutes, so we do it ourselves: the server sends a beat every few seconds,
 // and a connection on which nothing comes is left for a new one. The seat is held under a ticket that this tab makes
 // for itself, so that it has its seat again though the answer to its last connection never came.
+import { language, refusal, t } from "./words.js";
 
 const RETRY_MS = [500, 1000, 2000, 4000];
 const NOT_INVITED = 4401;
@@ -70,7 +71,7 @@ export class Wire extends EventTarget {
     this.#seat.attempt += 1;
     this.#remember();
     const { player, ticket, attempt } = this.#seat;
-    const query = new URLSearchParams(player === null ? { watch: 1 } : { player, ticket, attempt });
+    const query = new URLSearchParams(player === null ? { watch: 1 } : { player, ticket, attempt, language });
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}/ws?${query}`);
     this.#socket = socket;
@@ -129,14 +130,14 @@ export class Wire extends EventTarget {
   }
 
   #closed(code) {
-    const refusal = this.#refusal;
+    const why = this.#refusal ? refusal(this.#refusal) : null;
     this.#abandon();
     if (FINAL_CODES.has(code)) {
-      this.#tell("ended", { code, player: this.#seat.player, message: refusal?.message ?? (code === NOT_INVITED ? "Your link is not good for this seat any more. Ask your game master for a new one." : "This seat is open in another window now.") });
+      this.#tell("ended", { code, player: this.#seat.player, message: why ?? t(code === NOT_INVITED ? "ended.link" : "ended.elsewhere") });
       return;
     }
     const wait = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)];
-    this.#tell("state", { state: "gone", tries: this.#tries, wait, why: refusal?.message });
+    this.#tell("state", { state: "gone", tries: this.#tries, wait, why });
     this.#timer = setTimeout(() => this.#connect(), wait);
   }
 
