@@ -42,8 +42,11 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py')
 
-fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together
-	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(ARGS)
+fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
+ifdef GUIDED
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements/fuzzing.txt
+endif
+	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(if $(GUIDED),--guided) $(ARGS)
 
 sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneDX) and docs/licences.md
 	@$(BIN)/python -m tests.support.supply
@@ -84,6 +87,7 @@ lock: ## Pin every dependency with its hashes (needs uv); then `make sbom`
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all --group dev -o requirements/dev.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group build -o requirements/build.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group mutation -c requirements/dev.txt -o requirements/mutation.txt
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group fuzzing -o requirements/fuzzing.txt
 
 clean: ## Remove the virtual environment and what was built
 	rm -rf .venv build dist demo/out mutants

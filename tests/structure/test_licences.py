@@ -62,7 +62,7 @@ def test_the_bill_holds_each_pin_with_its_hashes_and_licence_and_each_model() ->
 
 
 def test_a_lock_line_without_a_form_is_refused(tmp_path: Path) -> None:
-    for lock in ("app", "build", "dev", "mutation"):
+    for lock in ("app", "build", "dev", "fuzzing", "mutation"):
         (tmp_path / f"{lock}.txt").write_text("--index-url https://index.example/\n", "utf-8")
     with pytest.raises(ValueError, match=r"app\.txt:1"):
         locked(tmp_path)

@@ -61,6 +61,7 @@ BUNDLED: Final = {
 """What wheels carry under a licence that their metadata does not name."""
 
 STATED: Final = {
+    "atheris": "Apache-2.0",
     "audioop-lts": "PSF-2.0",
     "axe-playwright-python": "MIT",
     "colorama": "BSD-3-Clause",
@@ -108,7 +109,7 @@ _TERM = re.compile(r"[A-Za-z0-9.+-]+(?: WITH [A-Za-z0-9.-]+)?")
 class Licensed:
     """
     Attributes:
-        kind: "program", "tests", "build", "mutation tests", "model".
+        kind: "program", "tests", "build", "mutation tests", "fuzzing", "model".
         licence: SPDX; "" where none is known.
     """
 
@@ -118,7 +119,7 @@ class Licensed:
     licence: str
 
 
-_KINDS = {"app": "program", "build": "build", "dev": "tests", "mutation": "mutation tests"}
+_KINDS = {"app": "program", "build": "build", "dev": "tests", "mutation": "mutation tests", "fuzzing": "fuzzing"}
 
 
 def licence_of(name: str) -> str:

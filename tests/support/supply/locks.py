@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[3]
-LOCKS: Final = ("app", "build", "dev", "mutation")
+LOCKS: Final = ("app", "build", "dev", "mutation", "fuzzing")
 """In this order: what an earlier one holds is named by it."""
 PROJECT: Final = "glyphoxa"
 
