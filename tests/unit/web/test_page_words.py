@@ -19,7 +19,7 @@ HOLE = re.compile(r"\{(\w+)\}")
 
 FAMILIES = {key.partition(".")[0] for key in CATALOGUES["en"]}
 
-PUT_TOGETHER = ("consent.", "mic.", "outcome.", "stage.")
+PUT_TOGETHER = ("consent.", "mic.", "outcome.", "stage.", "test.")
 """What these keys begin with is a value in a module, or they are the server's."""
 
 SAYS_NOTHING = {

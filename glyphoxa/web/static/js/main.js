@@ -5,6 +5,7 @@ import { Counter } from "./counter.js";
 import { $, element } from "./dom.js";
 import { Lines } from "./lines.js";
 import { Microphone } from "./microphone.js";
+import { MicrophoneTest } from "./mictest.js";
 import { noteOn, Thinking } from "./notes.js";
 import { Pending } from "./pending.js";
 import { drawSeats, People } from "./people.js";
@@ -316,6 +317,7 @@ $("figures").open = localStorage.getItem(FIGURES) === "open";
 $("figures").addEventListener("toggle", () => localStorage.setItem(FIGURES, $("figures").open ? "open" : "closed"));
 
 keepVolume($("volume"), $("voices"));
+new MicrophoneTest({ begins: () => microphone.off() });
 new Search({ input: $("search"), lines: $("said"), told: $("search-told") });
 
 // -- small things

@@ -1,0 +1,28 @@
+// What is wrong with a microphone, by how loud it has been: `speak` (nothing is known yet), `good`, `silent`, `quiet` or
+// `loud`. Levels are shares of the loudest that a sample can be.
+
+const KNOWN_AFTER_MS = 4000; // who has said nothing by then wonders why
+const VOICE_RMS = 0.01; // -40 dBFS: what a recogniser takes for speech, with some air
+const VOICED = 6; // levels with a voice in them: half a second
+const NOTHING_PEAK = 0.0005; // -66 dBFS: a muted microphone, and no quiet room
+const CLIPPED_PEAK = 0.98;
+const CLIPPED = 4; // of the last `REMEMBERED`
+const REMEMBERED = 45; // three seconds
+
+export class Verdict {
+  #begun = null;
+  #voiced = 0;
+  #peak = 0;
+  #clipped = [];
+
+  take({ rms, peak }, atMs) {
+    this.#begun ??= atMs;
+    this.#peak = Math.max(this.#peak, peak);
+    if (rms >= VOICE_RMS) this.#voiced += 1;
+    this.#clipped = [...this.#clipped, peak >= CLIPPED_PEAK].slice(-REMEMBERED);
+    if (this.#clipped.filter(Boolean).length >= CLIPPED) return "loud";
+    if (this.#voiced >= VOICED) return "good";
+    if (atMs - this.#begun < KNOWN_AFTER_MS) return "speak";
+    return this.#peak < NOTHING_PEAK ? "silent" : "quiet";
+  }
+}
