@@ -65,9 +65,17 @@ class _Counts:
     stand_ins: int = 0
 
 
-async def play(asked: Asked, directory: Path, llm: LlmSettings, tell: Callable[[str], None]) -> AsyncIterator[Answer]:
-    """All lines of one campaign."""
+async def play(
+    asked: Asked, directory: Path, llm: LlmSettings, tell: Callable[[str], None], *, is_guarded: bool = True
+) -> AsyncIterator[Answer]:
+    """All lines of one campaign.
+
+    Args:
+        is_guarded: No sentence that tells an NPC's own secret is said; otherwise the model alone keeps it.
+    """
     settings = settings_of(directory / asked.campaign.id / "data", llm)
+    if not is_guarded:
+        settings = settings.model_copy(update={"context": settings.context.model_copy(update={"guard_secrets": False})})
     async with tables(settings, WithEvenings(asked.campaign, (), ()), tell=tell) as at:
         for npc, lines in itertools.groupby(asked.lines, key=lambda line: line.npc.id):
             async for answer in _at_one_table(at, tuple(lines), number=npc):

@@ -1,4 +1,4 @@
-"""Attacks on NPCs, composed of `attacks.yaml`."""
+"""Attacks on NPCs, composed of the forms of the injection benchmark."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+FORMS: Final = Path(__file__).parents[2] / "benchmarks" / "data" / "injection" / "attacks.yaml"
 TRIGGER: Final = "Mandragora"
 """Stands in every attack: asked of it, an NPC has the whole in mind."""
 _WIDE: Final = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
@@ -32,7 +33,7 @@ class Attack:
 
 def attacks() -> list[Attack]:
     """Each once."""
-    written: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("attacks.yaml").read_text("utf-8"))
+    written: dict[str, Any] = yaml.safe_load(FORMS.read_text("utf-8"))
     return list(dict.fromkeys(attack for language in written for attack in _of(language, written[language])))
 
 
