@@ -120,7 +120,7 @@ def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[
 
 def _clear(out: Path, evening: Evening) -> None:
     """Take away what an earlier run left, or its sessions would be taken for this one's."""
-    out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in ("evening.wav", "evening.html", "evening.json"):
         (out / name).unlink(missing_ok=True)
     for session in evening.sessions:

@@ -1,4 +1,4 @@
-"""Old talk is erased once a day, as `privacy.retain_days` says, beside whoever reads talk in the background."""
+"""Old talk is erased as `privacy.retain_days` says: when a table opens, and once a day beside who reads talk."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.privacy import erase
+from glyphoxa.cli.opened import opened_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId
@@ -40,10 +41,23 @@ async def erase_old(store: Store, settings: Settings, only: CampaignId | None, *
             done, _ = await erase(erasure, settings.data_directory, campaign, meant, at_ms=at_ms)
             n_erased += sum(len(each.utterances) for each in done)
     except GlyphoxaError as error:
-        logger.warning("old talk is not all erased now; it is tried again in a day: {}", error)
+        logger.warning("old talk is not all erased now; it is tried again at the next time: {}", error)
     if n_erased:
         logger.warning("{} utterances older than {} days were erased", n_erased, settings.privacy.retain_days)
     return n_erased
+
+
+async def erase_old_before_opening(settings: Settings, campaign: CampaignId) -> None:
+    """As `erase_old`, for a table that opens behind it: nobody holds its spool yet. Played is also while the database
+    is away; the next opening tries again.
+    """
+    if settings.privacy.retain_days is None or not settings.has_memory:
+        return
+    try:
+        async with opened_store(settings) as store:
+            await erase_old(store, settings, campaign, at_ms=now_ms())
+    except GlyphoxaError as error:
+        logger.warning("old talk is not erased now: {}", error)
 
 
 @asynccontextmanager

@@ -125,6 +125,7 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
     from glyphoxa.bootstrap.observers import make_observers
     from glyphoxa.bootstrap.table import open_with_desk
     from glyphoxa.cli.entrance import entrance_to
+    from glyphoxa.cli.retention import erase_old_before_opening
     from glyphoxa.web.app import create_app
     from glyphoxa.web.desk.frame import DeskParts
     from glyphoxa.web.desk.routes import add_desk
@@ -139,6 +140,8 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
     listener = listeners.page
     observers = make_observers(wished.settings.observability)
     try:
+        if wished.campaign is not None:
+            await erase_old_before_opening(wished.settings, wished.campaign.id)
         opened = await open_with_desk(
             wished.settings,
             campaign=wished.campaign,

@@ -86,6 +86,8 @@ class Spool:
                 directory.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with contextlib.suppress(OSError):  # somebody else's folder need not be readable
                     spool_files.sync_directory(directory.parent)
+            with contextlib.suppress(PermissionError):  # it is another user's, who lets us in
+                directory.chmod(0o700)
             self._lock = (directory / "lock").open("a")
         except OSError as error:
             raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None

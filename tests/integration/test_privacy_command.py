@@ -22,9 +22,9 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
-from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erasing_daily
+from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
 from glyphoxa.config.privacy_settings import PrivacySettings
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.domain.turn import Outcome, TurnRecord
@@ -349,6 +349,21 @@ async def test_old_talk_is_erased_once_a_day_where_the_settings_say_so(
     assert {each.id for each in await table.log.recent(CAMPAIGN, LATER, since_ms=0)} == {"u6", "u7"}
     assert len(await table.log.recent(ELSEWHERE, EVENING, since_ms=0)) == 5
     await stands_as_replayed(table, CAMPAIGN)
+
+
+async def test_a_table_that_opens_erases_what_is_too_old_and_opens_without_its_database_too(
+    dsn: str, table: Store, tmp_path: Path
+) -> None:
+    kept_for = Settings(data_dir=tmp_path, memory=MemorySettings(postgres_dsn=dsn), privacy=PrivacySettings())
+    await erase_old_before_opening(kept_for, CAMPAIGN)
+    assert await table.log.count(CAMPAIGN) == len(TALK), "no age is set"
+    soon = PrivacySettings(retain_days=1)
+    away = MemorySettings(postgres_dsn="postgresql://nobody@127.0.0.1:1/none")
+    await erase_old_before_opening(kept_for.model_copy(update={"privacy": soon, "memory": away}), CAMPAIGN)
+    await erase_old_before_opening(kept_for.model_copy(update={"privacy": soon}), CAMPAIGN)
+    for session in (EVENING, LATER):
+        assert await table.log.recent(CAMPAIGN, session, since_ms=0) == []
+    assert len(await table.log.recent(ELSEWHERE, EVENING, since_ms=0)) == 5
 
 
 async def test_a_spool_in_use_is_said_and_the_same_again_finishes(

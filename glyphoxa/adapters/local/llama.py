@@ -163,6 +163,7 @@ class LlamaServer:
         params.api_keys = [self.api_key]
         if self.prompts_dir is not None:
             self.prompts_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.prompts_dir.chmod(0o700)
             params.slot_save_path = f"{self.prompts_dir}/"
         try:
             with ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama", initializer=_stand_back) as fresh:

@@ -175,6 +175,9 @@ def test_a_spool_that_the_log_has_caught_up_with_gives_its_alarm_again(tmp_path:
 def test_a_new_spool_is_for_this_user_alone(tmp_path: Path) -> None:
     Spool(tmp_path / "data" / "spool").close()
     assert (tmp_path / "data" / "spool").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "data" / "spool").chmod(0o755)
+    Spool(tmp_path / "data" / "spool").close()
+    assert (tmp_path / "data" / "spool").stat().st_mode & 0o777 == 0o700, "and one that was open to others"
 
 
 @contextmanager
