@@ -126,6 +126,7 @@ class NpcBlock(_Block):
     priority: Annotated[int, Field(strict=True, ge=0, le=10)] = DEFAULT_PRIORITY
     role: Name | None = None
     address_only: bool = False
+    portrait: Name | None = None
 
 
 class PlayerBlock(_Block):

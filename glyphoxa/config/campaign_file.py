@@ -20,6 +20,7 @@ from glyphoxa.config.engine_files import not_a_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
 from glyphoxa.config.npc_form import remarks_on
 from glyphoxa.config.npc_role import role_in
+from glyphoxa.config.portrait_file import read_portrait
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
     Campaign,
@@ -27,12 +28,13 @@ from glyphoxa.domain.campaign import (
     Exchange,
     Npc,
     Player,
+    Portrait,
     Relationship,
     Scene,
     Secret,
     VoiceSpec,
 )
-from glyphoxa.domain.errors import did_you_mean
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 
 
@@ -290,12 +292,20 @@ class _Reading:
                     priority=block.priority,
                     role=block.role or role_in(block.persona, name=entity.name),
                     address_only=block.address_only,
+                    portrait=self._portrait(i, block.portrait),
                 )
             )
             for path, text in remarks_on(block, name=entity.name, language=self.document.campaign.language):
                 self._warn(("npcs", i, *path), text)
         self._unique("NPC", ((b.entity, ("npcs", i, "entity")) for i, b in enumerate(self.document.npcs)))
         return tuple(made)
+
+    def _portrait(self, i: int, name: str | None) -> Portrait | None:
+        try:
+            return read_portrait(self.source.path.parent, name) if name is not None else None
+        except InvalidInput as error:
+            self._wrong(("npcs", i, "portrait"), str(error))
+            return None
 
     def _players(self) -> tuple[Player, ...]:
         blocks = self.document.players

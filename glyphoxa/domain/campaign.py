@@ -101,6 +101,18 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Portrait:
+    """A picture as it is served: without what it tells besides the picture.
+
+    Attributes:
+        content_type: `image/png`, `image/jpeg` or `image/webp`.
+    """
+
+    content_type: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Npc:
     """A character the DM puts at the table.
 
@@ -114,6 +126,7 @@ class Npc:
         priority: Among NPCs that wait to be heard, a higher one goes first.
         role: What it is at work ("blacksmith"): players call it by that, too. "" for none.
         address_only: It answers only who calls it, by a name or by its role.
+        portrait: What players see of it; None: its initials.
     """
 
     id: NpcId
@@ -131,6 +144,7 @@ class Npc:
     priority: int = DEFAULT_PRIORITY
     role: str = ""
     address_only: bool = False
+    portrait: Portrait | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
 from glyphoxa.web.ice import OfferedServer, offered
 from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, error_code, in_words
 from glyphoxa.web.peer import ConnectPeer, Offer
+from glyphoxa.web.portraits import PortraitDoor
 from glyphoxa.web.ration import SeatRations
 from glyphoxa.web.refusals import values_of
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
@@ -106,6 +107,7 @@ def create_app(
     app.add_api_route("/readyz", web.ready, methods=["GET"])
     app.add_api_route("/api/join", web.join, methods=["POST"])
     app.add_api_route("/api/table", web.describe, methods=["GET"])
+    app.add_api_route("/api/portraits/{npc}", web.portraits.get, methods=["GET"])
     app.add_api_route("/api/offer", web.offer, methods=["POST"])
     app.add_api_route("/api/consent", web.consent.post, methods=["POST"])
     app.add_api_websocket_route("/ws", web.socket)
@@ -132,6 +134,7 @@ class _Web:
             entrance, self._seats, offers_wait_ms=lambda p: self._rations_of(p).offers.take(at_ms=_now_ms())
         )
         self._view = TableView(table, self._seats)
+        self.portraits = PortraitDoor(table, entrance.authenticator)
         self._is_watching = False
 
     @asynccontextmanager

@@ -67,7 +67,10 @@ def scene_json(scene: Scene, campaign: Campaign, may_show: MayShow = lambda _: T
     location = campaign.entity(scene.location).name
     return {
         "location": location if may_show(location) else "",
-        "npcs": [{"id": npc, "name": campaign.npc(npc).name} for npc in scene.npcs],
+        "npcs": [
+            {"id": npc.id, "name": npc.name, "portrait": npc.portrait is not None}
+            for npc in map(campaign.npc, scene.npcs)
+        ],
         "time_of_day": scene.time_of_day,
         "read_aloud": scene.read_aloud,
     }

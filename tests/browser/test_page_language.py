@@ -43,6 +43,7 @@ async def test_a_german_browser_is_spoken_to_in_german_until_its_reader_chooses_
         await expect(page.locator("#say-count")).to_have_text("1 zu viel: kürze, oder sag es in zwei Teilen")
         await page.fill("#say-text", "")
         # The seat is kept, the choice is remembered, and what was agreed to in German holds.
+        await page.click("#side-toggle")
         await page.get_by_role("button", name="English").click()
         await expect(page.locator("#talk")).to_have_accessible_name("Talk")
         await expect(page.locator("#withdraw")).to_have_text("Withdraw consent to be heard")

@@ -10,6 +10,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
+from tests.support.pictures import a_picture
 
 ROOT = Path(__file__).parents[3]
 SALTMERE = ROOT / "tests" / "support" / "campaign.yaml"
@@ -129,6 +130,7 @@ def test_the_documented_example_is_a_valid_campaign(tmp_path: Path) -> None:
     documented = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "campaign-file.md").read_text(), re.DOTALL)
     assert documented is not None
     (tmp_path / "c.yaml").write_text(documented[1])
+    (tmp_path / "grimjaw.png").write_bytes(a_picture("PNG"))
     assert read_campaign(tmp_path / "c.yaml").warnings == ()
 
 

@@ -139,7 +139,7 @@ def test_every_message_of_the_page_is_listed_with_its_fields_and_no_other() -> N
 async def test_every_route_is_listed_and_an_offer_with_its_fields() -> None:
     table = TwinTable()
     paths = {getattr(route, "path", "") for route in create_app(table, connect=build(table).connect).routes}
-    listed_paths = set(re.findall(r"`(?:GET|POST|WS) (/[\w/]*)", DOCS))
+    listed_paths = set(re.findall(r"`(?:GET|POST|WS) (/[\w/{}]*)", DOCS))
     assert paths - {"/static"} == listed_paths
     (offer,) = re.findall(r"`POST /api/offer` \| `\{(.*?)\}`", DOCS)
     assert {name for name in OfferBody.model_fields if f'"{name}"' in offer} == set(OfferBody.model_fields)

@@ -14,5 +14,3 @@ export function element(tag, props = {}, ...children) {
   node.append(...children);
   return node;
 }
-
-export const initial = (name) => [...name][0]?.toUpperCase() ?? "?";

@@ -199,11 +199,13 @@ const on = {
   retracted: (event) => captions.retracted(event),
   npc_thinks(event) {
     thinking.begins(event);
+    people.thinks(event);
     captions.follow();
   },
   npc_speaks(event) {
     thinking.ends(event.turn);
     thinking.heard(event);
+    people.thought(event.turn);
     people.speaks(event.npc, true);
     captions.npcSpeaks(event);
   },
@@ -214,6 +216,7 @@ const on = {
   },
   turn(event) {
     thinking.ends(event.id);
+    people.thought(event.id);
     thinking.silent({ turn: event.id });
     captions.over(event);
     turns.add(event);
@@ -356,6 +359,7 @@ function memory({ state, since_ms }) {
 }
 
 function paused(isPaused) {
+  people.paused(isPaused);
   notice("paused", isPaused ? t("paused") : "");
 }
 

@@ -1,5 +1,6 @@
-// Who is at the table, who is speaking, where they are, and the seats in the lobby.
-import { $, element, initial } from "./dom.js";
+// Who is at the table, what each is doing, where they are, and the seats in the lobby.
+import { $, element } from "./dom.js";
+import { face } from "./faces.js";
 import { placeOf } from "./scenes.js";
 import { t } from "./words.js";
 
@@ -7,13 +8,19 @@ export class People {
   #table = null;
   #me = null;
   #speaking = new Set();
+  #thinking = new Map(); // turn -> who thinks about it
+  #isPaused = false;
+  #drawn = ""; // who is drawn; a picture is fetched again only when somebody comes or goes
 
   show(table, me) {
     this.#table = table;
     this.#me = me;
+    this.#isPaused = table.is_paused;
     $("campaign").textContent = table.campaign.name;
     document.title = `${table.campaign.name} · Glyphoxa`;
     this.#speaking.clear();
+    this.#thinking.clear();
+    this.#drawn = "";
     this.scene(table.scene);
   }
 
@@ -37,7 +44,22 @@ export class People {
   speaks(id, isSpeaking) {
     if (isSpeaking) this.#speaking.add(id);
     else this.#speaking.delete(id);
-    this.#draw();
+    this.#showStates();
+  }
+
+  thinks({ npc, turn }) {
+    this.#thinking.set(turn, npc);
+    this.#showStates();
+  }
+
+  // It is answered, or came to nothing.
+  thought(turn) {
+    if (this.#thinking.delete(turn)) this.#showStates();
+  }
+
+  paused(isPaused) {
+    this.#isPaused = isPaused;
+    this.#showStates();
   }
 
   get #npcsHere() {
@@ -45,24 +67,47 @@ export class People {
   }
 
   #draw() {
-    const npcs = this.#npcsHere.map((npc) => this.#person(npc, "npc", ""));
-    const players = this.#table.players.map((player) =>
-      this.#person(player, `player${player.taken ? "" : " away"}`, player.id === this.#me ? t("people.you") : player.taken ? "" : t("people.away")),
-    );
-    $("people").replaceChildren(...npcs, ...players);
+    const { players } = this.#table;
+    const drawn = JSON.stringify([this.#npcsHere, players]);
+    if (drawn !== this.#drawn) {
+      $("people").replaceChildren(
+        ...this.#npcsHere.map((npc) => listed(npc, ["person", "npc"], "")),
+        ...players.map((player) => listed(player, ["person", "player", player.taken ? "here" : "away"], this.#noteOn(player))),
+      );
+      // On a phone the list above stands behind a button; who is here is always seen.
+      $("faces").replaceChildren(...this.#npcsHere.map((npc) => listed(npc, ["face", "npc"], "")));
+      this.#drawn = drawn;
+    }
+    this.#showStates();
   }
 
-  #person({ id, name }, kind, note) {
-    const isSpeaking = this.#speaking.has(id);
-    return element(
-      "li",
-      { class: `person ${kind}${isSpeaking ? " speaking" : ""}`, data: { id } },
-      element("span", { class: "avatar", "aria-hidden": "true" }, initial(name)),
-      element("span", {}, name),
-      element("small", {}, note),
-      element("span", { class: "waves", role: "img", "aria-label": t("people.speaks") }, element("i"), element("i"), element("i")),
-    );
+  #noteOn({ id, taken }) {
+    return id === this.#me ? t("people.you") : taken ? "" : t("people.away");
   }
+
+  #showStates() {
+    for (const item of document.querySelectorAll(".person, .face")) {
+      const { id } = item.dataset;
+      const isSpeaking = this.#speaking.has(id);
+      item.classList.toggle("speaking", isSpeaking);
+      if (!item.matches(".npc")) continue;
+      const state = isSpeaking ? "speaking" : [...this.#thinking.values()].includes(id) ? "thinking" : this.#isPaused ? "paused" : "listening";
+      if (item.dataset.state === state) continue;
+      item.dataset.state = state;
+      item.querySelector("small").textContent = t(`state.${state}`);
+    }
+  }
+}
+
+function listed(someone, kinds, note) {
+  return element(
+    "li",
+    { class: kinds.join(" "), data: { id: someone.id } },
+    face(someone),
+    element("span", { class: "name" }, someone.name),
+    element("small", {}, note),
+    element("span", { class: "waves", ...(kinds.includes("npc") ? { "aria-hidden": "true" } : { role: "img", "aria-label": t("people.speaks") }) }, element("i"), element("i"), element("i")),
+  );
 }
 
 export function drawSeats(players, sit) {
@@ -81,7 +126,7 @@ export function drawSeats(players, sit) {
             data: { player: player.id },
             onclick: () => player.taken || sit(player.id),
           },
-          element("span", { class: "avatar", "aria-hidden": "true" }, initial(player.name)),
+          face(player),
           element("span", {}, element("strong", {}, player.name), element("span", { class: "quiet" }, t(player.taken ? "seat.taken" : "seat.take"))),
         ),
       ),
