@@ -54,6 +54,7 @@ async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, op
 async def test_a_late_answer_for_the_lobby_does_not_come_over_the_table(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         late: asyncio.Queue[Route] = asyncio.Queue()
+        await expect(page.locator(".seat")).to_have_count(2)  # drawn by an answer that was not late
         await page.route("**/api/table", late.put_nowait)
         async with asyncio.timeout(DEADLINE_S):
             asked = await late.get()
