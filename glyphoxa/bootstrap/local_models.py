@@ -14,7 +14,7 @@ from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
 from glyphoxa.providers.gguf_names import is_a_path
-from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, find, runs_here, weights_of
+from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, Choice, find, runs_here, weights_of
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -39,7 +39,7 @@ class LocalModels:
 
 def needed(settings: Settings) -> list[str]:
     """The weights that these settings need and that can be fetched: of the manifest, or of the hub."""
-    named = [name for section in _here(settings) for name in weights_of(section, settings.chosen(section))]
+    named = [name for section in _here(settings) for name in weights_of(section, _choice_here(section, settings))]
     return [name for name in named if not is_a_path(name)]
 
 
@@ -51,7 +51,12 @@ def weights_for(settings: Settings) -> ModelWeights:
 def _here(settings: Settings) -> list[str]:
     """Sections whose models run here."""
     chosen = [each for each in _SECTIONS if each != EMBEDDINGS or settings.has_memory]
-    return [each for each in chosen if runs_here(each, settings.chosen(each).name)]
+    return [each for each in chosen if any(runs_here(each, one.name) for one in settings.chain(each))]
+
+
+def _choice_here(section: str, settings: Settings) -> Choice:
+    """Of that section, what runs here: at most one does."""
+    return next(one for one in settings.chain(section) if runs_here(section, one.name))
 
 
 async def load(
@@ -74,9 +79,9 @@ async def load(
         await asyncio.to_thread(weights.ensure, needed(settings), progress)
     tell("loading models")
     for section in _SECTIONS:
-        name = settings.chosen(section).name
-        if name != NONE and not runs_here(section, name):
-            await asyncio.to_thread(maker_of, find(section, name), section=section)
+        for name in {one.name for one in settings.chain(section)}:
+            if name != NONE and not runs_here(section, name):
+                await asyncio.to_thread(maker_of, find(section, name), section=section)
     made = {section: await _made(section, settings, stack, slots=slots) for section in _here(settings)}
     return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 
@@ -103,17 +108,24 @@ async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
     return minilm
 
 
+def _context_tokens(settings: Settings) -> int:
+    """Of prompt and reply together, for the language model that runs here, wherever in the chain it stands."""
+    with_it = (each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name))
+    return next(with_it, settings).context_tokens
+
+
 async def _made(
     section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
 ) -> Any:
-    row = find(section, settings.chosen(section).name)
-    names = weights_of(section, settings.chosen(section))
+    choice = _choice_here(section, settings)
+    row = find(section, choice.name)
+    names = weights_of(section, choice)
     file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
     wanted = Wanted(
         path=None if file is None else file.path,
         model_id="" if file is None else file.sha256,
         slots=slots,
-        context_tokens=context_tokens or settings.context_tokens,
+        context_tokens=context_tokens or _context_tokens(settings),
         prompts_dir=settings.data_directory / "prompts",
     )
     try:

@@ -63,8 +63,9 @@ def check(
             text = "none: past talk is found by its words alone" if section == EMBEDDINGS else "none"
             found.append(Finding("ok", subject, text))
         else:
-            finding = _provider(section, choice, has_weights, environ, has_module or module_is_there)
-            found.append(replace(finding, subject=subject))
+            for number, one in enumerate(settings.chain(section)):
+                finding = _provider(section, one, has_weights, environ, has_module or module_is_there)
+                found.append(replace(finding, subject=f"{subject} fallback {number}" if number else subject))
     found.append(_recall(settings))
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)

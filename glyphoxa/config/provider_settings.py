@@ -4,19 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Field
 
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section, empty_section
 from glyphoxa.providers.gguf_names import is_a_path, wrong_gguf_name
-from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, find, runs_here
+from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, TTS, find, missing_settings, runs_here
+
+_Llm = TypeVar("_Llm", bound=ProviderSettings)
+
+
+MOST_FALLBACKS = 3
+"""A chain of many costs a turn each one's patience."""
 
 
 class SttSettings(ProviderSettings):
     """Speech to text. `whisper` runs here."""
 
     name: Annotated[str, NameOf("stt")] = "whisper"
+
+
+def _named(value: object) -> object:
+    """`fallback: [qwen-1.5b]` names a provider with its usual model."""
+    return [{"name": each} if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
+
+
+class LlmFallback(ProviderSettings):
+    """A provider that answers when those before it fail; its key and address are its own."""
+
+    name: Annotated[str, NameOf("llm")]
+
+
+class TtsFallback(ProviderSettings):
+    """A provider that speaks when those before it fail.
+
+    Attributes:
+        voice: A provider's id of a voice. An NPC's own is another provider's, and is not asked for here.
+    """
+
+    name: Annotated[str, NameOf("tts")]
+    voice: str | None = None
 
 
 class LlmSettings(ProviderSettings):
@@ -29,12 +57,18 @@ class LlmSettings(ProviderSettings):
             out, as its profile has it.
         temperature: 0 is the most predictable; left out, the model's own recipe.
         max_tokens: Of one reply.
+        fallback: Who answers when this provider fails, in this order: names, or blocks with `name`, `model`, `base_url`
+            and `api_key_env`. A model that runs here can be the last.
+        fallback_after_ms: Without a first word for so long, or with a pause of so long in the answer, it has failed,
+            where there is a fallback.
     """
 
     name: Annotated[str, NameOf("llm")] = "qwen-1.5b"
     context_tokens: Annotated[int, Field(ge=1024, le=131_072)] | None = None
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 120
+    fallback: Annotated[tuple[LlmFallback, ...], BeforeValidator(_named), Field(max_length=MOST_FALLBACKS)] = ()
+    fallback_after_ms: Annotated[int, Field(ge=500, le=60_000)] = 4_000
 
 
 class TtsSettings(ProviderSettings):
@@ -42,10 +76,12 @@ class TtsSettings(ProviderSettings):
 
     Attributes:
         voice: A provider's id of a voice, for NPCs without one of their own.
+        fallback: Who speaks when this provider fails, as of `llm`, with a `voice`.
     """
 
     name: Annotated[str, NameOf("tts")] = "hibari"
     voice: str | None = None
+    fallback: Annotated[tuple[TtsFallback, ...], BeforeValidator(_named), Field(max_length=MOST_FALLBACKS)] = ()
 
 
 class EmbeddingsSettings(ProviderSettings):
@@ -83,21 +119,44 @@ class ProvidersSettings(Section):
     s2s: Annotated[S2sSettings, BeforeValidator(empty_section)] = S2sSettings()
 
 
+def in_turn(providers: ProvidersSettings) -> list[ProvidersSettings]:
+    """What is asked first, and what in its place as long as that fails: no entry has a fallback of its own.
+
+    A voice is changed only after every language model was tried with it.
+    """
+    llm, tts = providers.llm, providers.tts
+    thinkers = [llm.model_copy(update={"fallback": ()})]
+    thinkers += [
+        llm.model_copy(update={**each.model_dump(), "fallback": (), "context_tokens": None}) for each in llm.fallback
+    ]
+    speakers = [tts.model_copy(update={"fallback": ()})]
+    speakers += [tts.model_copy(update={**each.model_dump(), "fallback": ()}) for each in tts.fallback]
+    return [providers.model_copy(update={"llm": one, "tts": voice}) for voice in speakers for one in thinkers]
+
+
 def with_model_from(base: Path, providers: ProvidersSettings) -> ProvidersSettings:
     """A model file's path counts from the settings file.
 
     Args:
         base: The directory of that file.
     """
-    llm = providers.llm
-    if llm.model is None or not runs_here(LLM, llm.name) or not is_a_path(llm.model):
-        return providers
-    model = str(base / Path(llm.model).expanduser())
-    return providers.model_copy(update={"llm": llm.model_copy(update={"model": model})})
+
+    def found(choice: _Llm) -> _Llm:
+        if choice.model is None or not runs_here(LLM, choice.name) or not is_a_path(choice.model):
+            return choice
+        return choice.model_copy(update={"model": str(base / Path(choice.model).expanduser())})
+
+    llm = found(providers.llm).model_copy(update={"fallback": tuple(map(found, providers.llm.fallback))})
+    return providers.model_copy(update={"llm": llm})
 
 
-def provider_contradictions(providers: ProvidersSettings) -> Iterator[tuple[tuple[str, ...], str]]:
+def provider_contradictions(providers: ProvidersSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Values that are fine alone and wrong together: where, and what is wrong."""
+    yield from _chain_contradictions("llm", LLM, providers.llm)
+    yield from _chain_contradictions("tts", TTS, providers.tts)
+    for number, each in enumerate(providers.llm.fallback):
+        if runs_here(LLM, each.name) and each.model is not None and (wrong := _wrong_model(each.name, each.model)):
+            yield ("providers", "llm", "fallback", number, "model"), f"providers.llm.fallback model {wrong}"
     llm = providers.llm
     if not runs_here(LLM, llm.name):
         if llm.context_tokens is not None:
@@ -105,6 +164,20 @@ def provider_contradictions(providers: ProvidersSettings) -> Iterator[tuple[tupl
             yield ("providers", "llm", "context_tokens"), text
     elif llm.model is not None and (wrong := _wrong_model(llm.name, llm.model)):
         yield ("providers", "llm", "model"), f"providers.llm.model {wrong}"
+
+
+def _chain_contradictions(
+    name: str, section: str, chosen: LlmSettings | TtsSettings
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    here = [number for number, each in enumerate((chosen, *chosen.fallback)) if runs_here(section, each.name)]
+    if here and here[0] < len(chosen.fallback):
+        place = ("providers", name, "fallback", here[0])
+        runs = (chosen, *chosen.fallback)[here[0]].name
+        yield place, f"providers.{name}: {runs} runs on this machine, and no fallback can follow it"
+    for number, each in enumerate(chosen.fallback):
+        for missing in missing_settings(section, each):
+            text = f"providers.{name}.fallback: {each.name} needs {missing.rpartition('.')[2]}"
+            yield ("providers", name, "fallback", number), text
 
 
 def _wrong_model(provider: str, model: str) -> str:

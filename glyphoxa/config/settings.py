@@ -22,7 +22,7 @@ from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read
 from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
 from glyphoxa.config.observability_settings import ObservabilitySettings
 from glyphoxa.config.privacy_settings import PrivacySettings
-from glyphoxa.config.provider_settings import ProvidersSettings, provider_contradictions, with_model_from
+from glyphoxa.config.provider_settings import ProvidersSettings, in_turn, provider_contradictions, with_model_from
 from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
 from glyphoxa.config.sections import DsnText, Section, empty_section
 from glyphoxa.config.server_settings import ServerSettings, server_contradictions, server_from
@@ -146,6 +146,16 @@ class Settings(Section):
             found = getattr(found, name)
         choice: Choice = found
         return choice
+
+    def chain(self, section: str) -> tuple[Choice, ...]:
+        """As `chosen`, with whoever answers when it fails, in order."""
+        first = self.chosen(section)
+        return (first, *getattr(first, "fallback", ()))
+
+    @property
+    def in_turn(self) -> list[Settings]:
+        """These settings with the language model and the voice that are asked first, then with those in their place."""
+        return [self.model_copy(update={"providers": each}) for each in in_turn(self.providers)]
 
     @property
     def profile(self) -> Profile:

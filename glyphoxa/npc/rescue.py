@@ -5,8 +5,9 @@
                     ── fails n times in a row, or comes too late ──▶ second answers from now on
 
 Both are given the same prompts, so whichever answers knows the talk, and what the NPC may know. Both are opened
-with the NPC: nothing is loaded in a turn. Who was rescued stays so as long as its engine lives, a session: an NPC whose
-voice changes back and forth is worse than one that has changed it.
+with the NPC: nothing is loaded in a turn. An NPC that was rescued from one voice to another stays so as long as its
+engine lives, a session: one whose voice changes back and forth is worse than one that has changed it. A provider of a
+chain is tried again after a rest. The second of a chain may be such a pair itself.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Listener, Mouth, MouthEvent
 
 MOST_FAILURES: Final = 5
+REST_MS: Final = 30_000
+TRIES: Final = 3
+"""That have to succeed, after a rest, until the first engine is trusted again."""
 
 
 @dataclass(slots=True)
@@ -51,12 +55,26 @@ class RescuedMouth:
     """A `Mouth` made of two.
 
     Protocol of use: build both with `from_first` and `from_second` for listeners, then `join` them.
+
+    Args:
+        returns: The first engine is tried again after a rest. Otherwise the second answers for the rest of its life.
+        fit: A prompt as the second engine takes it.
     """
 
-    def __init__(self, name: str, listener: Listener, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        listener: Listener,
+        now_ms: Callable[[], int],
+        *,
+        returns: bool = False,
+        fit: Callable[[Prompt], Prompt] = lambda prompt: prompt,
+    ) -> None:
         self._name = name
         self._listener = listener
-        self._breaker = CircuitBreaker(now_ms, most_failures=MOST_FAILURES)
+        self._returns = returns
+        self._fit = fit
+        self._breaker = CircuitBreaker(now_ms, most_failures=MOST_FAILURES, rest_ms=REST_MS, successes_to_close=TRIES)
         self._stays_rescued = False
         self._turn: _Turn | None = None
         self._first: Mouth
@@ -81,8 +99,10 @@ class RescuedMouth:
                 self._second = None
 
     def prime(self, prompt: Prompt) -> None:
-        for mouth in self._both():
-            mouth.prime(prompt)
+        self._first.prime(prompt)
+        # Where the first one returns, the second is needed seldom: who the NPC is has been read by it, no more.
+        if self._second is not None and (prompt.is_bare or not self._returns or self._is_rescued):
+            self._second.prime(self._fit(prompt))
 
     async def wait_until_primed(self) -> None:
         await asyncio.gather(*(mouth.wait_until_primed() for mouth in self._both()))
@@ -95,10 +115,10 @@ class RescuedMouth:
         if self._turn is not None:
             self.cancel(self._turn.id)
         words_alone = bool(prompt.words) and not self._first.says_given_words
-        second = self._second if self._stays_rescued or words_alone else None
+        second = self._second if self._stays_rescued or words_alone or self._rests() else None
         mouth = second or self._first
         self._turn = _Turn(turn, prompt, mouth)
-        mouth.begin(turn, prompt)
+        mouth.begin(turn, prompt if second is None else self._fit(prompt))
 
     def release(self, turn: TurnId) -> None:
         if (now := self._of(turn)) is not None:
@@ -118,6 +138,8 @@ class RescuedMouth:
     def cancel(self, turn: TurnId) -> None:
         if (now := self._of(turn)) is not None:
             now.is_cancelled = True
+            if now.mouth is self._first:
+                self._breaker.called_off()
             now.mouth.cancel(turn)
 
     def give_up(self, turn: TurnId) -> None:
@@ -175,10 +197,14 @@ class RescuedMouth:
     def _rescue(self, now: _Turn, second: Mouth, why: str) -> None:
         first, now.mouth, now.why = now.mouth, second, why
         first.cancel(now.id)
-        self._breaker.failed()
-        self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_resting
+        if self._returns and now.is_late:
+            self._breaker.open()
+        else:
+            self._breaker.failed()
+        if not self._returns:
+            self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_resting
         logger.warning("{}: the second engine answers turn {}: {}", self._name, now.id, why)
-        second.begin(now.id, now.prompt)
+        second.begin(now.id, self._fit(now.prompt))
         if now.is_released:
             second.release(now.id)
         if now.is_held:
@@ -190,6 +216,14 @@ class RescuedMouth:
     def _over(self, event: Finished) -> None:
         self._turn = None
         self._listener(event)
+
+    def _rests(self) -> bool:
+        """Whether the first engine is let be in this turn."""
+        return self._returns and self._second is not None and not self._breaker.may_try()
+
+    @property
+    def _is_rescued(self) -> bool:
+        return self._stays_rescued or self._breaker.is_resting
 
     def _both(self) -> list[Mouth]:
         return [self._first, *([self._second] if self._second is not None else [])]

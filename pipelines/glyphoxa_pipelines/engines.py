@@ -6,6 +6,7 @@ These are the entry points of the group `glyphoxa.pipelines`. A pipeline of one'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +17,9 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.fitting import FittedContext, fit_prompt
+from glyphoxa.context.prompt import Prompt
 from glyphoxa.context.stand_ins import StandIns
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.errors import InvalidInput
@@ -26,7 +30,7 @@ from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.rescue import RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import Connection
-from glyphoxa.providers.registry import names
+from glyphoxa.providers.registry import LLM, TTS, names, runs_here
 from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
@@ -49,8 +53,8 @@ async def open_ear(order: EarSpec) -> Ear:
 
 
 async def open_cascaded(order: MouthSpec) -> Mouth:
-    """The entry point `cascaded`."""
-    return await cascaded.build(mouth_parts(order))
+    """The entry point `cascaded`: with the fallbacks of the settings behind it."""
+    return await _in_turn(order, order.settings.in_turn)
 
 
 async def open_s2s(order: MouthSpec) -> Mouth:
@@ -62,12 +66,70 @@ async def open_s2s(order: MouthSpec) -> Mouth:
     # What the campaign calls the provider's voice is one of the speech-to-speech service.
     npc = replace(order.npc, voice=replace(order.npc.voice, provider_voice=None))
     try:
-        second = await cascaded.build(mouth_parts(replace(order, npc=npc, listener=mouth.from_second)), line="rescue")
+        behind = replace(order, npc=npc, listener=mouth.from_second)
+        second = await _in_turn(behind, order.settings.in_turn, line="rescue")
     except InvalidInput as error:
         logger.warning("{} has no engine to fall back on: {}", order.npc.name, error)
         return await s2s.build(s2s_parts(order))
     mouth.join(first, second)
     return mouth
+
+
+async def _in_turn(order: MouthSpec, chain: Sequence[Settings], *, line: str = "mouth", number: int = 1) -> Mouth:
+    """A mouth with those behind it that answer when it fails.
+
+    Args:
+        chain: `Settings.in_turn`, from this mouth on.
+        number: Of this mouth in the chain, from 1.
+    """
+    settings, *others = chain
+    name = line if number == 1 else f"{line}-{number}"
+    if not others:
+        return await cascaded.build(mouth_parts(_for(order, settings)), line=name)
+    mouth = RescuedMouth(
+        order.npc.name,
+        order.listener,
+        order.now_ms,
+        returns=True,
+        fit=partial(fit_prompt, budgets=others[0].budgets) if _is_smaller(others[0], settings) else _as_it_is,
+    )
+    first = _for(replace(order, listener=mouth.from_first), settings)
+    stalled_after_ms = settings.providers.llm.fallback_after_ms
+    behind = replace(order, listener=mouth.from_second)
+    if settings.providers.tts != others[0].providers.tts:
+        # What the campaign calls the provider's voice is one of the first.
+        behind = replace(behind, npc=replace(order.npc, voice=replace(order.npc.voice, provider_voice=None)))
+    if _is_smaller(others[0], settings):
+        behind = replace(behind, context=FittedContext(order.context, others[0].budgets))
+    # What there is instead of an answer is the last one's to say.
+    parts = replace(mouth_parts(first, stalled_after_ms=stalled_after_ms), excuses=())
+    mouth.join(
+        await cascaded.build(parts, line=name, patience_ms=stalled_after_ms),
+        await _in_turn(behind, others, line=line, number=number + 1),
+    )
+    return mouth
+
+
+def _for(order: MouthSpec, settings: Settings) -> MouthSpec:
+    """With the models that these settings ask to run here, and no other."""
+    providers, local = settings.providers, order.local
+    return replace(
+        order,
+        settings=settings,
+        local=replace(
+            local,
+            llama=local.llama if runs_here(LLM, providers.llm.name) else None,
+            hibari=local.hibari if runs_here(TTS, providers.tts.name) else None,
+        ),
+    )
+
+
+def _is_smaller(settings: Settings, than: Settings) -> bool:
+    return settings.budgets.history_tokens < than.budgets.history_tokens
+
+
+def _as_it_is(prompt: Prompt) -> Prompt:
+    return prompt
 
 
 def ear_parts(order: EarSpec) -> EarParts:
@@ -93,13 +155,17 @@ def ear_parts(order: EarSpec) -> EarParts:
     )
 
 
-def mouth_parts(order: MouthSpec) -> MouthParts:
-    """What the settings make of a cascaded mouth."""
+def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> MouthParts:
+    """What the settings make of a cascaded mouth.
+
+    Args:
+        stalled_after_ms: When a model far away has failed that says nothing; None: when nobody waits any more.
+    """
     stand_ins = StandIns(order.language)
     has_tools = order.tools is not None and order.settings.profile.takes_tools
     return MouthParts(
         npc=order.npc,
-        llm=_llm(order),
+        llm=_llm(order, stalled_after_ms),
         tts=_tts(order),
         context=order.context,
         # Its grammar is that of `spoken_extras`.
@@ -169,10 +235,15 @@ def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
     return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
 
 
-def _llm(order: MouthSpec) -> LLMService[Any]:
+def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
     llama, llm = order.local.llama, order.settings.providers.llm
     if llama is None:
-        return cloud_llm.make_llm(llm, temperature=llm.temperature, max_tokens=llm.max_tokens)
+        return cloud_llm.make_llm(
+            llm,
+            temperature=llm.temperature,
+            max_tokens=llm.max_tokens,
+            stalled_after_ms=stalled_after_ms or cloud_llm.STALLED_AFTER_MS,
+        )
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, spoken_extras
     from glyphoxa.adapters.local.prompt_files import PromptFile
 

@@ -16,7 +16,7 @@ from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
 from glyphoxa_processors.llm import SpokenLLM
-from glyphoxa_processors.speaker import Speaker
+from glyphoxa_processors.speaker import PATIENCE_MS, Speaker
 
 P = TypeVar("P", bound=Any)
 """A dataclass with at least `npc`, `sink`, `listener`, `host` and `clock`, such as `parts.MouthParts`."""
@@ -31,18 +31,29 @@ class GraphMouth(Generic[P]):
         graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
         excuses: Lines for an answer that fails or does not come; rendered ahead, like fillers.
         line: What its graph is called, before the NPC's id: an NPC may have two.
+        patience_ms: See `Speaker`.
     """
 
     renders_fillers = True
     says_given_words = True
 
-    def __init__(self, parts: P, graph: Graph[P], *, excuses: Sequence[str] = (), line: str = "mouth") -> None:
+    def __init__(
+        self,
+        parts: P,
+        graph: Graph[P],
+        *,
+        excuses: Sequence[str] = (),
+        line: str = "mouth",
+        patience_ms: int = PATIENCE_MS,
+    ) -> None:
         self._parts = parts
         self._name = f"{line}-{parts.npc.id}"
         self._npc = parts.npc
         self._line: RunningGraph | None = None
         self._excuses = excuses
-        self._speaker = Speaker(self._npc.id, parts.sink, self._report, clock=parts.clock, excuses=excuses)
+        self._speaker = Speaker(
+            self._npc.id, parts.sink, self._report, clock=parts.clock, excuses=excuses, patience_ms=patience_ms
+        )
         self.processors = graph(replace(parts, listener=self._report), self._speaker)
 
     async def start(self) -> None:

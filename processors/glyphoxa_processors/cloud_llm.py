@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pipecat.services.llm_service import LLMService
     from pipecat.services.openai.llm import OpenAILLMService
 
-    from glyphoxa_processors.llm import AsWords
-
 MAX_REPLY_TOKENS = 160
 """An NPC talks, it does not write: more than a minute of speech is an error of the model."""
 
@@ -38,37 +36,50 @@ def make_llm(
     *,
     temperature: float | None = None,
     max_tokens: int = MAX_REPLY_TOKENS,
+    stalled_after_ms: int = STALLED_AFTER_MS,
     environ: Mapping[str, str] = os.environ,
 ) -> LLMService[Any]:
     """A model for one mouth.
 
     Args:
         temperature: None is the provider's own.
+        stalled_after_ms: A stream that sends nothing for so long has failed.
 
     Raises:
         InvalidInput: As `build`.
     """
     made: LLMService[Any] = build(
-        provider, section=LLM, environ=environ, temperature=temperature, max_tokens=max_tokens
+        provider,
+        section=LLM,
+        environ=environ,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        stalled_after_ms=stalled_after_ms,
     )
     return made
 
 
-def openai(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
-    return _spoken(connection, temperature, max_tokens, as_words=_WORDS.in_messages)
+def openai(
+    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
+) -> OpenAILLMService:
+    return _spoken(connection, temperature, max_tokens, stalled_after_ms)
 
 
-def compatible(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
-    return _spoken(connection, temperature, max_tokens, as_words=_WORDS.in_messages)
+def compatible(
+    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
+) -> OpenAILLMService:
+    return _spoken(connection, temperature, max_tokens, stalled_after_ms)
 
 
-def ollama(connection: Connection, *, temperature: float | None, max_tokens: int) -> OpenAILLMService:
+def ollama(
+    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
+) -> OpenAILLMService:
     here = replace(connection, base_url=connection.base_url or "http://localhost:11434/v1")
-    return _spoken(here, temperature, max_tokens, as_words=_WORDS.in_messages)
+    return _spoken(here, temperature, max_tokens, stalled_after_ms)
 
 
 def _spoken(
-    connection: Connection, temperature: float | None, max_tokens: int, *, as_words: AsWords
+    connection: Connection, temperature: float | None, max_tokens: int, stalled_after_ms: int
 ) -> OpenAILLMService:
     from pipecat.services.openai.llm import OpenAILLMService
 
@@ -79,8 +90,8 @@ def _spoken(
     return SpokenLLM(
         api_key=connection.key,
         base_url=connection.base_url,
-        as_words=as_words,
-        deadlines=StreamDeadlines(STALLED_AFTER_MS, STALLED_AFTER_MS),
+        as_words=_WORDS.in_messages,
+        deadlines=StreamDeadlines(stalled_after_ms, stalled_after_ms),
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
         settings=OpenAILLMService.Settings(
@@ -89,14 +100,16 @@ def _spoken(
     )
 
 
-def google(connection: Connection, *, temperature: float | None, max_tokens: int) -> GoogleLLMService:
+def google(
+    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
+) -> GoogleLLMService:
     from google.genai.types import HttpOptions
     from pipecat.services.google.llm import GoogleLLMService
 
     return GoogleLLMService(
         api_key=connection.key,
         http_options=HttpOptions(base_url=connection.base_url) if connection.base_url else None,
-        stream_idle_timeout_secs=STALLED_AFTER_MS / 1_000,
+        stream_idle_timeout_secs=stalled_after_ms / 1_000,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
         settings=GoogleLLMService.Settings(

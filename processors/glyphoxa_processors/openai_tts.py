@@ -29,6 +29,8 @@ class SpokenOpenAiTts(OpenAITTSService):
     def __init__(self, **kwargs: Any) -> None:
         http = kept_open()
         super().__init__(http_client=http, **kwargs)
+        # Once more, for a connection that went stale between two turns; more would only keep the table waiting.
+        self._client.max_retries = 1
         self._connection = OpenAhead(http, str(self._client.base_url), clock=time.monotonic)
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:

@@ -49,6 +49,7 @@ from glyphoxa.turns.playback import (
 )
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 
+PATIENCE_MS = 30_000
 _CHUNK = OUTPUT_RATE_HZ // 50
 _FADE = OUTPUT_RATE_HZ // 200
 _BEHIND_S = 0.1
@@ -75,7 +76,7 @@ class Speaker(FrameProcessor):
         *,
         clock: Callable[[], int],
         excuses: Sequence[str] = (),
-        patience_ms: int = 30_000,
+        patience_ms: int = PATIENCE_MS,
     ) -> None:
         super().__init__(name=f"speaker-{npc}")
         self._npc = npc

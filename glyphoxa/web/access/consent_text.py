@@ -28,6 +28,7 @@ from glyphoxa.providers.registry import (
     SECOND_LOOK,
     STT,
     TTS,
+    Choice,
     runs_here,
 )
 
@@ -75,7 +76,7 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
     lines = [words["heard"], words["kept"].format(where=_where(settings, words)), _how_long(settings, words)]
     if settings.logging.content:
         lines.append(words["logged"])
-    lines += (f"{words[section]}: {_hearer(settings, section, words)}." for section in _asked(settings))
+    lines += (f"{words[section]}: {_hearers(settings, section, words)}." for section in _asked(settings))
     if settings.engines:
         lines.append(words["own"].format(names=", ".join(sorted(settings.engines))))
     if settings.mcp.servers:
@@ -106,8 +107,12 @@ def _asked(settings: Settings) -> Iterator[str]:
             yield section
 
 
-def _hearer(settings: Settings, section: str, words: Mapping[str, str]) -> str:
-    choice = settings.chosen(section)
+def _hearers(settings: Settings, section: str, words: Mapping[str, str]) -> str:
+    """Each once: also who is asked only when another fails."""
+    return "; ".join(dict.fromkeys(_hearer(section, choice, words) for choice in settings.chain(section)))
+
+
+def _hearer(section: str, choice: Choice, words: Mapping[str, str]) -> str:
     if runs_here(section, choice.name):
         return words["local"]
     host = _host(choice.base_url)
