@@ -112,6 +112,7 @@ def create_app(
     app.add_api_route("/api/consent", web.consent.post, methods=["POST"])
     app.add_api_websocket_route("/ws", web.socket)
     app.state.whole_health = web.whole_health
+    app.state.tell_in_force = web.tell_in_force
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
@@ -318,6 +319,11 @@ class _Web:
 
     def _rations_of(self, player: PlayerId) -> SeatRations:
         return self._rations[self._table.campaign.player(player).id]
+
+    def tell_in_force(self, in_force: str, done: str) -> None:
+        """To every page of a game master: what one has commanded, the other sees."""
+        message = {"type": "in_force", "in_force": in_force, "done": done}
+        self._hub.tell(message, to=lambda reader: reader.is_dm)
 
     def _tell_seats(self) -> None:
         self._hub.tell({"type": "seats", "players": self._view.players()})

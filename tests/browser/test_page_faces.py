@@ -54,7 +54,7 @@ async def test_faces_show_who_listens_thinks_and_speaks(opened: Open, width: int
         shown = page.locator("#faces" if width == 390 else "#people")
         grimjaw, odwina = (shown.locator(f'[data-id="{npc.id}"]') for npc in (GRIMJAW, ODWINA))
         await expect(grimjaw.get_by_role("img", name="Portrait of Grimjaw")).to_be_visible()
-        assert await grimjaw.locator("img").evaluate("(picture) => picture.naturalWidth") == 32
+        await expect(grimjaw.locator("img")).to_have_js_property("naturalWidth", 32)
         await expect(odwina.locator(".avatar")).to_have_text("OV")
         await expect(odwina.locator("small")).to_have_text("listening")
         table.tell(NpcThinks(ODWINA.id, ODWINA.name, TurnId("t1"), TAMSIN.id, 1))

@@ -31,7 +31,9 @@ TONE = """() => {
   const Real = RTCPeerConnection;
   window.RTCPeerConnection = function (...given) { window.connections++; return new Real(...given); };
 }"""
-IS_OPEN = "window.tracks.some((track) => track.readyState === 'live')"
+UNTIL_CLOSED = """async () => {
+  while (window.tracks.some((track) => track.readyState === 'live')) await new Promise((done) => setTimeout(done, 40));
+}"""
 JUDGED = """async () => {
   const { Verdict } = await import("/static/js/verdict.js");
   const levels = (n, rms, peak) => Array.from({ length: n }, () => ({ rms, peak }));
@@ -57,9 +59,10 @@ async def test_before_one_sits_down_the_microphone_is_tested_by_keyboard_and_not
 ) -> None:
     async with served(table) as url, opened(url, width=390, height=844) as page:
         await page.evaluate(TONE)
+        told, button = page.locator("#test-told"), page.get_by_role("button", name="Test the microphone")
+        await expect(button).to_be_visible()  # the page has loaded all that it needs
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url.removeprefix(url)))
-        told, button = page.locator("#test-told"), page.get_by_role("button", name="Test the microphone")
         await page.evaluate("window.refuses = 'NotAllowedError'")
         await button.focus()
         await page.keyboard.press("Enter")
@@ -80,7 +83,7 @@ async def test_before_one_sits_down_the_microphone_is_tested_by_keyboard_and_not
         await page.keyboard.press("Escape")
         await expect(page.locator("#test-dialog")).to_be_hidden()
         await expect(button).to_be_focused()
-        assert not await page.evaluate(IS_OPEN)
+        await page.evaluate(UNTIL_CLOSED)
         await page.evaluate("window.gain = 2")
         await page.keyboard.press("Enter")
         await expect(told).to_contain_text("You are too loud")

@@ -70,6 +70,7 @@ POSTS = (
     "/desk/campaign",
     "/desk/links",
 )
+PENDING = (DEBT.fact_id, BAKER.fact_id)
 MARKUP = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
@@ -215,6 +216,21 @@ async def test_what_another_window_has_decided_meanwhile_is_refused_in_words(dm:
     late = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id)
     assert late.status_code == 404
     assert "did not work" in late.text
+
+
+async def test_what_has_changed_since_it_was_seen_is_not_decided_on(dm: Visitor) -> None:
+    seen = {fact: re.search(rf'name="fact:{fact}" value="(.*?)"', await page(dm, "/desk/review")) for fact in PENDING}
+    boxes = {f"fact:{fact}": found[1] for fact, found in seen.items() if found}
+    assert len(boxes) == 2
+    await post(dm, "/desk/facts", do="hide", fact=DEBT.fact_id)
+    late = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id, seen=boxes[f"fact:{DEBT.fact_id}"])
+    several = await post(dm, "/desk/facts", do="confirm_marked", **boxes)
+    for refused in (late, several):
+        assert refused.status_code == 400
+        assert "has changed meanwhile: you saw" in html.unescape(refused.text)
+        assert "hidden" in refused.text
+    shown = await page(dm, "/desk/review")
+    assert all(f'name="fact:{fact}"' in shown for fact in PENDING), "nothing was decided"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.stating import json_or_text
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.web.desk.meanwhile import need_unchanged
 
 _DO: Final[Mapping[str, Callable[[Desk, str, Mapping[str, str]], Awaitable[Decision]]]] = {
     "confirm": lambda desk, fact, _: desk.facts.confirm([fact]),
@@ -22,6 +23,8 @@ _DO: Final[Mapping[str, Callable[[Desk, str, Mapping[str, str]], Awaitable[Decis
 
 MARKED: Final = "fact:"
 """What the name of a box begins with that marks a fact; its id follows."""
+_BOX: Final = "on"
+"""What a box holds that does not say what was seen."""
 _OF_SEVERAL: Final[Mapping[str, Callable[[Desk, Sequence[str]], Awaitable[Decision]]]] = {
     "confirm_marked": lambda desk, facts: desk.facts.confirm(facts),
     "reject_marked": lambda desk, facts: desk.facts.reject(facts),
@@ -46,14 +49,24 @@ _DONE: Final[Mapping[str, str]] = {
 }
 
 
-async def _decide_several(desk: Desk, what: str, marked: Sequence[str]) -> str:
-    """All of them, or none."""
+async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> str:
+    """All of them, or none.
+
+    Args:
+        marked: What was seen of each fact.
+    """
     if not marked:
         raise InvalidInput("no fact is marked: mark those that you decide on")
-    made = await _OF_SEVERAL[what](desk, marked)
+    for fact, seen in marked.items():
+        need_unchanged(desk, await desk.facts.find(fact), "" if seen == _BOX else seen)
+    made = await _OF_SEVERAL[what](desk, list(marked))
     done = _DONE[what.removesuffix("_marked")]
     ended = f"; {len(made.ended)} no longer held" if made.ended and what == "confirm_marked" else ""
     return f"{done}: {len(marked)} {'fact' if len(marked) == 1 else 'facts'}{ended}"
+
+
+def _marked(form: Mapping[str, str]) -> dict[str, str]:
+    return {name[len(MARKED) :]: seen for name, seen in form.items() if name.startswith(MARKED)}
 
 
 async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
@@ -66,12 +79,14 @@ async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
 async def decide(desk: Desk, form: Mapping[str, str]) -> str:
     """
     Args:
-        form: `do`, and the `fact`; those of several have a name `MARKED` and the id for each; `undo` needs none.
+        form: `do`, the `fact`, and what was `seen` of it (see `need_unchanged`); those of several have a name
+            `MARKED` and the id for each; `undo` needs none.
 
     Returns: What was done, in a line.
 
     Raises:
         NotFound: There is no such fact any more.
+        ChangedMeanwhile: It is not as it was seen.
         InvalidInput: It cannot be decided so.
     """
     what = form.get("do", "")
@@ -79,10 +94,11 @@ async def decide(desk: Desk, form: Mapping[str, str]) -> str:
         taken = await desk.timeline.undo()
         return f"undone: {len(taken)} {'event' if len(taken) == 1 else 'events'}"
     if what in _OF_SEVERAL:
-        return await _decide_several(desk, what, [name[len(MARKED) :] for name in form if name.startswith(MARKED)])
+        return await _decide_several(desk, what, _marked(form))
     if what not in _DO:
         raise InvalidInput(f"nothing can be decided by {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
     found = await desk.facts.find(form.get("fact", ""))
+    need_unchanged(desk, found, form.get("seen", ""))
     words = desk.facts.words(found)
     made = await _DO[what](desk, found.id, form)
     ended = f"; {len(made.ended)} no longer held" if made.ended and what == "confirm" else ""

@@ -141,6 +141,7 @@ class _Pages:
             return JSONResponse({"error": {"code": "refused", "message": str(error)}}, status_code=400)
         in_force = await self._frame.table.obey(CommandReader(self._frame.table.campaign).read({"do": "show"}))
         self._frame.record(AuditKind.COMMANDED, done)
+        request.app.state.tell_in_force(in_force, done)
         return JSONResponse({"done": done, "in_force": in_force})
 
     async def decide(self, request: Request) -> Response:

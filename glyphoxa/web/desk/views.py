@@ -18,6 +18,7 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.access.consents import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.web.desk.meanwhile import state_in_words
 from glyphoxa.world.api import moment, visibility_in_words
 
 Shown = dict[str, Any]
@@ -68,6 +69,7 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
         "short": short(fact.id),
         "words": desk.facts.words(fact),
         "status": fact.status,
+        "state": state_in_words(desk, fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
         "known_to": visibility_in_words(fact.visibility, desk.resolver),

@@ -80,6 +80,10 @@ const on = {
     moved(scene);
   },
   paused: ({ is_paused }) => chip(is_paused ? "trying" : "on", is_paused ? "paused" : "live"),
+  in_force({ in_force, done }) {
+    $("in-force").textContent = in_force;
+    answer(done);
+  },
   session_ends: () => answer("The session is over."),
   error: ({ message }) => answer(message),
 };
