@@ -260,7 +260,7 @@ async def test_nothing_hidden_is_in_any_message_that_others_than_the_game_master
             moved = await next_of(socket, "scene")
             assert moved["scene"] == {
                 "location": "",
-                "npcs": [{"id": "nethra", "name": "Nethra"}],
+                "npcs": [{"id": "nethra", "name": "Nethra", "portrait": False}],
                 "time_of_day": "night",
                 "read_aloud": "",
             }
