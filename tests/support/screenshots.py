@@ -95,12 +95,25 @@ async def _all(browser: Browser, door: Door, how: tuple[str, str], options: argp
             if options.only in path:
                 await page.goto(f"{door.origin}{path}")
                 problems += await _one(page, path, options.out / f"{size}-{scheme}-{_named(path)}.png")
+        if who == "player" and options.only in "/":
+            problems += await _at_the_table(page, options.out, f"{size}-{scheme}")
         await context.close()
     return problems
 
 
+async def _at_the_table(page: Page, out: Path, look: str) -> list[str]:
+    """A player's way from the lobby: the test of the microphone, then their seat."""
+    await page.get_by_role("button", name="Test the microphone").click()
+    await expect(page.locator("#test-dialog")).to_be_visible()
+    problems = await _one(page, "the microphone test", out / f"{look}-player-microphone.png")
+    await page.keyboard.press("Escape")
+    await page.locator(".seat").click()
+    await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
+    return problems + await _one(page, "a seat", out / f"{look}-player-table.png")
+
+
 async def _one(page: Page, path: str, file: Path) -> list[str]:
-    await expect(page.locator("main, .page, body").first).to_be_visible()
+    await expect(page.locator("main:visible").first).to_be_visible()
     await page.screenshot(path=file, full_page=True)
     widest = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
     return [f"{file.stem}: {path} is {widest} pixels wider than the window"] if widest > 0 else []
