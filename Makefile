@@ -4,6 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The lock is the complete list, so pip resolves nothing (--no-deps): older versions look up the newest release of a
+# requirement with an extra before they look at the pin, and then stop (pypa/pip #9644, #12345). What has no wheel is
+# built with the locked back ends of requirements/build.txt, never with the newest ones (--no-build-isolation).
+INSTALL := $(BIN)/python -m pip install -q --no-deps --no-build-isolation --require-hashes
+VERIFY := $(BIN)/python -m pip check
 # Without bytecode on disk every process, and there are many in the tests, compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # For two cores: half of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
@@ -44,7 +49,7 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 
 fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
 ifdef GUIDED
-	@$(BIN)/python -m pip install -q --require-hashes -r requirements/fuzzing.txt
+	@$(INSTALL) -r requirements/fuzzing.txt && $(VERIFY)
 endif
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(if $(GUIDED),--guided) $(ARGS)
 
@@ -55,7 +60,7 @@ screenshots: .venv/dev ## Every page as a real browser draws it, phone and scree
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
 mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
-	@$(BIN)/python -m pip install -q --require-hashes -r requirements/mutation.txt
+	@$(INSTALL) -r requirements/mutation.txt && $(VERIFY)
 ifdef SAMPLE
 	@CI=true $(BIN)/python -m tests.support.mutants $(SAMPLE) $(ARGS)
 else
@@ -100,11 +105,14 @@ clean: ## Remove the virtual environment and what was built
 # The project itself is installed in place, so a change in the code needs no new install.
 .venv/app: requirements/app.txt requirements/build.txt pyproject.toml | .venv/bin/python
 	@echo "Installing Glyphoxa and what it needs (once; a minute or two) ..."
-	@$(BIN)/python -m pip install -q --require-hashes -r requirements/app.txt -r requirements/build.txt
+	@$(INSTALL) -r requirements/build.txt
+	@$(INSTALL) -r requirements/app.txt
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@$(VERIFY)
 	@touch $@
 
 .venv/dev: requirements/dev.txt .venv/app
 	@echo "Installing the tools for tests and checks ..."
-	@$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	@$(INSTALL) -r requirements/dev.txt
+	@$(VERIFY)
 	@touch $@
