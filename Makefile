@@ -47,10 +47,7 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py')
 
-fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
-ifdef GUIDED
-	@$(INSTALL) -r requirements/fuzzing.txt && $(VERIFY)
-endif
+fuzz: $(if $(GUIDED),.venv/fuzzing,.venv/dev) ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(if $(GUIDED),--guided) $(ARGS)
 
 sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneDX) and docs/licences.md
@@ -59,8 +56,7 @@ sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneD
 screenshots: .venv/dev ## Every page as a real browser draws it, phone and screen, light and dark: look at them
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
-mutants: .venv/dev ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
-	@$(INSTALL) -r requirements/mutation.txt && $(VERIFY)
+mutants: .venv/mutation ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
 ifdef SAMPLE
 	@CI=true $(BIN)/python -m tests.support.mutants $(SAMPLE) $(ARGS)
 else
@@ -114,5 +110,10 @@ clean: ## Remove the virtual environment and what was built
 .venv/dev: requirements/dev.txt .venv/app
 	@echo "Installing the tools for tests and checks ..."
 	@$(INSTALL) -r requirements/dev.txt
+	@$(VERIFY)
+	@touch $@
+
+.venv/mutation .venv/fuzzing: .venv/%: requirements/%.txt .venv/dev
+	@$(INSTALL) -r $<
 	@$(VERIFY)
 	@touch $@
