@@ -65,7 +65,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
     }
     found = examined(
         [
-            *of_machine(WITHIN_S),
+            *_of_machine(WITHIN_S),
             Check("campaign", partial(_campaign, settings), _BUSY_DISK, WITHIN_S),
             *_of_settings(settings, WITHIN_S),
             Check("memory", partial(_memory, settings), _BUSY_DISK, WITHIN_S),
@@ -99,7 +99,7 @@ def at_open_table(settings: Settings, *, players_url: str | None) -> list[Findin
     free = partial(doctor.memory, free=free_memory(), of=all_memory(), needed=_OPEN_TABLE_BYTES)
     return examined(
         [
-            *of_machine(within_s),
+            *_of_machine(within_s),
             *_of_settings(settings, within_s),
             Check("memory", free, "try again", within_s),
             Check("database", partial(_database, settings), "see whether its server answers", within_s),
@@ -109,8 +109,12 @@ def at_open_table(settings: Settings, *, players_url: str | None) -> list[Findin
     )
 
 
-def of_machine(within_s: float = WITHIN_S) -> list[Check]:
-    """What needs no settings."""
+def without_settings() -> list[Finding]:
+    """What can be checked where settings cannot be read."""
+    return examined(_of_machine(WITHIN_S))
+
+
+def _of_machine(within_s: float) -> list[Check]:
     return [
         Check("python", installation.python, "try again", within_s),
         Check("packages", _packages, "try again when this machine is less busy", within_s),
@@ -121,7 +125,7 @@ def of_machine(within_s: float = WITHIN_S) -> list[Check]:
 def _of_settings(settings: Settings, within_s: float) -> list[Check]:
     return [
         Check("providers", partial(_providers, settings), "run `glyphoxa config check`", within_s),
-        Check("models", partial(_models, settings), _BUSY_DISK, within_s),
+        Check("models", partial(models, settings), _BUSY_DISK, within_s),
         Check("disk", partial(_disk, settings), _BUSY_DISK, within_s),
     ]
 
@@ -133,7 +137,7 @@ def _packages() -> Iterable[Finding]:
 
 
 def _providers(settings: Settings) -> list[Finding]:
-    # Whether weights are here is told once, by `_models`.
+    # Whether weights are here is told once, by `models`.
     found = check(settings, has_weights=lambda _: True, is_port_free=lambda _host, _port: True)
     return [each for each in found if each.subject not in _COVERED]
 
@@ -153,7 +157,8 @@ def _campaign(settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", "campaign", f"{campaign.name} in {path}, with {len(campaign.npcs)} NPCs")
 
 
-def _models(settings: Settings) -> Iterator[Finding]:
+def models(settings: Settings) -> Iterator[Finding]:
+    """Whether the weights that these settings name are here, told without reading them."""
     weights, statuses = weights_for(settings), _statuses(settings)
     n_here = n_bytes = 0
     for name in dict.fromkeys(named(settings)):
@@ -252,9 +257,9 @@ def _database(settings: Settings) -> list[Finding]:
 
 
 def _started_database(settings: Settings) -> list[Finding]:
-    """As `_database`. An embedded one that has data is started, as by every verb that needs it."""
+    """As `_database`. An embedded one that has data is started, or kept, as by every verb that needs it."""
     server = _embedded(settings)
-    if settings.memory.postgres_dsn is not None or server.pid() is not None or not server.check()[1]:
+    if settings.memory.postgres_dsn is not None or (server.pid() is None and not server.check()[1]):
         return _database(settings)
     server.start()
     try:

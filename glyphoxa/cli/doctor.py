@@ -8,12 +8,11 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from glyphoxa.bootstrap.doctor import before_a_table, of_machine
+from glyphoxa.bootstrap.doctor import before_a_table, without_settings
 from glyphoxa.cli.config import show_findings
 from glyphoxa.cli.opened import CONFIG
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding
-from glyphoxa.config.doctor import examined
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import GlyphoxaError
 
@@ -46,7 +45,7 @@ def _found(options: argparse.Namespace) -> list[Finding]:
     except GlyphoxaError as error:
         # What needs no settings is checked all the same.
         mistakes = [Finding("error", "settings", line) for line in str(error).splitlines()]
-        return [*mistakes, *examined(of_machine())]
+        return [*mistakes, *without_settings()]
     if options.campaign is not None:
         settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
     return before_a_table(settings, certificate_until=_certificate_until, is_quick=options.quick)

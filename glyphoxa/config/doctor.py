@@ -124,7 +124,7 @@ def ports(
             continue
         trouble = "" if is_serving else trouble_with_port(host, port)
         if not trouble:
-            state = "this table has it" if is_serving else "free"
+            state = "used by this table" if is_serving else "free"
             yield Finding("ok", "port", f"{setting}: {port} on {host} is {state}")
             continue
         fault, remedy = _PORT_FAULTS[trouble]
