@@ -19,7 +19,7 @@ from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.config import doctor, installation
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.check import Finding, check, module_is_there
-from glyphoxa.config.doctor import Check, Room, examined
+from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
@@ -195,9 +195,9 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     statuses = _statuses(settings)
     wanted = [statuses[name] for name in dict.fromkeys(named(settings)) if name in statuses]
     to_come = sum(each.artefact.size - each.have for each in wanted if each.state in ("missing", "partial"))
-    rooms = [Room("data", settings.data_directory, "data_dir (or GLYPHOXA_DATA)")]
+    rooms = [DiskNeed("data", settings.data_directory, "data_dir (or GLYPHOXA_DATA)")]
     if to_come:
-        rooms.append(Room("models", weights_for(settings).store.directory, "models.dir", to_come))
+        rooms.append(DiskNeed("models", weights_for(settings).store.directory, "models.dir", to_come))
     return doctor.disk(rooms)
 
 

@@ -206,7 +206,7 @@ def https(
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DiskNeed:
     """What is to be written somewhere.
 
     Attributes:
@@ -221,7 +221,7 @@ class Room:
     n_bytes: int = 0
 
 
-def disk(rooms: Sequence[Room]) -> Iterator[Finding]:
+def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
     """Whether each directory can be written to, and whether its disk has room for all that comes there."""
     places = {room.directory: _existing(room.directory) for room in rooms}
     coming: dict[int, int] = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.config.check import Finding
-from glyphoxa.config.doctor import RELEASED, Check, Room, clock, disk, examined, https, memory, microphone, ports
+from glyphoxa.config.doctor import RELEASED, Check, DiskNeed, clock, disk, examined, https, memory, microphone, ports
 from glyphoxa.config.server_settings import ServerSettings
 from glyphoxa.domain.errors import Unavailable
 from tests.support.patience import DEADLINE_S
@@ -187,7 +187,7 @@ def closed(tmp_path: Path) -> Path:
 def test_a_directory_that_cannot_be_written_to_is_an_error_with_the_setting(tmp_path: Path) -> None:
     place = closed(tmp_path)
     for directory in (place, place / "to" / "come"):
-        (finding,) = disk([Room("data", directory, "data_dir")])
+        (finding,) = disk([DiskNeed("data", directory, "data_dir")])
         assert finding.level == "error"
         assert f"data: {directory} cannot be written to ({place}: " in finding.text
         assert finding.text.endswith("or set data_dir to another directory")
@@ -195,14 +195,14 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_with_the_setting(tmp_
 
 def test_a_file_where_a_directory_must_be_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
-    (finding,) = disk([Room("data", tmp_path / "data" / "more", "data_dir")])
+    (finding,) = disk([DiskNeed("data", tmp_path / "data" / "more", "data_dir")])
     assert finding.level == "error"
 
 
 def test_a_disk_without_room_for_what_is_to_come_is_an_error(tmp_path: Path) -> None:
     more = shutil.disk_usage(tmp_path).total
     data, models = disk(
-        [Room("data", tmp_path / "data", "data_dir"), Room("models", tmp_path / "models", "models.dir", more)]
+        [DiskNeed("data", tmp_path / "data", "data_dir"), DiskNeed("models", tmp_path / "models", "models.dir", more)]
     )
     assert (data.level, models.level) == ("error", "error"), "they are on one disk"
     assert "of models are to come: that is too little: make room, or set models.dir" in models.text
@@ -210,7 +210,7 @@ def test_a_disk_without_room_for_what_is_to_come_is_an_error(tmp_path: Path) -> 
 
 
 def test_a_directory_with_room_is_ok(tmp_path: Path) -> None:
-    (finding,) = disk([Room("data", tmp_path / "data", "data_dir")])
+    (finding,) = disk([DiskNeed("data", tmp_path / "data", "data_dir")])
     assert finding.level in ("ok", "warning")  # the machine of the tests may be nearly full
     assert f"are free for {tmp_path / 'data'}" in finding.text
 
