@@ -18,7 +18,7 @@ from glyphoxa.bootstrap.local_models import named, weights_for
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.config import doctor, installation
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.check import Finding, check, module_is_there
+from glyphoxa.config.check import PAGE_MODULES, Finding, check, module_is_there
 from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
@@ -139,7 +139,10 @@ def _packages() -> Iterable[Finding]:
 def _providers(settings: Settings) -> list[Finding]:
     # Whether weights are here is told once, by `models`.
     found = check(settings, has_weights=lambda _: True, is_port_free=lambda _host, _port: True)
-    return [each for each in found if each.subject not in _COVERED]
+    missing = [each for each in PAGE_MODULES if not module_is_there(each)]
+    remedy = "run `pip install 'glyphoxa[voice]'`"
+    page = [Finding("error", "page", f"{', '.join(missing)} is not installed: {remedy}")] if missing else []
+    return [*page, *(each for each in found if each.subject not in _COVERED)]
 
 
 def _campaign(settings: Settings) -> Iterator[Finding]:

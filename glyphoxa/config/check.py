@@ -182,6 +182,10 @@ _PORT_TROUBLES: Final[Mapping[int, Literal["in use", "not allowed", "not here"]]
 }
 
 
+PAGE_MODULES: Final = ("fastapi", "uvicorn", "aiortc")
+"""What the page of `glyphoxa serve` cannot do without, of the extra `voice`."""
+
+
 def module_is_there(name: str) -> bool:
     """Whether a module can be imported, without importing it (only the packages above it)."""
     try:
