@@ -15,13 +15,14 @@ from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTime
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.bootstrap.campaign_editor import CampaignEditor
+from glyphoxa.bootstrap.doctor import at_open_table
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.bootstrap.memory import SAID_BEFORE
 from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
 from glyphoxa.bootstrap.recap import Audience, recap_of
 from glyphoxa.bootstrap.rehearsal import rehearsal_of
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.config.check import Finding, check
+from glyphoxa.config.check import Finding
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import ComposedPrompt
 from glyphoxa.dm.entities import EntityDesk
@@ -135,14 +136,9 @@ class DeskSource:
         """How far each session was read by the chronicle. Raises: Unavailable: The database is away."""
         return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
 
-    async def in_use(self) -> Sequence[Finding]:
-        """What the table uses for what, and what is missing."""
-        has_weights = weights_for(self.settings).has
-        # The table itself has its port.
-        return await offload(
-            lambda: check(self.settings, has_weights=has_weights, is_port_free=lambda _host, _port: True),
-            amount=_AS_ROWS,
-        )
+    async def checked(self, *, players_url: str | None) -> Sequence[Finding]:
+        """What the table uses for what, and how this machine is. As `at_open_table`."""
+        return await offload(lambda: at_open_table(self.settings, players_url=players_url), amount=_AS_ROWS)
 
     async def models(self) -> Sequence[Status]:
         """Of the local models: what is on this machine's disk. No model is read or fetched."""

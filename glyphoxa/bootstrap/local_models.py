@@ -39,8 +39,12 @@ class LocalModels:
 
 def needed(settings: Settings) -> list[str]:
     """The weights that these settings need and that can be fetched: of the manifest, or of the hub."""
-    named = [name for section in _here(settings) for name in weights_of(section, _choice_here(section, settings))]
-    return [name for name in named if not is_a_path(name)]
+    return [name for name in named(settings) if not is_a_path(name)]
+
+
+def named(settings: Settings) -> list[str]:
+    """As `needed`, with the files that are named by their path."""
+    return [name for section in _here(settings) for name in weights_of(section, _choice_here(section, settings))]
 
 
 def weights_for(settings: Settings) -> ModelWeights:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.text import Text
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.cli.tables import show
 from glyphoxa.cli.verb import Verb, argument, at_once
-from glyphoxa.config.check import check
+from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import read_settings
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -28,6 +29,12 @@ def _check(options: argparse.Namespace) -> int:
     """Exits with 1 when something is missing that the settings need."""
     settings = read_settings(options.file)
     findings = check(settings, has_weights=weights_for(settings).has)
+    show_findings(findings)
+    return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """A line each."""
     table = Table(show_header=False, box=None, pad_edge=False)
     for finding in findings:
         table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, Text(finding.text))
@@ -35,7 +42,6 @@ def _check(options: argparse.Namespace) -> int:
         Console(soft_wrap=True).print(table)  # paths and commands are copied from it
     else:
         show(table)
-    return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
 @VERB.action("every setting with its type, default and meaning, as a page in Markdown")

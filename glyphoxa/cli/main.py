@@ -42,6 +42,7 @@ _VERBS = {
     "mcp": ("mcp", "an NPC's memory, or the DM's view, for another program over MCP"),
     "reindex": ("reindex", "embed the talk that is missing; all of it after another embeddings model was set"),
     "config": ("config", "look at the settings"),
+    "doctor": ("doctor", "check machine, settings, models and database; says what to do about each problem"),
     "models": ("models", "the weights of the local models: list, fetch, verify"),
 }
 """Each with its module and what its help says of it: only the module of the verb that was asked for is imported."""

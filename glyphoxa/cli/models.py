@@ -10,6 +10,7 @@ from typing import TextIO
 from rich.filesize import decimal
 from rich.table import Table
 
+from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import WeightStore
@@ -126,7 +127,7 @@ def _verify(options: argparse.Namespace) -> int:
     ),
 )
 def _recommend(options: argparse.Namespace) -> int:
-    from glyphoxa.adapters.local.speed import busy_with, free_memory, measure
+    from glyphoxa.adapters.local.speed import measure
 
     settings = read_settings(options.config)
     name, file = model_to_measure(settings, _weights(options))

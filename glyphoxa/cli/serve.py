@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import importlib.util
 import socket
 import sys
 import time
@@ -21,6 +20,7 @@ from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.metrics_port import bind_metrics, serving_metrics
 from glyphoxa.cli.verb import Verb, argument, at_once
+from glyphoxa.config.check import PAGE_MODULES, module_is_there
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
@@ -232,8 +232,8 @@ def _peers(table: Table) -> Peers:
 
 def _need_web() -> None:
     """Raises: InvalidInput: The page's packages are not installed."""
-    for module in ("fastapi", "uvicorn", "aiortc"):
-        if importlib.util.find_spec(module) is None:
+    for module in PAGE_MODULES:
+        if not module_is_there(module):
             raise InvalidInput(
                 f"`glyphoxa serve` needs {module!r}, which is not installed: pip install 'glyphoxa[voice]'"
             )

@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from glyphoxa.config.engine_files import missing_files
@@ -175,6 +175,17 @@ def _with_patience(found: Finding, settings: Settings) -> Finding:
     return replace(found, level="warning", text=f"{found.text}: {text}")
 
 
+_PORT_TROUBLES: Final[Mapping[int, Literal["in use", "not allowed", "not here"]]] = {
+    errno.EADDRINUSE: "in use",
+    errno.EACCES: "not allowed",
+    errno.EADDRNOTAVAIL: "not here",
+}
+
+
+PAGE_MODULES: Final = ("fastapi", "uvicorn", "aiortc")
+"""What the page of `glyphoxa serve` cannot do without, of the extra `voice`."""
+
+
 def module_is_there(name: str) -> bool:
     """Whether a module can be imported, without importing it (only the packages above it)."""
     try:
@@ -185,13 +196,18 @@ def module_is_there(name: str) -> bool:
 
 def port_is_free(host: str, port: int) -> bool:
     """Whether a server could listen there now. A host that cannot be resolved is not free."""
+    return trouble_with_port(host, port) == ""
+
+
+def trouble_with_port(host: str, port: int) -> Literal["", "in use", "not allowed", "not here"]:
+    """Why no server could listen there now: `not here` is a host that is not an address of this machine."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except socket.gaierror:
-        return False
+    except (socket.gaierror, UnicodeError):
+        return "not here"
     except OSError as error:
-        return error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
-    return True
+        return _PORT_TROUBLES.get(error.errno or 0, "")
+    return ""

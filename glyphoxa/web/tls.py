@@ -53,6 +53,12 @@ def given(certificate: Path | None, key: Path | None) -> Tls | None:
     return Tls(certificate, key)
 
 
+def good_until(certificate: Path | None, key: Path | None) -> datetime | None:
+    """Until when a certificate of the user's own is good; None where there is none. As `given`."""
+    tls = given(certificate, key)
+    return None if tls is None else _loaded(tls).not_valid_after_utc
+
+
 def self_signed(directory: Path, hosts: Iterable[str], *, now: datetime | None = None) -> Tls:
     """The certificate that was made here before; a new one where that names other hosts, or is nearly over.
 

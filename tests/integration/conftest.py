@@ -18,6 +18,11 @@ from tests.support.postgres import TestServer, a_directory, a_test_server
 _DEADLINES_S = (
     "glyphoxa.adapters.postgres.server.database._CONNECT_TIMEOUT_S",
     "glyphoxa.adapters.postgres.server.listen._ANSWER_TIMEOUT_S",
+    "glyphoxa.bootstrap.doctor.AT_THE_DESK_WITHIN_S",
+    "glyphoxa.bootstrap.doctor.SLOW_WITHIN_S",
+    "glyphoxa.bootstrap.doctor.WITHIN_S",
+    "glyphoxa.bootstrap.doctor._CONNECT_WITHIN_S",
+    "glyphoxa.web.desk.frame.WITHIN_S",
     "glyphoxa_processors.deepgram_nova.NovaStt.acknowledged_within_s",
     "glyphoxa_processors.llm._CONNECT_WITHIN_S",
     "glyphoxa_processors.gemini_live.OPEN_WITHIN_S",

@@ -16,7 +16,8 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
+from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
@@ -561,6 +562,41 @@ async def test_the_table_says_what_it_uses_and_how_far_talk_was_read(dm: Visitor
     shown = await page(dm, "/desk/table")
     for words in ("hibari, on this machine", "unread talk", "No NPC has answered in this session yet"):
         assert words in shown
+
+
+async def test_the_table_page_shows_the_checks_of_the_doctor_and_no_secret(
+    campaign: Campaign, evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
+    monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
+    with_password = evenings_dsn.replace("//postgres@", "//postgres:hunter2@")
+    settings = Settings(
+        data_dir=tmp_path,
+        memory=MemorySettings(postgres_dsn=with_password),
+        models=ModelsSettings(dir=tmp_path / "models"),
+        providers=ProvidersSettings(llm=LlmSettings(name="openai")),
+    )
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+        source = DeskSource(store, settings, SALTMERE)
+        async with a_door(tmp_path, table, desk=source) as door:
+            shown = html.unescape(await page(await door.invited(Grant(Role.DM)), "/desk/table"))
+            player = await door.invited(Grant(Role.PLAYER, campaign.players[0].id))
+            assert (await player.http.get("/desk/table")).status_code == 403
+    for words in (
+        ">python</th>",
+        ">packages</th>",
+        ">clock</th>",
+        "openai, key from OPENAI_API_KEY",
+        "run `glyphoxa models fetch whisper-tiny.en`",
+        f"are free for {tmp_path}",
+        "migrated",
+        "is used by this table",
+        ">microphone</th>",
+    ):
+        assert words in shown
+    assert "hunter2" not in shown
+    assert ">speed</th>" not in shown, "no model is measured at an open table"
 
 
 # At the table

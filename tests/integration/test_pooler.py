@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
+from glyphoxa.adapters.postgres.server.condition import condition_of
 from glyphoxa.adapters.postgres.server.pooler import is_pooled
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.errors import InvalidInput
@@ -89,6 +90,8 @@ async def test_a_pooler_that_lends_sessions_is_refused_before_anything_is_writte
             for _ in range(2):
                 with pytest.raises(InvalidInput, match=r"the pooler at 127\.0\.0\.1/test_\d+ .*`pool_mode = session`"):
                     await store.database.open(deadline_ms=DEADLINE_MS)
+        with pytest.raises(InvalidInput, match="pool_mode = session"):  # as `glyphoxa doctor` asks
+            await asyncio.to_thread(condition_of, through, embedding_dimensions=384, deadline_s=DEADLINE_S)
 
 
 async def test_without_a_pooler_nothing_stands_in_between(dsn: str) -> None:

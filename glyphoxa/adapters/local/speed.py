@@ -1,8 +1,8 @@
-"""How fast a language model reads and speaks on this machine, and how much memory there is."""
+"""How fast a language model reads and speaks on this machine."""
 
 from __future__ import annotations
 
-import os
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from glyphoxa.providers.recommending import Measured
 _PATIENCE_S: Final = 120.0
 _N_READ, _N_SPOKEN = 128, 16
 _CTX_TOKENS: Final = 512
-_MEMORY: Final = Path("/proc/meminfo")
 
 
 async def measure(path: Path) -> Measured:
@@ -43,6 +42,25 @@ async def measure(path: Path) -> Measured:
     )
 
 
+def measure_within(path: Path, *, deadline_s: float) -> Measured:
+    """As `measure`; blocks. Not for a thread that runs an event loop.
+
+    Raises:
+        Unavailable: Besides: it takes longer.
+    """
+    try:
+        return asyncio.run(_within(path, deadline_s))
+    except TimeoutError:
+        raise Unavailable(
+            f"{path.name} was not measured within {deadline_s:g} s: this machine is slow, or busy"
+        ) from None
+
+
+async def _within(path: Path, deadline_s: float) -> Measured:
+    async with asyncio.timeout(deadline_s):
+        return await measure(path)
+
+
 async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spoken: int) -> dict[str, Any]:
     asked = {
         # By their numbers: how many tokens a text has depends on the model.
@@ -58,22 +76,3 @@ async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spok
         return timings
     except (httpx.HTTPError, ValueError, KeyError) as error:
         raise Unavailable(f"the language model cannot be measured: {error}") from error
-
-
-def busy_with() -> float:
-    """How many programs want a core of this machine, for each that it has; 0 where the system does not tell."""
-    try:
-        return os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:
-        return 0.0
-
-
-def free_memory() -> int:
-    """Bytes that a program can have; where the system does not tell, three quarters of all."""
-    try:
-        for line in _MEMORY.read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4

@@ -31,8 +31,13 @@ class Links:
         Args:
             url: With a slash at its end.
         """
-        if self.register.current().url != url:
+        if self.url != url:
             self.register.change(lambda now: (replace(now, url=url), None))
+
+    @property
+    def url(self) -> str:
+        """Where links lead; empty as long as the table was never served."""
+        return self.register.current().url
 
     def dm_link(self, *, now_s: int) -> str:
         """A new one, good once."""
@@ -61,7 +66,7 @@ class Links:
         return Grant(Role.PLAYER, player)
 
     def _link(self, token: str) -> str:
-        return f"{self.register.current().url}join#{token}"
+        return f"{self.url}join#{token}"
 
 
 def links_of(campaign: Campaign, data_dir: Path) -> Links:

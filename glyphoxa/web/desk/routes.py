@@ -107,7 +107,8 @@ class _Pages:
 
     async def table(self, request: Request) -> Response:
         source, table = self._frame.memory(), self._frame.table
-        return self._frame.page("table", request, **await table_views.table(source, await source.open(), table))
+        url = self._frame.links().url if self._frame.has_links else None
+        return self._frame.page("table", request, **await table_views.table(source, await source.open(), table, url))
 
     async def find(self, request: Request) -> Response:
         """For the palette: pages of what is called so."""

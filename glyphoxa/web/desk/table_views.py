@@ -22,13 +22,17 @@ _BAR: Final = 5
 _MIB: Final = 1024 * 1024
 
 
-async def table(source: DeskSource, desk: Desk, at: Table) -> Shown:
+async def table(source: DeskSource, desk: Desk, at: Table, players_url: str | None) -> Shown:
+    """
+    Args:
+        players_url: Where players open the table; None: on this machine only.
+    """
     turns = await desk.turns.latest(session=at.session, limit=MOST_TURNS)
     return {
         "scene": at.scene.id,
         "is_paused": at.is_paused,
         "memory": memory_in_words(at.health),
-        "in_use": [each for each in await source.in_use() if each.subject != "server"],
+        "checks": await source.checked(players_url=players_url),
         "models": [
             {
                 "name": each.name,

@@ -27,18 +27,8 @@ def create_cluster(data: Path, binaries: Binaries, *, is_synced: bool) -> None:
         InvalidInput: The directory is of another version, of another user, or not PostgreSQL's.
         Unavailable: `initdb` fails.
     """
-    version = data / "PG_VERSION"
-    if version.exists():
-        stored = version.read_text().strip()
-        if stored != binaries.major:
-            raise InvalidInput(
-                f"{data} was written by PostgreSQL {stored}; the programs here are {binaries.major}: "
-                f"set PG_BIN to programs of version {stored}, or dump and restore"
-            )
-        _check_owner(data, binaries.account)
+    if check_cluster(data, binaries):
         return
-    if data.exists() and any(data.iterdir()):
-        raise InvalidInput(f"{data} holds files that are not PostgreSQL's; {ELSEWHERE}")
     fresh = data.with_name("pgdata.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o700)
@@ -61,6 +51,27 @@ def create_cluster(data: Path, binaries: Binaries, *, is_synced: bool) -> None:
     if made.returncode:
         raise Unavailable(f"PostgreSQL cannot create {fresh}: {telling_line(made.stderr or made.stdout)}")
     fresh.rename(data)
+
+
+def check_cluster(data: Path, binaries: Binaries) -> bool:
+    """Whether the data directory is there. Nothing is written.
+
+    Raises:
+        InvalidInput: As `create_cluster`.
+    """
+    version = data / "PG_VERSION"
+    if version.exists():
+        stored = version.read_text().strip()
+        if stored != binaries.major:
+            raise InvalidInput(
+                f"{data} was written by PostgreSQL {stored}; the programs here are {binaries.major}: "
+                f"set PG_BIN to programs of version {stored}, or dump and restore"
+            )
+        _check_owner(data, binaries.account)
+        return True
+    if data.exists() and any(data.iterdir()):
+        raise InvalidInput(f"{data} holds files that are not PostgreSQL's; {ELSEWHERE}")
+    return False
 
 
 def give(path: Path, account: Account) -> None:

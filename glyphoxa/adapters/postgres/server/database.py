@@ -212,19 +212,7 @@ class Database:
             logger.debug("no database: {}", describe(error, self._address))  # those who wait for it are told
 
     async def _migrate(self, dsn: Dsn) -> None:
-        try:
-            connection = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
-        except REFUSED as error:
-            raise InvalidInput(f"memory.postgres_dsn: the server refuses: {describe(error, dsn)}") from None
-        except (ValueError, asyncpg.ClientConfigurationError):
-            raise InvalidInput(
-                f"memory.postgres_dsn: {dsn} cannot be connected to: its host, a parameter behind `?` or a variable "
-                "PG... of the environment is not one that the client takes"
-            ) from None
-        try:
-            await connection.execute(SEARCH_PATH)
-            if await is_pooled(connection):
-                await self._refuse_lent_sessions(connection, dsn)
+        async with connected(dsn) as connection:
             await migrate(
                 connection,
                 embedding_dimensions=self._embedding_dimensions,
@@ -238,23 +226,6 @@ class Database:
                 )
             # When the model is changed while this process lives, it finds nothing by meaning, but all the rest.
             self._any_model = True
-        finally:
-            with contextlib.suppress(*AWAY):
-                await connection.close(timeout=_RELEASE_TIMEOUT_S)
-
-    async def _refuse_lent_sessions(self, connection: OwnConnection, dsn: Dsn) -> None:
-        other = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
-        try:
-            keeps = await keeps_sessions(connection, other)
-        finally:
-            with contextlib.suppress(*AWAY):
-                await other.close(timeout=_RELEASE_TIMEOUT_S)
-        if not keeps:
-            raise InvalidInput(
-                f"memory.postgres_dsn: the pooler at {dsn} gives a session of the server to several clients, which "
-                "would let one campaign see another: let it keep sessions (PgBouncer: `pool_mode = session`), or "
-                "name the server itself"
-            )
 
     @contextlib.contextmanager
     def _as_ours(self, verb: str, deadline_ms: int) -> Iterator[None]:
@@ -279,6 +250,49 @@ class Database:
         task = asyncio.get_running_loop().create_task(_release(pool, connection))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
+
+
+@asynccontextmanager
+async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
+    """A connection to a server that is fit to hold memory. Nothing is written.
+
+    Raises:
+        InvalidInput: It refuses this user or database, the DSN is not one that the client takes, or a pooler stands in
+            between that gives a session to several clients.
+        OSError, asyncpg.PostgresError: It is away: see `AWAY`.
+    """
+    try:
+        connection = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
+    except REFUSED as error:
+        raise InvalidInput(f"memory.postgres_dsn: the server refuses: {describe(error, dsn)}") from None
+    except (ValueError, asyncpg.ClientConfigurationError):
+        raise InvalidInput(
+            f"memory.postgres_dsn: {dsn} cannot be connected to: its host, a parameter behind `?` or a variable "
+            "PG... of the environment is not one that the client takes"
+        ) from None
+    try:
+        await connection.execute(SEARCH_PATH)
+        if await is_pooled(connection):
+            await _refuse_lent_sessions(connection, dsn)
+        yield connection
+    finally:
+        with contextlib.suppress(*AWAY):
+            await connection.close(timeout=_RELEASE_TIMEOUT_S)
+
+
+async def _refuse_lent_sessions(connection: OwnConnection, dsn: Dsn) -> None:
+    other = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
+    try:
+        keeps = await keeps_sessions(connection, other)
+    finally:
+        with contextlib.suppress(*AWAY):
+            await other.close(timeout=_RELEASE_TIMEOUT_S)
+    if not keeps:
+        raise InvalidInput(
+            f"memory.postgres_dsn: the pooler at {dsn} gives a session of the server to several clients, which "
+            "would let one campaign see another: let it keep sessions (PgBouncer: `pool_mode = session`), or "
+            "name the server itself"
+        )
 
 
 # A superuser gives that rank up: see `set_up`.

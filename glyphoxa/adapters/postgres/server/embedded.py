@@ -31,6 +31,7 @@ from pathlib import Path
 from glyphoxa.adapters.postgres.server.binaries import Binaries, find_binaries, make_directory, server_account
 from glyphoxa.adapters.postgres.server.cluster import (
     ELSEWHERE,
+    check_cluster,
     create_cluster,
     give,
     server_environment,
@@ -110,6 +111,17 @@ class EmbeddedPostgres:
         except BaseException:  # also of who is stopped: a lease that nobody gives back keeps the server up
             self.release()
             raise
+
+    def check(self) -> tuple[str, bool]:
+        """The version of PostgreSQL that would start here, and whether there is data. Nothing is written or started.
+
+        Raises:
+            InvalidInput, Unavailable: As `start`, as far as it can be told beforehand.
+        """
+        binaries = find_binaries(server_account(self.data))
+        if self.directory.is_dir():
+            self._check_reach(binaries)
+        return binaries.major, check_cluster(self.data, binaries)
 
     def release(self) -> None:
         """Give the lease back. The server stops soon if it was the last one. Returns at once."""

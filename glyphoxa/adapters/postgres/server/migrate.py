@@ -116,6 +116,23 @@ async def migrate(
             await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
 
 
+async def not_applied(connection: asyncpg.Connection[asyncpg.Record], *, embedding_dimensions: int) -> list[Migration]:
+    """The migrations that `migrate` would apply. Nothing is written.
+
+    Raises:
+        Corrupt, InvalidInput: As `migrate`, as far as it can be told without writing.
+    """
+    migrations = read_migrations(migrations_folder())
+    if await connection.fetchval("SELECT to_regclass('schema_migrations') IS NULL"):
+        return migrations
+    rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
+    _check(migrations, rows)
+    dimensions = await connection.fetchval("SELECT value FROM schema_settings WHERE name = 'embedding_dimensions'")
+    if dimensions is not None:
+        _check_model(int(dimensions), None, wanted_dimensions=embedding_dimensions, wanted_model=None)
+    return migrations[len(rows) :]
+
+
 def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
     if len(rows) > len(migrations):
         raise Corrupt(

@@ -1,0 +1,278 @@
+"""Checks of the machine that a table is to be opened on, and how checks are run: side by side, each with a deadline.
+
+A check is a function that gives findings (see `glyphoxa.config.check`): each is `ok`, or a problem with its remedy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from socket import gethostname
+from typing import Final
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from glyphoxa.config.check import Finding, trouble_with_port
+from glyphoxa.config.server_settings import ServerSettings
+from glyphoxa.domain.errors import GlyphoxaError
+
+RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
+"""No clock that is right shows an earlier time to this version."""
+_YEARS: Final = 30
+"""A clock that is so far behind `RELEASED` is wrong, too."""
+_A_ZONE: Final = "Europe/Berlin"
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_LEAST_FREE: Final = 300_000_000
+"""Bytes: with less, a database soon takes no more writes."""
+_WELL_FREE: Final = 2_000_000_000
+"""Bytes: a database's write-ahead log may take this much for a time."""
+_GB: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """
+    Attributes:
+        look: May block, and may raise: see `examined`.
+        if_late: What to do when it does not return in time.
+    """
+
+    subject: str
+    look: Callable[[], Iterable[Finding]]
+    if_late: str
+    within_s: float
+
+
+def examined(checks: Sequence[Check]) -> list[Finding]:
+    """What the checks find, in their order. They run side by side, each in a thread of its own.
+
+    A check that raises, or does not return in time, is one finding of its own, and the others are not disturbed. What
+    does not return is left behind, and does not keep the process from ending.
+    """
+    began_s = time.monotonic()
+    running = [(check, _begun(check)) for check in checks]
+    found: list[Finding] = []
+    for check, answer in running:
+        try:
+            found += answer.get(timeout=max(0.0, began_s + check.within_s - time.monotonic()))
+        except queue.Empty:
+            text = f"not checked: no answer within {check.within_s:g} s: {check.if_late}"
+            found.append(Finding("error", check.subject, text))
+    return found
+
+
+def _begun(check: Check) -> queue.SimpleQueue[list[Finding]]:
+    answer: queue.SimpleQueue[list[Finding]] = queue.SimpleQueue()
+    threading.Thread(target=lambda: answer.put(_looked(check)), name=f"check-{check.subject}", daemon=True).start()
+    return answer
+
+
+def _looked(check: Check) -> list[Finding]:
+    try:
+        return list(check.look())
+    except GlyphoxaError as error:
+        return [Finding("error", check.subject, str(error))]
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        return [Finding("error", check.subject, f"not checked: {error.strerror or type(error).__name__}{place}")]
+    except Exception as error:  # one check that breaks must not keep the others from being told
+        # Not its message: that may hold what nobody shall read.
+        text = f"not checked: {type(error).__name__}, a mistake of Glyphoxa: please report it"
+        return [Finding("error", check.subject, text)]
+
+
+def clock(now: datetime | None = None) -> Iterator[Finding]:
+    """Whether this machine's time can be right, and whether it knows time zones."""
+    now = now or datetime.now(UTC)
+    here = f"{now:%Y-%m-%d %H:%M} UTC"
+    if not RELEASED <= now < RELEASED.replace(year=RELEASED.year + _YEARS):
+        yield Finding("error", "clock", f"it says {here}, which is wrong: set it, as with `timedatectl set-ntp true`")
+    elif not time.get_clock_info("monotonic").monotonic:
+        yield Finding("error", "clock", "this system's monotonic clock goes backwards: use another system")
+    else:
+        yield Finding("ok", "clock", here)
+    try:
+        ZoneInfo.no_cache(_A_ZONE)
+    except (ZoneInfoNotFoundError, OSError):
+        yield Finding("error", "clock", "this system has no data of time zones: run `pip install tzdata`")
+
+
+def ports(
+    named: Mapping[str, tuple[str, int | None]], *, processes: Path = Path("/proc"), is_serving: bool = False
+) -> Iterator[Finding]:
+    """Whether a server could listen on each port now, else who holds it.
+
+    Args:
+        named: Host and port by the name of the setting; a port of None is not asked for.
+        processes: Where the system tells of them, if it does.
+        is_serving: This process holds them itself.
+    """
+    for setting, (host, port) in named.items():
+        if port is None:
+            continue
+        if port == 0:
+            yield Finding("ok", "port", f"{setting}: any that is free")
+            continue
+        trouble = "" if is_serving else trouble_with_port(host, port)
+        if not trouble:
+            state = "used by this table" if is_serving else "free"
+            yield Finding("ok", "port", f"{setting}: {port} on {host} is {state}")
+            continue
+        fault, remedy = _PORT_FAULTS[trouble]
+        who = _who(port, processes) if trouble == "in use" else ""
+        yield Finding("error", "port", f"{setting}: {port} on {host} is {fault}{who}: {remedy}")
+
+
+_PORT_FAULTS: Final = {
+    "in use": ("in use", "set another port, or end the program that has it"),
+    "not allowed": ("reserved for root", "set a port above 1023"),
+    "not here": ("not at an address of this machine", "set another host"),
+}
+
+
+def _who(port: int, processes: Path) -> str:
+    """Which process listens there, if this user may know that."""
+    sockets = {
+        fields[9]
+        for table in ("tcp", "tcp6")
+        for line in _lines(processes / "net" / table)
+        if len(fields := line.split()) > 9 and fields[3] == "0A" and fields[1].endswith(f":{port:04X}")
+    }
+    if not sockets:
+        return ""
+    for process in processes.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for opened in (process / "fd").iterdir():
+                if str(opened.readlink()).removeprefix("socket:[").removesuffix("]") in sockets:
+                    name = (process / "comm").read_text("utf-8", "replace").strip()
+                    return f" by process {process.name} ({name})"
+    return ""
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("ascii", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
+    """Whether browsers give the microphone to a page at that address: only to https, and to this machine itself."""
+    parts = urlsplit(url)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if parts.scheme == "https":
+        warned = "; browsers warn of its certificate once" if is_self_signed else ""
+        return Finding("ok", "microphone", f"players open {shown}, and browsers give it to https{warned}")
+    if parts.hostname in _LOCAL_HOSTS:
+        return Finding("ok", "microphone", f"the table is open to this machine only, at {shown}")
+    return Finding(
+        "warning",
+        "microphone",
+        f"players open {shown}, and browsers give it only to https and localhost: set server.tls_self_signed, "
+        "server.tls_cert and server.tls_key, or server.public_url to an https address",
+    )
+
+
+def https(
+    settings: ServerSettings, *, certificate_until: Callable[[Path | None, Path | None], datetime | None]
+) -> Iterator[Finding]:
+    """The certificate of the settings, and what their address means for the microphone.
+
+    Args:
+        certificate_until: Reads a certificate with its key: until when it is good; None where there is none.
+
+    Raises:
+        GlyphoxaError: What `certificate_until` raises.
+    """
+    until = certificate_until(settings.tls_cert, settings.tls_key)
+    if until is not None and until < datetime.now(UTC):
+        text = f"{settings.tls_cert} ended on {until:%Y-%m-%d}: renew it, and set server.tls_cert to the new one"
+        yield Finding("error", "microphone", text)
+        return
+    is_secure = until is not None or settings.tls_self_signed
+    host = gethostname() if settings.host in _EVERYWHERE else settings.host
+    host = f"[{host}]" if ":" in host else host
+    here = f"{'https' if is_secure else 'http'}://{host}" + (f":{settings.port}" if settings.port else "")
+    yield microphone(settings.public_url or here, is_self_signed=until is None and not settings.public_url)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskNeed:
+    """What is to be written somewhere.
+
+    Attributes:
+        directory: It need not be there yet.
+        setting: By which another is named.
+        n_bytes: That are known to come.
+    """
+
+    what: str
+    directory: Path
+    setting: str
+    n_bytes: int = 0
+
+
+def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
+    """Whether each directory can be written to, and whether its disk has room for all that comes there."""
+    places = {room.directory: _existing(room.directory) for room in rooms}
+    coming: dict[int, int] = {}
+    for room in rooms:
+        device = places[room.directory].stat().st_dev
+        coming[device] = coming.get(device, 0) + room.n_bytes
+    for room in rooms:
+        place = places[room.directory]
+        try:
+            tempfile.TemporaryFile(dir=place).close()  # it never has a name: nothing is left there
+        except OSError as error:
+            fault = f"{room.directory} cannot be written to ({place}: {error.strerror})"
+            remedy = f"let this user write there, or set {room.setting} to another directory"
+            yield Finding("error", "disk", f"{room.what}: {fault}: {remedy}")
+            continue
+        free, wanted = shutil.disk_usage(place).free, coming[place.stat().st_dev]
+        text = f"{room.what}: {_gb(free)} are free for {room.directory}"
+        text += f", {_gb(wanted)} of models are to come" if wanted else ""
+        remedy = f"make room, or set {room.setting} to a directory on another disk"
+        if free < wanted + _LEAST_FREE:
+            yield Finding("error", "disk", f"{text}: that is too little: {remedy}")
+        elif free < wanted + _WELL_FREE:
+            yield Finding("warning", "disk", f"{text}: that is little: {remedy}")
+        else:
+            yield Finding("ok", "disk", text)
+
+
+def _existing(path: Path) -> Path:
+    """It, or the nearest above that is there."""
+    for each in (path, *path.absolute().parents):
+        with contextlib.suppress(OSError):
+            if each.exists():
+                return each
+    return Path("/")
+
+
+def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
+    """Whether the models have room in this machine's memory.
+
+    Args:
+        free, of, needed: Bytes: that a program can have, of the machine, and that models and program take.
+    """
+    room = f"{_gb(free)} of {_gb(of)} are free, {_gb(needed)} are needed"
+    if needed > of:
+        text = f"{room}: set a smaller model, as `glyphoxa models recommend` shows, or one of a provider elsewhere"
+        yield Finding("error", "memory", text)
+    elif needed > free:
+        yield Finding("warning", "memory", f"{room}: end other programs, or set a smaller model")
+    else:
+        yield Finding("ok", "memory", room)
+
+
+def _gb(n_bytes: int) -> str:
+    return f"{n_bytes / _GB:.1f} GB"

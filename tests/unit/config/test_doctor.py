@@ -1,0 +1,229 @@
+"""Checks of a machine: each line is ok, or names the problem with its remedy; none disturbs the others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import zoneinfo
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.config.check import Finding
+from glyphoxa.config.doctor import RELEASED, Check, DiskNeed, clock, disk, examined, https, memory, microphone, ports
+from glyphoxa.config.server_settings import ServerSettings
+from glyphoxa.domain.errors import Unavailable
+from tests.support.patience import DEADLINE_S
+
+GB = 1_000_000_000
+WELL = Finding("ok", "well", "as it must be")
+
+
+def no_certificate(_certificate: Path | None, _key: Path | None) -> datetime | None:
+    return None
+
+
+# How checks are run
+
+
+def test_a_check_that_hangs_is_a_line_and_the_others_are_told() -> None:
+    ends = threading.Event()
+
+    def hang() -> list[Finding]:
+        ends.wait(DEADLINE_S)
+        return [WELL]
+
+    checks = [
+        Check("disk", hang, "set another disk", within_s=0.0),
+        Check("well", lambda: [WELL], "", within_s=DEADLINE_S),
+    ]
+    try:
+        late = Finding("error", "disk", "not checked: no answer within 0 s: set another disk")
+        assert examined(checks) == [late, WELL]
+    finally:
+        ends.set()
+
+
+def test_a_check_that_fails_is_a_line_without_what_nobody_may_read() -> None:
+    def refuse() -> Iterator[Finding]:
+        yield WELL
+        raise Unavailable("the database is away: start it")
+
+    def forbid() -> list[Finding]:
+        raise PermissionError(13, "Permission denied", "/srv/town")
+
+    def break_down() -> list[Finding]:
+        raise ValueError("the key is hunter2")
+
+    each = [Check(name, look, "", DEADLINE_S) for name, look in (("a", refuse), ("b", forbid), ("c", break_down))]
+    assert [(found.level, found.subject, found.text) for found in examined(each)] == [
+        ("error", "a", "the database is away: start it"),
+        ("error", "b", "not checked: Permission denied: /srv/town"),
+        ("error", "c", "not checked: ValueError, a mistake of Glyphoxa: please report it"),
+    ]
+
+
+# Clock
+
+
+@pytest.mark.parametrize(
+    "now", [RELEASED - timedelta(days=1), datetime(1970, 1, 1, tzinfo=UTC), RELEASED.replace(year=2099)]
+)
+def test_a_clock_that_cannot_be_right_is_an_error_with_the_command(now: datetime) -> None:
+    (finding,) = clock(now)
+    assert finding.level == "error"
+    assert f"{now:%Y-%m-%d}" in finding.text and "timedatectl set-ntp true" in finding.text
+
+
+def test_a_clock_that_may_be_right_is_ok() -> None:
+    assert list(clock(RELEASED)) == [Finding("ok", "clock", "2026-11-01 00:00 UTC")]
+
+
+def test_a_system_without_time_zones_is_told_which_package_has_them(tmp_path: Path) -> None:
+    before = zoneinfo.TZPATH
+    try:
+        import tzdata  # noqa: F401
+    except ModuleNotFoundError:
+        pass
+    else:
+        pytest.skip("this environment has them as a package")
+    zoneinfo.reset_tzpath([tmp_path])
+    try:
+        assert [each.level for each in clock(RELEASED)] == ["ok", "error"]
+        assert list(clock(RELEASED))[1].text.endswith("run `pip install tzdata`")
+    finally:
+        zoneinfo.reset_tzpath(before)
+
+
+# Ports
+
+
+def test_a_port_in_use_is_an_error_that_names_who_has_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (finding,) = ports({"server.port": ("127.0.0.1", port)})
+        assert finding.level == "error"
+        who = f" by process {os.getpid()} (" if Path("/proc/net/tcp").exists() else ""
+        assert f"server.port: {port} on 127.0.0.1 is in use{who}" in finding.text
+        assert "set another port, or end the program that has it" in finding.text
+        (own,) = ports({"server.port": ("127.0.0.1", port)}, is_serving=True)
+        assert own == Finding("ok", "port", f"server.port: {port} on 127.0.0.1 is used by this table")
+
+
+def test_a_system_that_does_not_tell_who_has_a_port_says_only_that_it_is_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (finding,) = ports({"server.port": taken.getsockname()}, processes=tmp_path)
+        assert "is in use: set another port" in finding.text
+
+
+def test_ports_that_are_free_any_or_not_asked_for_are_ok() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as before:
+        port = before.getsockname()[1]
+    asked = {"server.port": ("127.0.0.1", port), "other": ("127.0.0.1", 0), "metrics": ("127.0.0.1", None)}
+    assert [(each.level, each.text) for each in ports(asked)] == [
+        ("ok", f"server.port: {port} on 127.0.0.1 is free"),
+        ("ok", "other: any that is free"),
+    ]
+
+
+def test_a_host_that_is_not_of_this_machine_is_an_error() -> None:
+    (finding,) = ports({"server.port": ("192.0.2.1", 7860)})
+    assert finding.level == "error"
+    assert finding.text.endswith("is not at an address of this machine: set another host")
+
+
+# The microphone
+
+
+@pytest.mark.parametrize(
+    ("settings", "level", "words"),
+    [
+        (ServerSettings(), "ok", "the table is open to this machine only, at http://127.0.0.1:7860"),
+        (ServerSettings(host="::1"), "ok", "at http://[::1]:7860"),
+        (ServerSettings(host="192.0.2.1"), "warning", "http://192.0.2.1:7860, and browsers give it only to https"),
+        (ServerSettings(host="0.0.0.0"), "warning", "set server.tls_self_signed"),
+        (ServerSettings(host="0.0.0.0", tls_self_signed=True), "ok", "browsers warn of its certificate once"),
+        (ServerSettings(public_url="https://table.example/"), "ok", "players open https://table.example, and"),
+        (ServerSettings(public_url="http://table.example/"), "warning", "server.public_url to an https address"),
+    ],
+)
+def test_the_address_decides_whether_browsers_give_the_microphone(
+    settings: ServerSettings, level: str, words: str
+) -> None:
+    (finding,) = https(settings, certificate_until=no_certificate)
+    assert (finding.level, finding.subject) == (level, "microphone")
+    assert words in finding.text
+
+
+def test_a_certificate_that_has_ended_is_an_error() -> None:
+    settings = ServerSettings(host="0.0.0.0", tls_cert=Path("town.pem"), tls_key=Path("town.key"))
+    now = datetime.now(UTC)
+    (ended,) = https(settings, certificate_until=lambda _certificate, _key: now - timedelta(days=1))
+    assert ended.level == "error" and "town.pem ended on " in ended.text and "renew it" in ended.text
+    (good,) = https(settings, certificate_until=lambda _certificate, _key: now + timedelta(days=1))
+    assert good.level == "ok" and "https://" in good.text
+
+
+def test_what_an_address_holds_in_front_of_the_host_is_not_shown() -> None:
+    assert "hunter2" not in microphone("https://gm:hunter2@table.example/").text
+
+
+# Disk and memory
+
+
+def closed(tmp_path: Path) -> Path:
+    """A directory in which this user may make nothing: root may anywhere but in the kernel's own."""
+    if os.geteuid() == 0:
+        return Path("/proc")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    return closed
+
+
+def test_a_directory_that_cannot_be_written_to_is_an_error_with_the_setting(tmp_path: Path) -> None:
+    place = closed(tmp_path)
+    for directory in (place, place / "to" / "come"):
+        (finding,) = disk([DiskNeed("data", directory, "data_dir")])
+        assert finding.level == "error"
+        assert f"data: {directory} cannot be written to ({place}: " in finding.text
+        assert finding.text.endswith("or set data_dir to another directory")
+
+
+def test_a_file_where_a_directory_must_be_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    (finding,) = disk([DiskNeed("data", tmp_path / "data" / "more", "data_dir")])
+    assert finding.level == "error"
+
+
+def test_a_disk_without_room_for_what_is_to_come_is_an_error(tmp_path: Path) -> None:
+    more = shutil.disk_usage(tmp_path).total
+    data, models = disk(
+        [DiskNeed("data", tmp_path / "data", "data_dir"), DiskNeed("models", tmp_path / "models", "models.dir", more)]
+    )
+    assert (data.level, models.level) == ("error", "error"), "they are on one disk"
+    assert "of models are to come: that is too little: make room, or set models.dir" in models.text
+    assert not list(tmp_path.iterdir()), "nothing was made"
+
+
+def test_a_directory_with_room_is_ok(tmp_path: Path) -> None:
+    (finding,) = disk([DiskNeed("data", tmp_path / "data", "data_dir")])
+    assert finding.level in ("ok", "warning")  # the machine of the tests may be nearly full
+    assert f"are free for {tmp_path / 'data'}" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("needed", "level", "words"),
+    [
+        (2 * GB, "ok", "4.0 GB of 8.0 GB are free, 2.0 GB are needed"),
+        (6 * GB, "warning", "end other programs, or set a smaller model"),
+        (9 * GB, "error", "set a smaller model, as `glyphoxa models recommend` shows"),
+    ],
+)
+def test_models_have_room_in_memory_or_a_remedy_is_named(needed: int, level: str, words: str) -> None:
+    (finding,) = memory(free=4 * GB, of=8 * GB, needed=needed)
+    assert finding.level == level
+    assert words in finding.text
