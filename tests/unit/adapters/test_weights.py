@@ -13,7 +13,7 @@ from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.files import PartFile, Stamps, naming_disk_troubles
 from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
-from glyphoxa.adapters.weights.progress import Shown
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.cli import models
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
@@ -223,7 +223,7 @@ def test_a_stamp_does_not_outlive_a_change(tmp_path: Path) -> None:
 
 def test_progress_in_a_pipe_is_a_line_every_five_seconds_and_one_at_the_end() -> None:
     out, now_s = io.StringIO(), 0.0
-    with Shown(out, now_s=lambda: now_s) as progress:
+    with ShownProgress(out, now_s=lambda: now_s) as progress:
         for megabytes in range(13):  # one each second, of two files of 6 MB
             progress.at(megabytes * 1_000_000, total=12_000_000)
             now_s += 1.0
@@ -238,7 +238,7 @@ def test_progress_in_a_pipe_is_a_line_every_five_seconds_and_one_at_the_end() ->
 def test_progress_says_nothing_when_nothing_is_missing(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS)
     out = io.StringIO()
-    with Shown(out) as progress:
+    with ShownProgress(out) as progress:
         store.ensure(["voice"], progress)
     assert out.getvalue() == ""
 
@@ -249,7 +249,7 @@ def test_progress_on_a_terminal_is_one_bar_over_all_files(store: WeightStore, tm
             return True
 
     screen = Terminal()
-    with Shown(screen) as progress:
+    with ShownProgress(screen) as progress:
         store.ensure(["ears", "voice"], progress, copy_from=stick_of_all(tmp_path))
     bars = [line for line in screen.getvalue().splitlines() if "models" in line]
     assert "11.0/11.0 kB" in bars[-1]
@@ -260,7 +260,7 @@ def test_progress_counts_all_files_and_what_is_here_of_them(store: WeightStore, 
     put(store.directory / "ears", model_bin=MODEL)
     (store.directory / "ears" / "words.txt.part").write_bytes(WORDS[:60])
     out = io.StringIO()
-    with Shown(out, now_s=lambda: 0.0) as progress:
+    with ShownProgress(out, now_s=lambda: 0.0) as progress:
         store.ensure(["ears", "voice"], progress, copy_from=stick_of_all(tmp_path))
     assert out.getvalue().splitlines() == [
         "models: 8 %, 0.0 of 0.0 MB, 0.0 MB remain",
