@@ -13,7 +13,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.weights.progress import progress_to
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.local_models import LocalModels, load_minilm
 from glyphoxa.config.settings import Settings, read_settings
@@ -122,7 +122,7 @@ async def fetch_embedder(settings: Settings) -> Embedder:
     _require(settings)
     weights = _row(settings).weights
     if weights:
-        with progress_to() as progress:
+        with ShownProgress() as progress:
             await asyncio.to_thread(Weights(settings.models.dir).ensure, weights, progress)
     return await load_embedder(settings)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.chat_models import ModelWeights
-from glyphoxa.adapters.weights.progress import progress_to
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
 from glyphoxa.providers.gguf_names import is_a_path
@@ -79,7 +79,7 @@ async def load(
         Corrupt: A model's bytes are not what they must be.
     """
     weights = weights_for(settings)
-    with progress_to() as progress:
+    with ShownProgress() as progress:
         await asyncio.to_thread(weights.ensure, needed(settings), progress)
     tell("loading models")
     for section in _SECTIONS:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.chat_models import ModelWeights
-from glyphoxa.adapters.weights.progress import progress_to
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.cli.opened import CONFIG
@@ -53,7 +53,7 @@ def fetch(
     Raises:
         NotFound, Corrupt, Unavailable: As `ModelWeights.ensure`.
     """
-    with progress_to(out) as progress:
+    with ShownProgress(out) as progress:
         wanted = DEFAULT_NAMES if names is None else names
         paths = weights.ensure(wanted, progress, copy_from=copy_from, anew=anew)
     for name, path in paths.items():

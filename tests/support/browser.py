@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,11 +13,11 @@ from pathlib import Path
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from tests.support.installing import CannotInstall, apt_install, first_way, run
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 NPM_PACKAGE = "@sparticuz/chromium@147"
-INSTALL_WITHIN_S = 600
 
 FLAGS = (
     "--headless=new",
@@ -35,55 +34,44 @@ FLAGS = (
 
 @cache
 def chromium_path() -> str:
-    """A browser that is there, else the system's package when root, else the one in an npm package."""
-    return _found() or _from_apt() or _from_npm() or _give_up()
+    """A browser that is there, else the system's package when root, else the one in an npm package.
+
+    Raises:
+        CannotInstall: None of these; names each with its reason.
+    """
+    try:
+        return first_way("browser", {"installed before": _found, "apt-get": _from_apt, "npm": _from_npm})
+    except CannotInstall as failed:
+        raise CannotInstall(
+            f"{failed}. The browser tests need one: install chromium (apt-get install chromium), or npm and node, "
+            "or set GLYPHOXA_CHROMIUM to a Chrome or Chromium executable"
+        ) from failed
 
 
-def _found() -> str | None:
+def _found() -> str:
     given = os.environ.get("GLYPHOXA_CHROMIUM")
     if given:
         return given
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    for name in NAMES:
+        if path := shutil.which(name):
+            return path
+    raise CannotInstall(f"none of {', '.join(NAMES)} is on the PATH")
 
 
-def _from_apt() -> str | None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return None
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
-        if subprocess.run(
-            command, env=environment, capture_output=True, timeout=INSTALL_WITHIN_S, check=False
-        ).returncode:
-            return None
-    return shutil.which("chromium")
+def _from_apt() -> str:
+    apt_install("chromium")
+    return _found()
 
 
-def _from_npm() -> str | None:
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        return None
+def _from_npm() -> str:
     folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "glyphoxa" / "test-browser"
     folder.mkdir(parents=True, exist_ok=True)
-    install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), NPM_PACKAGE]
-    if subprocess.run(install, capture_output=True, timeout=INSTALL_WITHIN_S, check=False).returncode:
-        return None
+    run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), NPM_PACKAGE])
     # The package unpacks its browser at first use and says where.
     program = "import('@sparticuz/chromium').then(m => m.default.executablePath()).then(p => console.log(p))"
-    unpack = subprocess.run(
-        ["node", "--input-type=module", "-e", program],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return unpack.stdout.strip() or None
-
-
-def _give_up() -> str:
-    raise RuntimeError(
-        "no browser for the browser tests: install chromium (apt-get install chromium), or npm and node, "
-        "or set GLYPHOXA_CHROMIUM to a Chrome or Chromium executable"
-    )
+    if path := run(["node", "--input-type=module", "-e", program], cwd=folder).strip():
+        return path
+    raise CannotInstall(f"{NPM_PACKAGE} does not say where its browser is")
 
 
 @asynccontextmanager
@@ -179,4 +167,7 @@ async def heard(page: Page) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"browser tests run in {chromium_path()}\n")
+    try:
+        sys.stdout.write(f"browser tests run in {chromium_path()}\n")
+    except CannotInstall as failed:
+        sys.exit(str(failed))

@@ -1,11 +1,14 @@
-"""A hub of model files on this machine, as tests reach it."""
+"""A hub of model files and an index of packages on this machine, as tests reach them, and how they can refuse."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Self
 
 
@@ -57,3 +60,81 @@ def begin_file(request: BaseHTTPRequestHandler, size: int, *, start: int) -> Non
     request.send_response(206 if start else 200)
     request.send_header("Content-Length", str(size - start))
     request.end_headers()
+
+
+def send(request: BaseHTTPRequestHandler, body: bytes, *, kind: str = "application/octet-stream") -> None:
+    """A whole answer."""
+    request.send_response(200)
+    request.send_header("Content-Type", kind)
+    request.send_header("Content-Length", str(len(body)))
+    request.end_headers()
+    request.wfile.write(body)
+
+
+Refusal = Callable[[BaseHTTPRequestHandler], None]
+
+
+def status(code: int) -> Refusal:
+    return lambda request: request.send_error(code)
+
+
+def login_page(request: BaseHTTPRequestHandler) -> None:
+    """As the network of a hotel answers, whatever was asked for."""
+    send(request, b"<!doctype html><title>Log in</title>" + b" " * 2_000, kind="text/html; charset=utf-8")
+
+
+def endless_redirect(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(302)
+    request.send_header("Location", request.path)
+    request.end_headers()
+
+
+def broken_half_way(request: BaseHTTPRequestHandler) -> None:
+    """More is announced than comes."""
+    request.send_response(200)
+    request.send_header("Content-Length", "1000000")
+    request.end_headers()
+    request.wfile.write(b"x" * 1_000)
+
+
+class PackageIndex(HubServer):
+    """A simple index of the wheels in a directory.
+
+    Attributes:
+        yanked: Whether every release is.
+        refuse_page: Answers for the page of a project.
+        refuse_file: Answers for a wheel.
+        stalled: Set at the end of the test: an answer that waits for it has not come before.
+    """
+
+    def __init__(self, wheels: Path) -> None:
+        super().__init__()
+        self._wheels = wheels
+        self.yanked = False
+        self.refuse_page: Refusal | None = None
+        self.refuse_file: Refusal | None = None
+        self.stalled = threading.Event()
+
+    def __exit__(self, *_: object) -> None:
+        self.stalled.set()
+        super().__exit__()
+
+    def stall(self, request: BaseHTTPRequestHandler) -> None:
+        self.stalled.wait()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        kind, name = request.path.strip("/").split("/")
+        refuse = self.refuse_page if kind == "simple" else self.refuse_file
+        if refuse is not None:
+            refuse(request)
+        elif kind == "files":
+            send(request, (self._wheels / name).read_bytes())
+        else:
+            marked = ' data-yanked="a mistake"' if self.yanked else ""
+            found = sorted(self._wheels.glob(f"{name.replace('-', '_')}-*.whl"))
+            links = [
+                f'<a href="/files/{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}"{marked}>'
+                f"{wheel.name}</a>"
+                for wheel in found
+            ]
+            send(request, f"<!doctype html><body>{''.join(links)}</body>".encode(), kind="text/html")

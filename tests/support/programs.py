@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from functools import cache
 
 import pytest
 
+from tests.support.installing import CannotInstall, apt_install, first_way
+
 _ALSO = ("/usr/sbin", "/usr/local/sbin", "/sbin")
-_INSTALL_WITHIN_S = 600
 
 
 def program(name: str, *, package: str) -> str:
@@ -18,23 +19,28 @@ def program(name: str, *, package: str) -> str:
     It is installed from the system's packages for root in CI. Elsewhere it may start as a service, which is for its
     owner to decide: the test is skipped.
     """
-    found = _found(name)
-    if found is None and "CI" in os.environ and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install(package)
-        found = _found(name)
-    if found is None:
-        pytest.skip(f"needs {name}: apt-get install {package}")
+    found = _sought(name, package)
+    if isinstance(found, CannotInstall):
+        pytest.skip(f"{found}; to run this test: apt-get install {package}")
     return found
 
 
-def _found(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), *_ALSO)))
+@cache
+def _sought(name: str, package: str) -> str | CannotInstall:
+    def installed() -> str:
+        if "CI" not in os.environ:
+            raise CannotInstall("done in CI only, as it may start as a service")
+        apt_install(package)
+        return _found(name)
+
+    try:
+        return first_way(name, {"installed before": lambda: _found(name), "apt-get": installed})
+    except CannotInstall as failed:
+        return failed
 
 
-def _install(package: str) -> None:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    waiting = ["apt-get", "-o", f"DPkg::Lock::Timeout={_INSTALL_WITHIN_S}"]
-    for command in ([*waiting, "update"], [*waiting, "install", "-y", "--no-install-recommends", package]):
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=_INSTALL_WITHIN_S, check=False)
-        if done.returncode:
-            return
+def _found(name: str) -> str:
+    places = os.pathsep.join((os.environ.get("PATH", ""), *_ALSO))
+    if (found := shutil.which(name, path=places)) is None:
+        raise CannotInstall(f"there is no {name} in {places}")
+    return found

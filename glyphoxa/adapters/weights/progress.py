@@ -1,121 +1,101 @@
+"""How far downloads are: one bar over all files for people, a line every few seconds for logs and pipes."""
+
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import Final, Protocol, Self, TextIO
 
 from rich.console import Console
-from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bars
+
+_LINE_EVERY_S: Final = 5.0
 
 
 class Progress(Protocol):
-    """Told what is being brought in, in bytes. Calls come from the thread that fetches, one file at a time."""
+    """Told how far a fetch is. Calls come from the thread that fetches."""
 
-    def begin(self, file: str, *, size: int, have: int) -> None:
-        """A file of `size` bytes is begun, or begun again from another source; `have` are there already."""
-        ...
-
-    def advance(self, received: int) -> None: ...
-
-    def end(self) -> None:
-        """The file begun last is in place."""
+    def at(self, done: int, *, total: int) -> None:
+        """`done` of `total` bytes of all missing files together are here. Both may rise and fall."""
         ...
 
     def note(self, text: str) -> None:
-        """One line about what goes on: a source that is not reachable, a wait for another process."""
+        """One line about what goes on: a source that is skipped, a wait for another process."""
         ...
 
 
 class Silent:
     """For those who do not look."""
 
-    def begin(self, file: str, *, size: int, have: int) -> None: ...
-
-    def advance(self, received: int) -> None: ...
-
-    def end(self) -> None: ...
+    def at(self, done: int, *, total: int) -> None: ...
 
     def note(self, text: str) -> None: ...
 
 
-class Lines:
-    """A line when a file begins and ends, and at every tenth of it: for logs and pipes."""
+class ShownProgress:
+    """A bar on a terminal; elsewhere a line at the start, every five seconds, and at the end. A context manager.
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._file, self._size, self._have, self._tenths = "", 0, 0, 0
+    Args:
+        out: Standard error by default.
+        now_s: A clock in seconds that is never set back.
+    """
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def begin(self, file: str, *, size: int, have: int) -> None:
-        self._file, self._size, self._have = file, size, have
-        self._tenths = have * 10 // max(1, size)
-        resumed = f", {decimal(have)} already there" if have else ""
-        self.note(f"{file}: {decimal(size)}{resumed}")
-
-    def advance(self, received: int) -> None:
-        self._have += received
-        tenths = self._have * 10 // max(1, self._size)
-        if self._tenths < tenths < 10:
-            self._tenths = tenths
-            self.note(f"{self._file}: {tenths * 10} %")
-
-    def end(self) -> None:
-        self.note(f"{self._file}: verified")
-
-    def note(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
-
-
-class BarLines:
-    """A bar a file, with bytes, speed and the time that remains: for people."""
-
-    def __init__(self, console: Console) -> None:
-        self._bars = Bars(
+    def __init__(self, out: TextIO | None = None, *, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._out = out or sys.stderr
+        self._now_s = now_s
+        self._in_lines = not self._out.isatty()
+        self._bar = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
             DownloadColumn(),
             TransferSpeedColumn(),
             TimeRemainingColumn(),
-            console=console,
+            console=Console(file=self._out),
+            get_time=now_s,
+            disable=self._in_lines,
         )
-        self._tasks: dict[str, TaskID] = {}
-        self._current = ""
+        self._bar.add_task("models", visible=False)
+        [self._task] = self._bar.tasks
+        self._next_line_s = now_s()
+        self._last_line = ""
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bars.stop()
+        self._bar.stop()
+        if self._task.visible:
+            self._write_line()
 
-    def begin(self, file: str, *, size: int, have: int) -> None:
-        self._current = file
-        if file not in self._tasks:
-            self._tasks[file] = self._bars.add_task(file, total=size)
-        self._bars.update(self._tasks[file], completed=have)
-
-    def advance(self, received: int) -> None:
-        self._bars.advance(self._tasks[self._current], received)
-
-    def end(self) -> None:
-        task = self._tasks[self._current]
-        self._bars.update(task, completed=self._bars.tasks[task].total)
+    def at(self, done: int, *, total: int) -> None:
+        self._bar.update(self._task.id, completed=done, total=total, visible=True)
+        if self._now_s() >= self._next_line_s:
+            self._next_line_s = self._now_s() + _LINE_EVERY_S
+            self._write_line()
 
     def note(self, text: str) -> None:
-        self._bars.console.print(text, markup=False, highlight=False)
+        if self._in_lines:
+            print(text, file=self._out, flush=True)
+        else:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _write_line(self) -> None:
+        task = self._task
+        remain = f"{_mb(task.remaining)} MB"
+        if task.remaining and task.time_remaining is not None:
+            remain += f" and {timedelta(seconds=int(task.time_remaining))}"
+        line = f"models: {int(task.percentage)} %, {_mb(task.completed)} of {_mb(task.total)} MB, {remain} remain"
+        if self._in_lines and line != self._last_line:
+            self._last_line = line
+            self.note(line)
 
 
-def progress_to(out: TextIO | None = None) -> BarLines | Lines:
-    """Bars when a person looks at `out` (standard error by default), plain lines otherwise. A context manager."""
-    stream = out or sys.stderr
-    return BarLines(Console(file=stream)) if stream.isatty() else Lines(stream)
+def _mb(size: float | None) -> str:
+    return f"{(size or 0) / 1_000_000:.1f}"

