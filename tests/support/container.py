@@ -28,15 +28,17 @@ _SENT: Final = ".context"
 """Where the context is beside the stages."""
 
 
-def need_namespaces() -> None:
-    """Skips the test where this process may not make namespaces and mount in them."""
+def need_overlays(place: Path) -> None:
+    """Skips the test where this process may not make namespaces and mount overlays in them that are kept in `place`."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it mounts, and changes roots")
     for name, package in (("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2")):
         program(name, package=package)
-    tried = [*_UNSHARE, "--net", "sh", "-c", "mount -t tmpfs none /mnt && ip link set lo up"]
-    if subprocess.run(tried, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount (CAP_SYS_ADMIN), which this machine does not give")
+    script = "\n".join(["set -e", *Root(Path("/"), place / "tried").mounting(), "ip link set lo up"])
+    if subprocess.run([*_UNSHARE, "--net", "sh", "-c", script], capture_output=True, check=False).returncode:
+        pytest.skip(
+            f"needs the right to mount (CAP_SYS_ADMIN), and a file system in {place} that overlays can be kept in"
+        )
 
 
 @dataclass(frozen=True, slots=True)
