@@ -16,8 +16,9 @@ RUN pip wheel --no-deps --no-build-isolation -w dist . \
  && pip --python /opt/glyphoxa/bin/python check
 
 FROM debian:bookworm-slim
+# libgomp1 is what the language model's library takes from the system.
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends ca-certificates python3 tzdata \
+ && apt-get install --yes --no-install-recommends ca-certificates libgomp1 python3 tzdata \
  && rm -rf /var/lib/apt/lists/*
 # 1000 is the first account of most machines: it can then read and write a campaign that is mounted.
 RUN useradd --uid 1000 --create-home glyphoxa \
