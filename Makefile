@@ -17,7 +17,7 @@ JOBS ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick types units proof fuzz sbom screenshots mutants check gate bench models lock clean
+.PHONY: help demo serve test quick types units proof fuzz sbom screenshots mutants check container gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ check: .venv/dev ## Lint, formatting, types, import contracts, what the document
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q tests/structure
+
+container: .venv/dev ## Build the image's stages on a bare Debian and serve a table there (Linux, root, debootstrap): minutes
+	@GLYPHOXA_CONTAINER=1 $(BIN)/python -m pytest -o faulthandler_timeout=3600 $(ARGS) tests/integration/test_container.py
 
 gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
 	@$(BIN)/glyphoxa models fetch minilm-l6-v2-int8

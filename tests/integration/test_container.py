@@ -1,0 +1,326 @@
+"""The Dockerfile and compose.yaml, without a container engine: their instructions are read and performed by tests.
+
+`make container` performs every instruction as it stands, in roots of Debian bookworm that `debootstrap` makes: packages
+from Debian's mirror, the whole lock, the wheel, `pip check`. Then the container is started with its own CMD, the
+campaign of the demo, the local models of this machine and the embedded database, until its health check succeeds, and
+is stopped with SIGTERM. It takes minutes. The wheels of the lock are fetched outside and lent to the build.
+
+`make test` performs the same file with three stand-ins, as that costs too much there:
+
+- The image is this machine's own file system, under an overlay, with the accounts of a bare Debian.
+- RUN lines with `apt-get` are skipped, so that a package which is missing in the list is not found out.
+- RUN lines that make environments and install from the lock lend the packages and the pip of this environment instead.
+  So nothing is found out about `--require-hashes`, or about what does not build or load on a bare Debian.
+
+All else is real in both: what .dockerignore lets through, COPY, the wheel and its installation, `pip check`, users and
+their rights, ENV, process 1 as the user of the image, the health check, and the end. In `make test` the table has cloud
+providers that nobody asks, and no database.
+
+Neither pulls an image, and neither shows what Docker's network does: the container has a loopback alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pytest
+import yaml
+
+from glyphoxa.adapters.weights.store import default_directory
+from glyphoxa.cli.main import parser
+from glyphoxa.config.settings import read_settings
+from glyphoxa.providers.rows import ROWS
+from tests.support.container import Build, Lent, Root, need_overlays, send_context, started
+from tests.support.dockerfile import Copy, Ignored, NotSupported, Run, Stage, Step, context_files, read_stages
+from tests.support.live_table import write_campaign
+from tests.support.programs import program
+
+ROOT = Path(__file__).parents[2]
+IS_COMPLETE = "GLYPHOXA_CONTAINER" in os.environ
+BOOKWORM_PYTHON = (3, 11)
+MACHINE = Path("/")
+LENT = "/opt/lent"
+LENDING = f"""
+for each in tools glyphoxa; do
+    python3 -m venv --without-pip /opt/$each
+    echo {LENT} > $(echo /opt/$each/lib/python3.*/site-packages)/lent.pth
+done
+printf '#!/bin/sh\\nexec /opt/tools/bin/python -m pip "$@"\\n' > /opt/tools/bin/pip
+chmod 755 /opt/tools/bin/pip
+"""
+WHEELS = "/opt/wheels"
+KEYS = {row.key_env for row in ROWS if row.key_env}
+
+
+@pytest.fixture
+def stages() -> list[Stage]:
+    return read_stages((ROOT / "Dockerfile").read_text("utf-8"))
+
+
+@pytest.fixture
+def compose() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    return document
+
+
+@pytest.mark.skipif(IS_COMPLETE, reason="the complete form runs instead")
+def test_image_serves_as_ordinary_user_until_it_is_stopped(stages: list[Stage], tmp_path: Path) -> None:
+    with a_place(in_memory()) as place:
+        need_overlays(place)
+        lent = [Lent(Path(sysconfig.get_path("purelib")), LENT)]
+        build = Build(place, sent(place), MACHINE, lent)
+        for name in ("builder", "final"):
+            build.roots[name] = a_machine_like_this(place / name, lent)
+        for stage in stages:
+            build.stage(with_stand_ins(stage))
+        campaign = tmp_path / "campaign"
+        campaign.mkdir()
+        write_campaign(campaign)
+        cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
+        settings = {"providers": {**cloud, "embeddings": {"name": "none"}}, "memory": {"postgres_dsn": "none"}}
+        (campaign / "settings.yaml").write_text(yaml.safe_dump(settings), "utf-8")
+        serves_until_it_is_stopped(
+            build.roots["final"],
+            stages[-1],
+            [*stages[-1].command, "--config", "/campaign/settings.yaml"],
+            environment=dict.fromkeys(KEYS, "nobody-asks"),
+            volumes=[Lent(campaign, "/campaign")],
+        )
+
+
+@pytest.mark.skipif(not IS_COMPLETE, reason="takes minutes: `make container`")
+def test_image_is_built_and_serves_on_bare_debian(stages: list[Stage], tmp_path: Path) -> None:
+    kept = platformdirs.user_cache_path("glyphoxa") / "test-container"
+    kept.mkdir(parents=True, exist_ok=True)
+    with a_place(kept) as place:
+        need_overlays(place)
+        bookworm = a_bare_debian(kept)
+        lent = [Lent(wheels_of_the_lock(kept), WHEELS)]
+        offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": WHEELS}
+        build = Build(place, sent(place), bookworm, lent, offline)
+        for stage in stages:
+            build.stage(stage)
+        tools = {"pip", "hatchling", "setuptools", "editables"}
+        (packages,) = (place / "final/upper/opt/glyphoxa/lib").glob("python3.*/site-packages")
+        assert tools.isdisjoint(path.name for path in packages.iterdir())
+        shutil.copytree(ROOT / "demo", tmp_path / "campaign")
+        serves_until_it_is_stopped(
+            Root(bookworm, build.roots["final"].place),
+            stages[-1],
+            stages[-1].command,
+            environment={"GLYPHOXA_MODELS": "/models"},
+            volumes=[Lent(tmp_path / "campaign", "/campaign"), Lent(default_directory(), "/models")],
+        )
+
+
+def serves_until_it_is_stopped(
+    root: Root, stage: Stage, command: list[str], *, environment: dict[str, str], volumes: list[Lent]
+) -> None:
+    with started(root, stage, command=command, environment=environment, volumes=volumes) as container:
+        container.wait_until_healthy()
+        assert container.owner() != 0
+        assert container.end() == 0, container.said()
+        assert "is open at" in container.said()
+        assert "Traceback" not in container.said()
+    data = root.place / "upper/data"
+    assert list(data.iterdir()), "what is kept is kept in the volume"
+    assert {path.stat().st_uid for path in data.rglob("*")} == {data.stat().st_uid} != {0}
+
+
+def with_stand_ins(stage: Stage) -> Stage:
+    """As the docstring of this module says."""
+    steps: list[Step] = []
+    for step in stage.steps:
+        match step:
+            case Run(line) if "apt-get" in line or "requirements/" in line:
+                continue
+            case Run(line) if "-m venv" in line:
+                steps.append(replace(step, line=LENDING))
+            case _:
+                steps.append(step)
+    return replace(stage, steps=steps)
+
+
+def a_machine_like_this(place: Path, lent: list[Lent]) -> Root:
+    upper = place / "upper"
+    (upper / "etc").mkdir(parents=True)
+    (upper / "usr/local/bin").mkdir(parents=True)
+    for name, text in (
+        ("passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+        ("group", "root:x:0:\n"),
+        ("shadow", "root:*:1::::::\n"),
+        ("gshadow", "root:*::\n"),
+    ):
+        (upper / "etc" / name).write_text(text)
+    python = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    if python.parent != Path("/usr/local/bin"):  # no link: an interpreter looks for its library beside the name it has
+        (upper / "usr/local/bin/python3").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
+        (upper / "usr/local/bin/python3").chmod(0o755)
+    home = Path(sys.base_prefix)
+    for above in [each for each in reversed(home.parents) if each != MACHINE]:
+        inside = upper / above.relative_to(MACHINE)
+        inside.mkdir(exist_ok=True)
+        inside.chmod(0o755)  # the interpreter may be in a home that nobody else may enter
+    if home.stat().st_dev != MACHINE.stat().st_dev:
+        lent = [*lent, Lent(home, sys.base_prefix)]
+    return Root(MACHINE, place, lent)
+
+
+def a_bare_debian(kept: Path) -> Path:
+    """What an image of Debian's own begins with; made once."""
+    making = program("debootstrap", package="debootstrap")
+    bookworm, begun = kept / "bookworm", kept / "bookworm.begun"
+    if not bookworm.is_dir():
+        shutil.rmtree(begun, ignore_errors=True)
+        subprocess.run([making, "--variant=minbase", "bookworm", str(begun)], check=True, stdout=subprocess.DEVNULL)
+        begun.rename(bookworm)
+    return bookworm
+
+
+def wheels_of_the_lock(kept: Path) -> Path:
+    """Fetched by the pip of this machine, which knows the way to its registry; what is there is not fetched again."""
+    if sys.version_info[:2] != BOOKWORM_PYTHON:
+        pytest.skip("needs Python 3.11, as bookworm has: wheels are fetched for the version that runs the test")
+    wheels = kept / "wheels"
+    for lock in ("build", "app"):
+        fetching = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation"]
+        kept_here = ["--find-links", str(wheels), "-d", str(wheels)]
+        locked = ["--require-hashes", "-r", str(ROOT / f"requirements/{lock}.txt")]
+        if subprocess.run([*fetching, "--no-index", *kept_here, *locked], capture_output=True, check=False).returncode:
+            subprocess.run([*fetching, *kept_here, *locked], check=True)
+    return wheels
+
+
+def sent(place: Path) -> Path:
+    return send_context(context_files(ROOT), ROOT, place)
+
+
+def in_memory() -> Path | None:
+    """A file system in memory, where there is enough of it: /tmp may be an overlay itself, which can keep no other."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and shutil.disk_usage(memory).free > 2**30 else None
+
+
+@contextmanager
+def a_place(beside: Path | None) -> Iterator[Path]:
+    """A new directory that every account may pass."""
+    place = Path(tempfile.mkdtemp(prefix="glyphoxa-container-", dir=beside))
+    place.chmod(0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def test_last_stage_runs_as_ordinary_user_with_locked_packages_only(stages: list[Stage]) -> None:
+    builder, final = stages
+    assert final.setting.user not in ("root", "0")
+    assert final.ports == [7860]
+    assert [step.sources for step in final.steps if isinstance(step, Copy)] == [("/opt/glyphoxa",)]
+    lines = [step.line for step in builder.steps if isinstance(step, Run)]
+    for lock in ("build", "app"):
+        (line,) = (line for line in lines if f"requirements/{lock}.txt" in line)
+        assert "--no-deps --no-build-isolation --require-hashes" in line
+    assert lines[-1].endswith("check")
+    environment = dict(final.setting.environment)
+    assert final.volumes == [environment["GLYPHOXA_DATA"], f"{environment['XDG_CACHE_HOME']}/glyphoxa"]
+
+
+def test_context_holds_the_program_and_nothing_that_is_made_or_private(tmp_path: Path) -> None:
+    shutil.copy(ROOT / ".dockerignore", tmp_path)
+    for name in (".env", ".git/HEAD", "glyphoxa/a.py", "glyphoxa/__pycache__/a.pyc", "tests/t.py", "README.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [str(path) for path in context_files(tmp_path)] == ["README.md", "glyphoxa/a.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RUN true",
+        "FROM debian\nONBUILD RUN true",
+        "FROM debian\nADD a b",
+        "FROM debian\nRUN --mount=type=cache true",
+        "FROM debian\nRUN <<END\ntrue\nEND",
+        "FROM debian\nCOPY --chown=me a b",
+        "FROM debian\nCOPY --from=nobody a b",
+        "FROM debian\nCOPY *.txt b/",
+        "FROM debian\nENV PATH=/opt:$PATH",
+        "FROM debian\nENTRYPOINT glyphoxa",
+        "FROM debian\nHEALTHCHECK NONE",
+        "FROM debian\nRUN true \\",
+        "# syntax=docker/dockerfile:1\nFROM debian",
+    ],
+)
+def test_reader_refuses_what_it_does_not_know(text: str) -> None:
+    with pytest.raises(NotSupported):
+        read_stages(text)
+
+
+def test_reader_refuses_unknown_patterns_of_ignored_files() -> None:
+    with pytest.raises(NotSupported):
+        Ignored("glyphoxa/**/a")
+
+
+def test_compose_starts_table_after_healthy_database(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert {name for name, each in services.items() if "profiles" not in each} == {"table", "memory"}
+    assert all(each["profiles"] == ["monitoring"] for name, each in services.items() if name not in ("table", "memory"))
+    assert services["table"]["depends_on"] == {"memory": {"condition": "service_healthy"}}
+    assert services["memory"]["healthcheck"]["test"]
+    assert services["table"]["build"] == "."
+
+
+def test_compose_publishes_ports_to_this_machine_only(compose: dict[str, Any], stages: list[Stage]) -> None:
+    ports = [port for each in compose["services"].values() for port in each.get("ports", ())]
+    assert len(ports) == 3
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert [port.rpartition(":")[2] for port in compose["services"]["table"]["ports"]] == [str(stages[-1].ports[0])]
+
+
+def test_compose_passes_the_keys_that_settings_know(compose: dict[str, Any]) -> None:
+    passed = set(compose["services"]["table"]["environment"])
+    assert passed == KEYS | {"PGPASSWORD"}  # the database's client reads that one
+
+
+def test_compose_variables_are_those_of_the_example_file() -> None:
+    text = (ROOT / "compose.yaml").read_text("utf-8")
+    example = (ROOT / "deploy/example.env").read_text("utf-8")
+    named = set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE))
+    assert named == set(re.findall(r"\$\{([A-Z_]+)", text)) | KEYS
+
+
+def test_compose_and_image_commands_are_valid(compose: dict[str, Any], stages: list[Stage]) -> None:
+    for command in (compose["services"]["table"]["command"], stages[-1].command):
+        options = parser("serve").parse_args(command)
+        assert options.host == "0.0.0.0"
+
+
+def test_compose_volumes_are_where_the_image_keeps_data(compose: dict[str, Any], stages: list[Stage]) -> None:
+    mounts = [volume.split("}")[-1].split(":") for volume in compose["services"]["table"]["volumes"]]
+    at = {mount[1]: mount[0] for mount in mounts}
+    assert {place: name for place, name in at.items() if name} == {"/data": "data", "/var/cache/glyphoxa": "models"}
+    assert set(stages[-1].volumes) < set(at)
+    assert {"data", "models"} <= set(compose["volumes"])
+
+
+def test_settings_of_compose_name_its_database_and_campaign(compose: dict[str, Any]) -> None:
+    settings = read_settings(ROOT / "deploy/settings.yaml")
+    database = compose["services"]["memory"]["environment"]
+    dsn = f"postgresql://{database['POSTGRES_USER']}@memory/{database['POSTGRES_DB']}"
+    assert settings.memory.postgres_dsn == dsn
+    assert settings.campaign == Path("/campaign/campaign.yaml")
+    targets = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text("utf-8"))["scrape_configs"][0]["static_configs"]
+    assert f"table:{settings.observability.metrics_port}" in targets[0]["targets"]
