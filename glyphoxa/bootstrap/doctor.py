@@ -18,12 +18,13 @@ from glyphoxa.bootstrap.local_models import named, weights_for
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.config import doctor, installation
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.check import PAGE_MODULES, Finding, check, module_is_there
+from glyphoxa.config.check import Finding, check
 from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
 from glyphoxa.providers.gguf_names import is_a_path
 from glyphoxa.providers.recommending import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, judged
 from glyphoxa.providers.registry import LLM, runs_here, weights_of
@@ -140,8 +141,7 @@ def _providers(settings: Settings) -> list[Finding]:
     # Whether weights are here is told once, by `models`.
     found = check(settings, has_weights=lambda _: True, is_port_free=lambda _host, _port: True)
     missing = [each for each in PAGE_MODULES if not module_is_there(each)]
-    remedy = "run `pip install 'glyphoxa[voice]'`"
-    page = [Finding("error", "page", f"{', '.join(missing)} is not installed: {remedy}")] if missing else []
+    page = [Finding("error", "page", str(NotInstalled("the page", missing, extra="voice")))] if missing else []
     return [*page, *(each for each in found if each.subject not in _COVERED)]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore as Weights
-from glyphoxa.bootstrap.local_models import LocalModels, load_minilm
+from glyphoxa.bootstrap.local_models import LocalModels, load_minilm, need_packages
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.building import build, maker_of
@@ -122,6 +122,7 @@ async def fetch_embedder(settings: Settings) -> Embedder:
     _require(settings)
     weights = _row(settings).weights
     if weights:
+        need_packages(settings, EMBEDDINGS)
         with ShownProgress() as progress:
             await asyncio.to_thread(Weights(settings.models.dir).ensure, weights, progress)
     return await load_embedder(settings)

@@ -27,6 +27,7 @@ from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.providers.extras import not_installed
 from glyphoxa.speech.correction.corrector import Corrected
 
 GROUP = "glyphoxa.pipelines"
@@ -154,9 +155,7 @@ def _installed(name: str) -> Any:
     try:
         return found[name].load()
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"the pipeline {name!r} needs {error.name!r}, which is not installed: pip install 'glyphoxa[voice]'"
-        ) from error
+        raise not_installed(error, by=f"the pipeline {name!r}") or error from error
 
 
 def _from_file(engine: str, path: Path, function: str) -> Any:

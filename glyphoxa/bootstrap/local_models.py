@@ -13,6 +13,7 @@ from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
+from glyphoxa.providers.extras import need
 from glyphoxa.providers.gguf_names import is_a_path
 from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, Choice, find, runs_here, weights_of
 
@@ -63,6 +64,20 @@ def _choice_here(section: str, settings: Settings) -> Choice:
     return next(one for one in settings.chain(section) if runs_here(section, one.name))
 
 
+def need_packages(settings: Settings, *sections: str) -> None:
+    """To be called before weights are fetched, which takes minutes.
+
+    Args:
+        sections: Whose models run here.
+
+    Raises:
+        NotInstalled: What loads one of their models is not there.
+    """
+    for section in sections:
+        row = find(section, _choice_here(section, settings).name)
+        need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
+
+
 async def load(
     settings: Settings, stack: AsyncExitStack, *, slots: int, tell: Callable[[str], None] = lambda _: None
 ) -> LocalModels:
@@ -78,6 +93,7 @@ async def load(
         Unavailable: A model is missing and cannot be fetched.
         Corrupt: A model's bytes are not what they must be.
     """
+    need_packages(settings, *_here(settings))
     weights = weights_for(settings)
     with ShownProgress() as progress:
         await asyncio.to_thread(weights.ensure, needed(settings), progress)

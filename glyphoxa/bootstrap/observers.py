@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyphoxa.config.observability_settings import ObservabilitySettings
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.providers.extras import need
 
 if TYPE_CHECKING:
     from glyphoxa.observability.metrics import TableMetrics
@@ -54,22 +53,13 @@ def make_observers(settings: ObservabilitySettings) -> Observers:
     metrics: TableMetrics | None = None
     tracer: TurnTracer | None = None
     if settings.metrics_port is not None:
-        _need("prometheus_client", "observability.metrics_port")
+        need("prometheus_client", by="observability.metrics_port", extra="observe")
         from glyphoxa.observability.metrics import TableMetrics
 
         metrics = TableMetrics()
     if settings.traces_endpoint is not None:
-        _need("opentelemetry.sdk", "observability.traces_endpoint")
+        need("opentelemetry.sdk", by="observability.traces_endpoint", extra="observe")
         from glyphoxa.observability.tracing import TurnTracer, to_collector
 
         tracer = TurnTracer(to_collector(settings.traces_endpoint))
     return Observers(metrics, tracer)
-
-
-def _need(module: str, setting: str) -> None:
-    try:
-        found = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        raise InvalidInput(f"{setting} needs {module!r}, which is not installed: pip install 'glyphoxa[observe]'")

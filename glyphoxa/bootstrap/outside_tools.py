@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.toolbox import OutsideTool
+from glyphoxa.providers.extras import need
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.mcp.servers import ServerRow
@@ -32,8 +32,7 @@ async def open_outside_tools(
     """
     if not settings.servers:
         return {}
-    if importlib.util.find_spec("mcp") is None:
-        raise InvalidInput("mcp.servers needs the MCP SDK, which is not installed: pip install 'glyphoxa[mcp]'")
+    need("mcp", by="mcp.servers", extra="mcp")
     if missing := missing_variables(settings, environ):
         raise InvalidInput(f"mcp.servers.{missing[0]}")
     _warn_of_strangers(settings, campaign)

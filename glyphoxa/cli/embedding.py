@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
+from glyphoxa.adapters.postgres.server.binaries import check_binaries
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
@@ -18,6 +19,8 @@ async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> As
     if by_words or settings.providers.embeddings.name == "none":
         yield None
         return
+    if settings.memory.postgres_dsn is None:
+        check_binaries()  # an installation with neither a model nor a database lacks one extra: one line says so
     try:
         embedder = await load_embedder(settings)
     except GlyphoxaError as error:

@@ -84,7 +84,7 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
-    verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verbs = root.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     for name, (module, text) in _VERBS.items():
         if verb in (name, None):
             importlib.import_module(f"glyphoxa.cli.{module}").VERB.add_to(verbs, name, text)
@@ -113,6 +113,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         return int(options.run(options))
     except GlyphoxaError as error:
         print(f"glyphoxa: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        from glyphoxa.providers.extras import not_installed
+
+        missing = not_installed(error, by=f"`glyphoxa {options.verb}`")
+        if missing is None:
+            raise
+        print(f"glyphoxa: {missing}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

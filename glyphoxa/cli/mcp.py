@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Argument, Verb, argument, in_a_loop
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.providers.extras import need
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
@@ -129,5 +129,4 @@ def _on_signals(stop: Callable[[], object]) -> None:
 
 
 def _need_sdk() -> None:
-    if importlib.util.find_spec("mcp") is None:
-        raise InvalidInput("the MCP SDK is not installed: pip install 'glyphoxa[mcp]'")
+    need("mcp", "uvicorn", by="`glyphoxa mcp`", extra="mcp")

