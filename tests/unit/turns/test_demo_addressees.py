@@ -15,21 +15,6 @@ from glyphoxa.turns.cast import cast_of
 
 DEMO = Path(__file__).parents[3] / "demo"
 KORVALD, MARIGUND = NpcId("korvald"), NpcId("marigund")
-MEANT = {
-    "greeting": KORVALD,
-    "fen": MARIGUND,
-    "sorcerer": KORVALD,
-    "pass": MARIGUND,
-    "mine": KORVALD,
-    "tower": MARIGUND,
-    "interruption": MARIGUND,
-    "brother": KORVALD,
-    "lantern": KORVALD,
-    "back": KORVALD,
-    "remember": KORVALD,
-    "gossip": MARIGUND,
-    "know": MARIGUND,
-}
 
 
 def meant_by(text: str, *, player: str, scene: str) -> NpcId | None:
@@ -41,11 +26,10 @@ def meant_by(text: str, *, player: str, scene: str) -> NpcId | None:
 
 
 def test_every_line_of_the_demo_reaches_its_npc_also_without_what_was_said_before() -> None:
-    parts = [part for session in read_evening(DEMO / "evening.yaml").sessions for part in session.parts]
-    meant = {
-        line.id: meant_by(line.text, player=line.player, scene=part.scene) for part in parts for line in part.lines
-    }
-    assert meant == MEANT
+    for session in read_evening(DEMO / "evening.yaml").sessions:
+        for part in session.parts:
+            for line in part.lines:
+                assert meant_by(line.text, player=line.player, scene=part.scene) == line.to != "", line.id
 
 
 @pytest.mark.parametrize("scene", ["inn", "market"])
