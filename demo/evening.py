@@ -39,6 +39,8 @@ BETWEEN_SESSIONS = bytes(2 * RATE_HZ)
 STOPPED = 128 + signal.SIGINT
 LOCAL = "demo.opener:open_local"
 """The opener whose table is remembered by this machine's database."""
+SHOWN_WRONG = 2
+"""How much of what is wrong with a check is printed."""
 OWN_CAMPAIGN = "my-campaign.yaml"
 CLOSING_S = 30.0
 """How long a session that was told to stop may take to write what was said and to stop its database."""
@@ -93,7 +95,9 @@ def say_what_failed(checks: Sequence[Check]) -> int:
     failed = [each for each in checks if not each.holds]
     print(flush=True)
     for each in failed:
-        print(f"  FAILED: {each.what}: {each.wrong}", flush=True)
+        n_more = len(each.wrong) - SHOWN_WRONG
+        more = f"; {n_more} more in evening.json" if n_more > 0 else ""
+        print(f"  FAILED: {each.what}: {'; '.join(each.wrong[:SHOWN_WRONG])}{more}", flush=True)
     if not failed:
         print(f"  All {len(checks)} checks hold.", flush=True)
     return 1 if failed else 0

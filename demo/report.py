@@ -53,11 +53,11 @@ class Check:
 
     Attributes:
         what: "names are heard right".
-        wrong: What was otherwise, in one line; "" when the check holds.
+        wrong: What was otherwise, each in one line; empty when the check holds.
     """
 
     what: str
-    wrong: str
+    wrong: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
@@ -214,11 +214,11 @@ def _is_answer_of(turn: TurnRecord, npc: str) -> bool:
     return turn.npc_id == npc and is_heard
 
 
-def _misheard(scores: Iterable[LineScore]) -> str:
-    return "; ".join(f"{', '.join(s.wrong)} in line {s.line_id!r} (heard: {s.corrected!r})" for s in scores if s.wrong)
+def _misheard(scores: Iterable[LineScore]) -> tuple[str, ...]:
+    return tuple(f"{', '.join(s.wrong)} in line {s.line_id!r} (heard: {s.corrected!r})" for s in scores if s.wrong)
 
 
-def _unanswered(evening: Evening, campaign: Campaign, sessions: Iterable[SessionPlayed]) -> str:
+def _unanswered(evening: Evening, campaign: Campaign, sessions: Iterable[SessionPlayed]) -> tuple[str, ...]:
     wrong = []
     for session in sessions:
         for played in session.lines:
@@ -226,7 +226,7 @@ def _unanswered(evening: Evening, campaign: Campaign, sessions: Iterable[Session
             if to and not any(_is_answer_of(turn, to) for turn in turns):
                 meant = campaign.npc(NpcId(to)).name
                 wrong.append(f"line {played.line_id!r} to {meant}: {_what_became_of(turns)}")
-    return "; ".join(wrong)
+    return tuple(wrong)
 
 
 def _what_became_of(turns: Sequence[TurnRecord]) -> str:
@@ -267,7 +267,7 @@ def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
     return len(news & told_back) >= MIN_SHOWN_WORDS
 
 
-def _forgotten(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> str:
+def _forgotten(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> tuple[str, ...]:
     """It must be in the prompt when it is asked for, and not be denied. How it is told back is left to the model."""
     name = campaign.npc(NpcId(memory.to)).name
     denied = ""
@@ -279,16 +279,16 @@ def _forgotten(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[Sessi
             if _is_answer_of(turn, memory.to) and any(_was_given(turn, u) for u in told):
                 reply = turn.reply_heard or turn.reply
                 if _shows(turn, told) or not DENIAL.search(reply):
-                    return ""
+                    return ()
                 denied = f"{name} had it in mind and said: {reply!r}"
-    return denied or f"it was in the prompt of no answer of {name}"
+    return (denied or f"it was in the prompt of no answer of {name}",)
 
 
-def _leaked(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> str:
+def _leaked(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> tuple[str, ...]:
     turn = leaking_turn(memory, campaign, sessions)
     if turn is None:
-        return ""
-    return f"it was in the prompt of {campaign.npc(NpcId(memory.absent)).name} when {turn.text!r} was said"
+        return ()
+    return (f"it was in the prompt of {campaign.npc(NpcId(memory.absent)).name} when {turn.text!r} was said",)
 
 
 def leaking_turn(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> TurnRecord | None:
@@ -354,7 +354,7 @@ def evening_json(figures: Figures, sessions: Sequence[SessionPlayed]) -> dict[st
             {"id": s.line_id, "raw": s.raw, "corrected": s.corrected, "names_wrong": list(s.wrong)}
             for s in figures.lines
         ],
-        "checks": [{"what": check.what, "holds": check.holds, "wrong": check.wrong} for check in figures.checks],
+        "checks": [{"what": check.what, "holds": check.holds, "wrong": list(check.wrong)} for check in figures.checks],
         "sessions": [
             {
                 "number": session.number,

@@ -124,7 +124,7 @@ def test_what_was_told_is_remembered_the_next_evening_and_stays_with_who_was_the
     assert found.recalled_across_sessions
     assert not found.leaked_to_absent_npc
     assert found.names_right_pct == 100
-    assert [check.wrong for check in found.checks] == ["", "", "", ""]
+    assert [check.wrong for check in found.checks] == [(), (), (), ()]
     written = evening_json(found, played[0])
     assert written["l1_entries"] == sum(len(session.utterances) for session in played[0])
     json.dumps(written)

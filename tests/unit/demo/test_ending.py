@@ -14,15 +14,20 @@ DEMO = Path(__file__).parents[3] / "demo"
 
 
 def test_exit_code_is_0_when_all_checks_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    assert say_what_failed([Check("names are heard right", ""), Check("nothing leaks", "")]) == 0
+    assert say_what_failed([Check("names are heard right", ()), Check("nothing leaks", ())]) == 0
     assert capsys.readouterr().out.strip() == "All 2 checks hold."
 
 
 def test_each_failed_check_is_one_line_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:
-    checks = [Check("names are heard right", ""), Check("it is remembered", "x" * 300), Check("nothing leaks", "y")]
+    checks = [
+        Check("names are heard right", ()),
+        Check("it is remembered", ("x" * 300,)),
+        Check("nothing leaks", ("one", "two", "three", "four")),
+    ]
     assert say_what_failed(checks) == 1
     lines = capsys.readouterr().out.strip().splitlines()
     assert [line.split(":")[1].strip() for line in lines] == ["it is remembered", "nothing leaks"]
+    assert lines[1].endswith("one; two; 2 more in evening.json")
 
 
 def test_the_demo_ends_with_three_commands_that_can_be_copied(

@@ -272,7 +272,7 @@ def failed(*sessions: SessionPlayed, to: str = SMITH) -> dict[str, str]:
         *(line.model_copy(update={"to": to}) for line in (EVENING.line("told"), EVENING.line("asked"))),
     )
     found = figures(asked, CAMPAIGN, sessions).checks
-    return {name: check.wrong for name, check in zip(CHECKS, found, strict=True) if not check.holds}
+    return {name: "; ".join(check.wrong) for name, check in zip(CHECKS, found, strict=True) if not check.holds}
 
 
 def told_and(*turns: TurnRecord) -> tuple[SessionPlayed, SessionPlayed]:
