@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play the evening. Exit codes: 0 played, 1 could not go on, 2 wrong input, 130 stopped."""
+    """Play the evening. Exit codes: 0 all checks hold, 1 one failed or it broke off, 2 wrong input, 130 stopped."""
     try:
         return run_evening(Run(arguments.script, arguments.out.resolve(), arguments.config, arguments.opener))
     except GlyphoxaError as error:

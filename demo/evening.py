@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,10 +26,11 @@ from demo.mix import RATE_HZ
 from demo.page import page
 from demo.play import check
 from demo.played import SessionPlayed, read_played, session_json, session_wav
-from demo.report import evening_json, figures
+from demo.report import Check, Figures, evening_json, figures
 from demo.script import Evening, read_evening
 from glyphoxa.adapters.audio.wav import read_recording, write_wav
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 
@@ -38,6 +39,9 @@ BETWEEN_SESSIONS = bytes(2 * RATE_HZ)
 STOPPED = 128 + signal.SIGINT
 LOCAL = "demo.opener:open_local"
 """The opener whose table is remembered by this machine's database."""
+SHOWN_WRONG = 2
+"""How much of what is wrong with a check is printed."""
+OWN_CAMPAIGN = "my-campaign.yaml"
 CLOSING_S = 30.0
 """How long a session that was told to stop may take to write what was said and to stop its database."""
 
@@ -75,20 +79,56 @@ def run_evening(run: Run) -> int:
             stored = read_campaign(campaign_file).campaign
             between(run.config.resolve(), stored.id, f"{stored.id}-{session.number}", Programme(stored).note)
     played = [p for session in evening.sessions if (p := read_played(run.out, session.number)) is not None]
-    if played:
-        write_evening(run.out, evening, campaign, played)
-    if not code and run.opener == LOCAL:
-        say_how_to_open_the_desk(run, campaign_file, Programme(campaign))
+    if not played:
+        return code
+    found = write_evening(run.out, evening, campaign, played)
+    if code:
+        return code
+    code = say_what_failed(found.checks)
+    if run.opener == LOCAL:
+        say_what_to_do_next(run, campaign_file)
     return code
 
 
-def say_how_to_open_the_desk(run: Run, campaign_file: Path, programme: Programme) -> None:
-    """The evening is in this machine's database: what was said, learned and recalled is there to be looked at."""
-    command = ["glyphoxa", "serve", "--open", "--config", str(run.config.resolve()), "--campaign", str(campaign_file)]
-    programme.note("")
-    programme.note("  look at this evening as its game master, on http://127.0.0.1:7860/desk, after:")
-    # On one line, however narrow the terminal is: it is copied.
-    print(f"  {shlex.join([str(Path(sys.executable).parent / command[0]), *command[1:]])}", flush=True)
+def say_what_failed(checks: Sequence[Check]) -> int:
+    """Print each check that failed, on one line. Returns the exit code of the evening: 1 when one failed, else 0."""
+    failed = [each for each in checks if not each.holds]
+    print(flush=True)
+    for each in failed:
+        n_more = len(each.wrong) - SHOWN_WRONG
+        more = f"; {n_more} more in evening.json" if n_more > 0 else ""
+        print(f"  FAILED: {each.what}: {'; '.join(each.wrong[:SHOWN_WRONG])}{more}", flush=True)
+    if not failed:
+        print(f"  All {len(checks)} checks hold.", flush=True)
+    return 1 if failed else 0
+
+
+def say_what_to_do_next(run: Run, campaign_file: Path) -> None:
+    """Three commands. The evening is in this machine's database: its desk shows what was said, learned and recalled."""
+    port = read_settings(run.config).server.port
+    glyphoxa = _short(Path(sys.executable).parent / "glyphoxa")
+    desk = [glyphoxa, "serve", "--open", "--new"]
+    desk += ["--config", _short(run.config.resolve()), "--campaign", _short(campaign_file)]
+    # Each on one line, however narrow the terminal is: it is copied.
+    print(
+        "",
+        "  1. Play in the demo's town yourself:",
+        "     make serve",
+        "",
+        f"  2. Look at this evening as its game master, on http://localhost:{port}/desk/sessions, after:",
+        f"     {shlex.join(desk)}",
+        "",
+        "  3. Start a campaign of your own:",
+        f"     {shlex.join([glyphoxa, 'campaign', 'new', OWN_CAMPAIGN])}",
+        f"     {shlex.join([glyphoxa, 'serve', '--open', '--campaign', OWN_CAMPAIGN])}",
+        sep="\n",
+        flush=True,
+    )
+
+
+def _short(path: Path) -> str:
+    """As it is typed in this directory."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def copy_campaign(file: Path, campaign: Campaign, out: Path) -> Path:
@@ -104,7 +144,7 @@ def copy_campaign(file: Path, campaign: Campaign, out: Path) -> Path:
     return copied
 
 
-def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[SessionPlayed]) -> None:
+def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[SessionPlayed]) -> Figures:
     """Write the three files and print the summary."""
     sound = {p.number: read_recording(session_wav(out, p.number), rate_hz=RATE_HZ).pcm for p in played}
     found = figures(evening, campaign, played)
@@ -116,6 +156,7 @@ def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[
     programme.summary(found, played)
     for name in ("evening.html", "evening.wav", "evening.json"):
         programme.note(f"  {out / name}")
+    return found
 
 
 def _clear(out: Path, evening: Evening) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from demo.console import LABELS, changed_spans, summary_rows, waterfall
 from demo.mix import RATE_HZ
 from demo.played import SessionPlayed
-from demo.report import Figures
+from demo.report import Figures, line_of
 from glyphoxa.adapters.audio.wav import pcm16, resample, samples_of
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
@@ -159,8 +159,8 @@ def turn_span_ms(session: SessionPlayed, turn: TurnRecord) -> tuple[int, int] | 
     speech_end = turn.stages.get(Stage.SPEECH_END)
     if speech_end is None:
         return None
-    lines = [line for line in session.lines if line.player == turn.speaker_id and line.began_ms <= speech_end]
-    began = lines[-1].began_ms if lines else speech_end - 3000
+    line = line_of(turn, session)
+    began = line.began_ms if line is not None else speech_end - 3000
     ended = turn.stages.get(Stage.AUDIO_END, turn.stages.get(Stage.FIRST_AUDIO, speech_end))
     return began - LEAD_MS, max(ended, speech_end) + TAIL_MS
 

@@ -263,6 +263,8 @@ def check(evening: Evening, campaign: Campaign) -> None:
             for line in part.lines:
                 if line.player not in players:
                     raise NotFound(f"line {line.id!r}: no player {line.player!r}: {did_you_mean(line.player, players)}")
+                if line.to:
+                    campaign.npc(NpcId(line.to))
     campaign.npc(NpcId(evening.memory.to))
     campaign.npc(NpcId(evening.memory.absent))
 

@@ -17,8 +17,9 @@ from demo.played import LinePlayed, SessionPlayed
 from demo.script import Evening, MemoryCheck
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import learned_from
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 
 BEFORE_MS, AFTER_MS = 600, 1_500
@@ -47,6 +48,23 @@ class LineScore:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Something that every evening must show, whatever words the model chooses.
+
+    Attributes:
+        what: "names are heard right".
+        wrong: What was otherwise, each in one line; empty when the check holds.
+    """
+
+    what: str
+    wrong: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.wrong
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """Percentages are 0 to 100, times in milliseconds; None where nothing was measured."""
 
@@ -66,6 +84,7 @@ class Figures:
     leaked_to_absent_npc: bool
     interruptions: int
     lines: tuple[LineScore, ...]
+    checks: tuple[Check, ...]
 
 
 def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> Figures:
@@ -89,9 +108,15 @@ def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlay
         recalls=sum(len(turn.recalled) for turn in turns),
         outcomes=dict(outcomes),
         recalled_across_sessions=recalled_across_sessions(evening.memory, sessions),
-        leaked_to_absent_npc=leaked_to_absent_npc(evening.memory, campaign, sessions),
+        leaked_to_absent_npc=leaking_turn(evening.memory, campaign, sessions) is not None,
         interruptions=outcomes["interrupted"],
         lines=scores,
+        checks=(
+            Check("names are heard right", _misheard(scores)),
+            Check("every line is answered by who it is meant for", _unanswered(evening, campaign, sessions)),
+            Check("what was told is remembered the next evening", _forgotten(evening.memory, campaign, sessions)),
+            Check("an NPC that was absent does not know it", _leaked(evening.memory, campaign, sessions)),
+        ),
     )
 
 
@@ -164,6 +189,55 @@ def ordinary_words_changed(truth: str, kept: Iterable[Utterance]) -> tuple[str, 
     return tuple(lost)
 
 
+def line_of(turn: TurnRecord, session: SessionPlayed) -> LinePlayed | None:
+    """The recording that a turn is about: its player's last one that had begun. None for typed text."""
+    speech_end_ms = turn.stages.get(Stage.SPEECH_END)
+    if speech_end_ms is None:
+        return None
+    begun = [line for line in session.lines if line.player == turn.speaker_id and line.began_ms <= speech_end_ms]
+    return begun[-1] if begun else None
+
+
+def turns_of(line: LinePlayed, session: SessionPlayed) -> list[TurnRecord]:
+    """The turns of a recording, in order. After a merged one comes its player's next turn, which answers both."""
+    turns: list[TurnRecord] = []
+    for turn in session.turns:
+        if turn.speaker_id != line.player:
+            continue
+        if line_of(turn, session) == line or (turns and turns[-1].outcome is Outcome.MERGED):
+            turns.append(turn)
+    return turns
+
+
+def _is_answer_of(turn: TurnRecord, npc: str) -> bool:
+    is_heard = turn.outcome is Outcome.ANSWERED or (turn.outcome is Outcome.INTERRUPTED and bool(turn.reply_heard))
+    return turn.npc_id == npc and is_heard
+
+
+def _misheard(scores: Iterable[LineScore]) -> tuple[str, ...]:
+    return tuple(f"{', '.join(s.wrong)} in line {s.line_id!r} (heard: {s.corrected!r})" for s in scores if s.wrong)
+
+
+def _unanswered(evening: Evening, campaign: Campaign, sessions: Iterable[SessionPlayed]) -> tuple[str, ...]:
+    wrong = []
+    for session in sessions:
+        for played in session.lines:
+            to, turns = evening.line(played.line_id).to, turns_of(played, session)
+            if to and not any(_is_answer_of(turn, to) for turn in turns):
+                meant = campaign.npc(NpcId(to)).name
+                wrong.append(f"line {played.line_id!r} to {meant}: {_what_became_of(turns)}")
+    return tuple(wrong)
+
+
+def _what_became_of(turns: Sequence[TurnRecord]) -> str:
+    if not turns:
+        return "it was not heard"
+    last = turns[-1]
+    return (
+        f"{last.outcome.replace('_', ' ')} ({last.error or last.address_reason or 'no reason'}), heard: {last.text!r}"
+    )
+
+
 def told_utterances(memory: MemoryCheck, session: SessionPlayed) -> list[Utterance]:
     return [u for line in session.lines if line.line_id in memory.told for u in of_line(line, session.utterances)]
 
@@ -193,12 +267,35 @@ def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
     return len(news & told_back) >= MIN_SHOWN_WORDS
 
 
-def leaked_to_absent_npc(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> bool:
-    """Any of what was told was in a prompt of the NPC that was not there: the utterance, its text, or a word of it
-    that she can have neither from the campaign nor from what was said in her presence.
+def _forgotten(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> tuple[str, ...]:
+    """It must be in the prompt when it is asked for, and not be denied. How it is told back is left to the model."""
+    name = campaign.npc(NpcId(memory.to)).name
+    denied = ""
+    for i, earlier in enumerate(sessions):
+        told = told_utterances(memory, earlier)
+        subject = {word for u in told for word in content_words(u.text)} - public_words(campaign)
+        asked = [turn for later in sessions[i + 1 :] for turn in later.turns if subject & set(words(turn.text))]
+        for turn in asked:
+            if _is_answer_of(turn, memory.to) and any(_was_given(turn, u) for u in told):
+                reply = turn.reply_heard or turn.reply
+                if _shows(turn, told) or not DENIAL.search(reply):
+                    return ()
+                denied = f"{name} had it in mind and said: {reply!r}"
+    return (denied or f"it was in the prompt of no answer of {name}",)
+
+
+def _leaked(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> tuple[str, ...]:
+    turn = leaking_turn(memory, campaign, sessions)
+    if turn is None:
+        return ()
+    return (f"it was in the prompt of {campaign.npc(NpcId(memory.absent)).name} when {turn.text!r} was said",)
+
+
+def leaking_turn(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> TurnRecord | None:
+    """The first turn of the NPC that was absent whose prompt held what was told: the utterance, its text, or a word of
+    it that she can have neither from the campaign nor from what was said in her presence.
     """
     told = [u for session in sessions for u in told_utterances(memory, session)]
-    public = {word for text in campaign_texts(campaign) for word in words(text)}
     in_her_presence = {
         word
         for session in sessions
@@ -206,16 +303,15 @@ def leaked_to_absent_npc(memory: MemoryCheck, campaign: Campaign, sessions: Sequ
         if memory.absent in u.witnesses
         for word in words(u.text) + words(u.raw_text)
     }
-    private = {word for u in told for word in content_words(u.text)} - public - in_her_presence
-    return any(
-        turn.npc_id == memory.absent
-        and (
-            any(_was_given(turn, u) for u in told)
-            or bool(private & (set(words(turn.prompt_text)) - set(words(turn.text))))
-        )
-        for session in sessions
-        for turn in session.turns
-    )
+    private = {word for u in told for word in content_words(u.text)} - public_words(campaign) - in_her_presence
+    for turn in (turn for session in sessions for turn in session.turns if turn.npc_id == memory.absent):
+        if any(_was_given(turn, u) for u in told) or private & (set(words(turn.prompt_text)) - set(words(turn.text))):
+            return turn
+    return None
+
+
+def public_words(campaign: Campaign) -> set[str]:
+    return {word for text in campaign_texts(campaign) for word in words(text)}
 
 
 def campaign_texts(campaign: Campaign) -> Iterable[str]:
@@ -258,6 +354,7 @@ def evening_json(figures: Figures, sessions: Sequence[SessionPlayed]) -> dict[st
             {"id": s.line_id, "raw": s.raw, "corrected": s.corrected, "names_wrong": list(s.wrong)}
             for s in figures.lines
         ],
+        "checks": [{"what": check.what, "holds": check.holds, "wrong": list(check.wrong)} for check in figures.checks],
         "sessions": [
             {
                 "number": session.number,

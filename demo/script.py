@@ -31,13 +31,19 @@ class Start(_Block):
 
 
 class ScriptLine(_Block):
-    """One recording of one player. `text` is the truth its transcript is scored against."""
+    """One recording of one player.
+
+    Attributes:
+        text: The truth that its transcript is scored against.
+        to: The NPC that must answer it; "" for none.
+    """
 
     id: str
     player: str
     wav: str
     text: str
     say: str = ""
+    to: str = ""
     names: tuple[str, ...] = ()
     start: Start
 

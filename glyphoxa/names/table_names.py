@@ -135,6 +135,7 @@ class TableNames:
             player=PlayerId(call.entity_id) if call.entity_id is not None and self._is_player(call) else None,
             start=call.start,
             end=call.end,
+            is_owner=call.is_owner,
         )
 
     def _is_player(self, call: PersonMention) -> bool:

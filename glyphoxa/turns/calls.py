@@ -1,8 +1,9 @@
 """Who of those that are named is called, and who is only talked about, by what stands around the name.
 
 `glyphoxa.speech.names` finds names and hears most calls. Here the whole sentence decides: a name that opens it and is
-followed by a verb of the third person calls nobody ("Oskar stole my purse"), nor does one that is told it is not meant
-("Not you, Oskar"), nor one that somebody else is quoted with ("he said, Oskar, run").
+followed by a verb of the third person calls nobody ("Oskar stole my purse"), unless the verb has another subject and
+asks ("Oskar has the miller told you anything?"). Nor does one call that is told it is not meant ("Not you, Oskar"), nor
+one that somebody else is quoted with ("he said, Oskar, run").
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def _of_sentence(sentence: SaidSentence, mentions: Sequence[AddresseeMention], f
             found.meant.append(number)
         elif denies:
             found.denied.append(number)
-        elif number in together or _is_called(sentence, number, mentions[number]):
+        elif number in together or _is_called(sentence, number, mentions):
             found.called.append(number)
         else:
             found.about.append(number)
@@ -179,7 +180,8 @@ def _together(sentence: SaidSentence) -> set[int]:
     return set()
 
 
-def _is_called(sentence: SaidSentence, number: int, mention: AddresseeMention) -> bool:
+def _is_called(sentence: SaidSentence, number: int, mentions: Sequence[AddresseeMention]) -> bool:
+    mention = mentions[number]
     if mention.is_whispered:
         return True
     text = sentence.text
@@ -187,6 +189,9 @@ def _is_called(sentence: SaidSentence, number: int, mention: AddresseeMention) -
     before, after = text[:at].rstrip(), text[at + len(f"@{number}") :].lstrip()
     if re.search(rf"\b{_HEARSAY} ?[,:]?$", before) or re.search(r"\b(?:called|named|heißt|genannt|namens)$", before):
         return False
+    subject = _subject_in(after, mentions)
+    if subject not in (None, mention.name) and _asks_about_another(sentence, before, after):
+        return True
     is_role = not mention.is_vocative and not mention.is_played
     if is_role:
         return _is_role_called(sentence, before, after)
@@ -197,6 +202,28 @@ def _is_called(sentence: SaidSentence, number: int, mention: AddresseeMention) -
     if after[0] in ",:;-–—":
         return not _is_told_of(sentence, after[1:].strip(), opens=not before)
     return _FOLLOWS_A_CALL.match(after) is not None
+
+
+def _asks_about_another(sentence: SaidSentence, before: str, after: str) -> bool:
+    """Whether what follows the name that opens the sentence is a question: "Oskar has the miller told you anything?".
+
+    A recogniser may leave out the comma and the question mark. The verb then looks like the name's ("Oskar has told you
+    everything"), but its own subject follows it.
+    """
+    opens = re.fullmatch(_LEAD_IN, f"{before} " if before else "") is not None
+    is_inverted = form_of(SaidSentence(after, "")).question
+    return opens and is_inverted and (sentence.end == "?" or form_of(sentence).second)
+
+
+def _subject_in(text: str, mentions: Sequence[AddresseeMention]) -> str | None:
+    """Who is named between a verb that opens the text and the rest, with an article or without; None for nobody."""
+    verb, *words = text.split()[:4] or [""]
+    if words and re.fullmatch(_ARTICLES, words[0]):
+        words = words[1:]
+    if len(words) < 2 or not verb.isalpha() or not words[0].startswith("@") or not words[1].isalpha():
+        return None
+    named = mentions[int(words[0][1:])]
+    return None if named.is_owner else named.name
 
 
 def _is_greeted(before: str, after: str) -> bool:

@@ -18,6 +18,7 @@ class AddresseeMention:
         is_sure: It is called beyond doubt: enough to say that who is not here was meant.
         is_whispered: It says to whom all that was said is directed: "(to Mira) ...".
         is_played: An NPC or a player has this name, and not only somebody in the story.
+        is_owner: It says whose something is: "Mira's hat".
         player: Whose name, if it is a player's.
         start: Place of its first character in the text; `end` is one past the last, 0 where the place is not known.
     """
@@ -32,3 +33,4 @@ class AddresseeMention:
     player: PlayerId | None = None
     start: int = 0
     end: int = 0
+    is_owner: bool = False

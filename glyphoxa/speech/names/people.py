@@ -64,6 +64,7 @@ class PersonMention:
         is_vocative: It is called, not talked about.
         is_sure: It is called beyond doubt.
         is_whispered: It says to whom all that was said is directed.
+        is_owner: It says whose something is: "Mira's hat".
         start: Place of its first character; `end` is one past the last.
     """
 
@@ -75,6 +76,7 @@ class PersonMention:
     is_whispered: bool = False
     start: int = 0
     end: int = 0
+    is_owner: bool = False
 
 
 def is_person(name: Name) -> bool:
@@ -104,7 +106,14 @@ def mentions_of_people(
         is_sure = is_vocative and calling.is_surely_called(m.first, m.last, followed_by_name=m.last + 1 in taken)
         for name in names.wanting(m.name):
             call = PersonMention(
-                name.entity_id, name.canonical, m.first, is_vocative, is_sure, start=m.start, end=m.end
+                name.entity_id,
+                name.canonical,
+                m.first,
+                is_vocative,
+                is_sure,
+                start=m.start,
+                end=m.end,
+                is_owner=bool(spoken[m.last].tail),
             )
             if can_be_called(name):
                 calls.append(call)

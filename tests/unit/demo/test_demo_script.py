@@ -124,6 +124,7 @@ def test_what_was_told_is_remembered_the_next_evening_and_stays_with_who_was_the
     assert found.recalled_across_sessions
     assert not found.leaked_to_absent_npc
     assert found.names_right_pct == 100
+    assert [check.wrong for check in found.checks] == [(), (), (), ()]
     written = evening_json(found, played[0])
     assert written["l1_entries"] == sum(len(session.utterances) for session in played[0])
     json.dumps(written)
@@ -198,6 +199,13 @@ def test_a_script_for_another_campaign_is_refused_with_the_nearest_name(tmp_path
     script = tmp_path / "evening.yaml"
     script.write_text((DEMO / "evening.yaml").read_text("utf-8").replace("player: joss", "player: jos"), "utf-8")
     with pytest.raises(NotFound, match="no player 'jos': did you mean 'joss'"):
+        check(read_evening(script), read_campaign(evening.campaign).campaign)
+
+
+def test_a_line_to_an_npc_that_the_campaign_does_not_have_is_refused(tmp_path: Path, evening: Evening) -> None:
+    script = tmp_path / "evening.yaml"
+    script.write_text((DEMO / "evening.yaml").read_text("utf-8").replace("to: korvald", "to: korvalt", 1), "utf-8")
+    with pytest.raises(NotFound, match="korvalt"):
         check(read_evening(script), read_campaign(evening.campaign).campaign)
 
 

@@ -240,6 +240,7 @@ def test_the_json_has_the_keys_that_others_read() -> None:
         "leaked_to_absent_npc",
         "names_right_pct",
         "ordinary_words_changed",
+        "checks",
     } <= written.keys()
     assert {
         "session",
@@ -260,6 +261,84 @@ def test_the_json_has_the_keys_that_others_read() -> None:
 def test_a_reply_that_says_it_does_not_know_is_no_memory_whatever_words_it_repeats() -> None:
     denied = "I do not know about " + " ".join(TOLD.rstrip(".").split()[-4:]) + "."
     assert not remembers(turn(npc_id=SMITH, recalled=(MEMORY,), reply=denied, reply_heard=denied))
+
+
+CHECKS = ("names", "answered", "remembered", "absent")
+
+
+def failed(*sessions: SessionPlayed, to: str = SMITH) -> dict[str, str]:
+    """The checks that do not hold, each with what was wrong."""
+    asked = evening(
+        *(line.model_copy(update={"to": to}) for line in (EVENING.line("told"), EVENING.line("asked"))),
+    )
+    found = figures(asked, CAMPAIGN, sessions).checks
+    return {name: "; ".join(check.wrong) for name, check in zip(CHECKS, found, strict=True) if not check.holds}
+
+
+def told_and(*turns: TurnRecord) -> tuple[SessionPlayed, SessionPlayed]:
+    """An evening on which the smith is told something and answers, and the next one with these turns."""
+    return dataclasses.replace(FIRST, turns=(at(4_000, text=TOLD),)), session(2, turns=turns, line_id="asked")
+
+
+def at(speech_end_ms: int, **changes: object) -> TurnRecord:
+    return turn(stages={Stage.SPEECH_END: speech_end_ms}, **changes)
+
+
+REMEMBERED = at(4_000, recalled=(MEMORY,), reply_heard="Aye. Rufus drowned at harvest.")
+
+
+def test_all_checks_hold_for_an_evening_as_it_should_be() -> None:
+    assert failed(*told_and(REMEMBERED)) == {}
+
+
+def test_a_misheard_name_fails_its_check_with_its_line() -> None:
+    first, second = told_and(REMEMBERED)
+    garbled = dataclasses.replace(first, utterances=(utterance("My uncle Rufus drowned in the bell Mar."),))
+    assert "Velmar in line 'told'" in failed(garbled, second)["names"]
+
+
+@pytest.mark.parametrize(
+    ("became", "why"),
+    [
+        ((), "not heard"),
+        ((at(4_000, npc_id=None, outcome=Outcome.NOT_ADDRESSED, address_reason="Odo is only talked about"),), "talked"),
+        ((at(4_000, outcome=Outcome.FAILED, error="the model is away"),), "the model is away"),
+        ((at(4_000, npc_id=WIDOW),), "answered"),
+        ((at(4_000, outcome=Outcome.INTERRUPTED, reply_heard=""),), "interrupted"),
+        ((at(4_000, outcome=Outcome.MERGED),), "merged"),
+    ],
+    ids=["no turn", "not addressed", "failed", "another answered", "cut off unheard", "merged into nothing"],
+)
+def test_a_line_without_an_answer_of_its_npc_fails(became: tuple[TurnRecord, ...], why: str) -> None:
+    _, second = told_and(REMEMBERED)
+    wrong = failed(dataclasses.replace(FIRST, turns=became), second)["answered"]
+    assert "line 'told' to Odo" in wrong
+    assert why in wrong
+
+
+def test_a_line_in_two_parts_is_answered_by_the_turn_that_answers_both() -> None:
+    first, second = told_and(REMEMBERED)
+    parts = (at(2_000, outcome=Outcome.MERGED), at(4_000, outcome=Outcome.INTERRUPTED, reply_heard="Aye,"))
+    assert failed(dataclasses.replace(first, turns=parts), second) == {}
+
+
+def test_a_line_that_nobody_must_answer_needs_no_answer() -> None:
+    assert "answered" not in failed(FIRST, session(2, line_id="asked"), to="")
+
+
+def test_memory_needs_no_certain_words_but_the_prompt_and_no_denial() -> None:
+    assert "remembered" not in failed(*told_and(at(4_000, recalled=(MEMORY,), reply_heard="Aye, I do.")))
+    unmoved = at(4_000, reply_heard="Aye, I do.")
+    assert "in the prompt of no answer of Odo" in failed(*told_and(unmoved))["remembered"]
+    denied = at(4_000, recalled=(MEMORY,), reply_heard="I do not remember your uncle.")
+    assert "I do not remember" in failed(*told_and(denied))["remembered"]
+    other = at(4_000, recalled=(MEMORY,), text="How much is a dagger?", reply_heard="Six crowns.")
+    assert "remembered" in failed(*told_and(other)), "nobody asked for it"
+
+
+def test_a_leak_fails_its_check() -> None:
+    leak = at(4_500, npc_id=WIDOW, recalled=(MEMORY,))
+    assert "prompt of Berta" in failed(*told_and(REMEMBERED, leak))["absent"]
 
 
 STAGED = turn(

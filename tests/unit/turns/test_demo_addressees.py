@@ -4,43 +4,49 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from demo.script import read_evening
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressing, Said
 from glyphoxa.turns.cast import cast_of
 
 DEMO = Path(__file__).parents[3] / "demo"
 KORVALD, MARIGUND = NpcId("korvald"), NpcId("marigund")
-MEANT = {
-    "greeting": KORVALD,
-    "fen": MARIGUND,
-    "sorcerer": KORVALD,
-    "pass": MARIGUND,
-    "mine": KORVALD,
-    "tower": MARIGUND,
-    "interruption": MARIGUND,
-    "brother": KORVALD,
-    "lantern": KORVALD,
-    "back": KORVALD,
-    "remember": KORVALD,
-    "gossip": MARIGUND,
-    "know": MARIGUND,
-}
+
+
+def meant_by(text: str, *, player: str, scene: str) -> NpcId | None:
+    campaign = read_campaign(DEMO / "campaign.yaml").campaign
+    said = Said(PlayerId(player), text, TableNames(campaign, now_ms=lambda: 0).mentions(text))
+    called = {npc.id: npc.name for npc in campaign.npcs}
+    present = campaign.scene(SceneId(scene)).npcs
+    return Addressing(cast_of(campaign)).decide(said, present=present, names=called, at_ms=0).npc
 
 
 def test_every_line_of_the_demo_reaches_its_npc_also_without_what_was_said_before() -> None:
-    evening = read_evening(DEMO / "evening.yaml")
-    campaign = read_campaign(evening.campaign).campaign
-    names = TableNames(campaign, now_ms=lambda: 0)
-    called = {npc.id: npc.name for npc in campaign.npcs}
-    meant: dict[str, NpcId | None] = {}
-    for session in evening.sessions:
+    for session in read_evening(DEMO / "evening.yaml").sessions:
         for part in session.parts:
-            present = campaign.scene(next(s.id for s in campaign.scenes if s.id == part.scene)).npcs
             for line in part.lines:
-                said = Said(PlayerId(line.player), line.text, names.mentions(line.text))
-                decided = Addressing(cast_of(campaign)).decide(said, present=present, names=called, at_ms=0)
-                meant[line.id] = decided.npc
-    assert meant == MEANT
+                assert meant_by(line.text, player=line.player, scene=part.scene) == line.to != "", line.id
+
+
+@pytest.mark.parametrize("scene", ["inn", "market"])
+def test_the_gossip_line_reaches_marigund_as_the_recogniser_hears_it(scene: str) -> None:
+    heard = "Marigund has the Smith told you anything about my brother."
+    assert meant_by(heard, player="hanna", scene=scene) == MARIGUND
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Smith has the innkeeper told you anything?", KORVALD),
+        ("Innkeeper what did the smith say?", MARIGUND),
+        ("Smith can Marigund help me?", KORVALD),
+        ("Korvald, do you know where Marigund is?", KORVALD),
+        ("Marigund has the smith's lantern for you.", None),
+    ],
+)
+def test_who_is_called_first_is_meant_at_the_market(text: str, meant: NpcId | None) -> None:
+    assert meant_by(text, player="hanna", scene="market") == meant
