@@ -75,7 +75,7 @@ check: .venv/dev ## Lint, formatting, types, import contracts, what the document
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q tests/structure
 
-gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
+gate: .venv/dev ## The latency gate: our turns against a bare pipeline, and a large campaign against a small one
 	@$(BIN)/glyphoxa models fetch minilm-l6-v2-int8
 	@$(BIN)/python -m benchmarks.gate
 
