@@ -74,7 +74,7 @@ check: .venv/dev ## Lint, formatting, types, import contracts, what the document
 container: .venv/dev ## Build the image's stages on a bare Debian and serve a table there (Linux, root, debootstrap): minutes
 	@GLYPHOXA_CONTAINER=1 $(BIN)/python -m pytest -o faulthandler_timeout=3600 $(ARGS) tests/integration/test_container.py
 
-gate: .venv/dev ## The latency gate: our overhead against a bare pipeline in the same run
+gate: .venv/dev ## The latency gate: our turns against a bare pipeline, and a large campaign against a small one
 	@$(BIN)/glyphoxa models fetch minilm-l6-v2-int8
 	@$(BIN)/python -m benchmarks.gate
 

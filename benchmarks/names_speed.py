@@ -26,7 +26,6 @@ from typing import cast
 
 from benchmarks.names import percentile, read_lines
 from benchmarks.spoken_names.dataset import HERE, read_names
-from benchmarks.turn_cost import many_names
 from glyphoxa.domain.campaign import Campaign, Entity, Player, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId, SceneId
@@ -38,6 +37,9 @@ from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 _WARM_UP = 50
+_ONSETS = ("b", "dr", "f", "gr", "k", "l", "m", "n", "r", "s", "t", "thr", "v", "w", "z")
+_VOWELS = ("a", "e", "i", "o", "u", "ae", "ia", "or")
+_CODAS = ("n", "l", "r", "th", "sk", "nd", "m", "x")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _measured(n_names: int, sentences: Sequence[str], changes: int) -> dict[str, float]:
     spoken = [Entry(name.name, EntityId(name.name), name.type) for name in read_names()]
-    entries = [*spoken, *many_names(max(0, n_names - len(spoken)))][:n_names]
+    entries = [*spoken, *_many_names(max(0, n_names - len(spoken)))][:n_names]
     began = perf_counter_ns()
     gazetteer = Gazetteer.build(entries)
     build_ms = (perf_counter_ns() - began) / 1e6
@@ -64,7 +66,7 @@ def _measured(n_names: int, sentences: Sequence[str], changes: int) -> dict[str,
         corrector.correct(sentence)
         sentence_us.append((perf_counter_ns() - began) / 1e3)
     update_ms: list[float] = []
-    for entry in islice(many_names(changes), changes):
+    for entry in islice(_many_names(changes), changes):
         began = perf_counter_ns()
         gazetteer = gazetteer.with_entry(Entry(f"New {entry.name}", EntityId(f"new-{entry.entity_id}"), "npc"))
         update_ms.append((perf_counter_ns() - began) / 1e6)
@@ -146,6 +148,17 @@ def _sentences(n_words: int) -> list[str]:
             sentences.append(" ".join(words[1 : n_words + 1]) + ".")
             words = []
     return sentences
+
+
+def _many_names(n: int) -> list[Entry]:
+    """Invented names, always the same ones."""
+    entries: list[Entry] = []
+    for k in range(n):
+        first, rest = k % len(_ONSETS), k // len(_ONSETS)
+        vowel, coda = _VOWELS[rest % len(_VOWELS)], _CODAS[(rest // len(_VOWELS)) % len(_CODAS)]
+        name = f"{_ONSETS[first]}{vowel}{_CODAS[(k * 3) % len(_CODAS)]}{_VOWELS[(k * 5) % len(_VOWELS)]}{coda}"
+        entries.append(Entry(f"{name.capitalize()}{_VOWELS[k % 3]}", EntityId(f"invented-{k}"), "location"))
+    return entries
 
 
 def _options() -> argparse.ArgumentParser:

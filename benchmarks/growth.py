@@ -1,0 +1,204 @@
+"""What a turn's decisions and a recall cost in a large campaign, compared with a small one.
+
+An index does not scan: a hundred times the names, or ten times the talk, must cost little more. Both campaigns get the
+same texts in turn, from the same code on the same processor. CPU time is taken, not the time that passes. The median
+of several rounds counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+
+from benchmarks.memory_vectors import Embeddings
+from benchmarks.memory_world import InventedCampaign, Size
+from benchmarks.recall_data import WITNESS
+from benchmarks.recall_speed import CAMPAIGN, InventedTalk
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.beginning import beginning
+from glyphoxa.context.by_name import ByName
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import with_hot_context
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.events import SceneChanged
+from glyphoxa.domain.heard import SpeechStarted
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.names.table_names import TableNames
+from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.turns.address import Addressing, Said
+
+NAMES: Final = (50, 5_000)
+TURNS: Final = (500, 5_000)
+"""Fewer than Recall ranks in a thread."""
+_ROUNDS: Final = 11
+_WARM_UP: Final = 10
+_TEXTS_A_ROUND: Final = 20
+_WORDS_A_PARTIAL: Final = 2
+_PLAYER: Final = PlayerId("hanna")
+_SENTENCES: Final = Path(__file__).parent / "data" / "names" / "C.txt"
+
+Work = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """
+    Attributes:
+        ratio: CPU time of the same texts, large campaign to small.
+        large_ms: CPU time of one text in the large campaign.
+        large_yardsticks: The same in units of a fixed piece of Python. It depends on the processor.
+    """
+
+    ratio: float
+    large_ms: float
+    large_yardsticks: float
+
+
+def names_growth(campaign: Campaign) -> Growth:
+    """Compare the decisions of a turn among many names and among few."""
+    sentences = _SENTENCES.read_text("utf-8").splitlines()
+    with asyncio.Runner() as runner:
+        small, large = (_Mind(campaign, n_names) for n_names in NAMES)
+        return runner.run(_growth(small.turn, large.turn, sentences))
+
+
+def talk_growth() -> Growth:
+    """Compare recalls in much talk and in little.
+
+    A recall is one by words, as on a partial transcript, and one by words and meaning. The embedding of the question
+    is left out: that is the cost of the model.
+    """
+    world = _world(max(TURNS))
+    dice = world.dice("questions")
+    # The number makes each question a new one: Recall remembers its answers.
+    questions = [f"{world.words.question(dice)} {n}" for n in range(_WARM_UP + _ROUNDS * _TEXTS_A_ROUND)]
+    with asyncio.Runner() as runner:
+        small, large = (runner.run(_recall(n_turns)) for n_turns in TURNS)
+        try:
+            return runner.run(_growth(partial(_ask, small), partial(_ask, large), questions))
+        finally:
+            runner.run(small.close())
+            runner.run(large.close())
+
+
+async def _growth(small: Work, large: Work, texts: Sequence[str]) -> Growth:
+    for text in texts[:_WARM_UP]:
+        await small(text)
+        await large(text)
+    gc.collect()
+    gc.freeze()
+    ratios: list[float] = []
+    large_ns: list[int] = []
+    yardstick_ns: list[int] = []
+    for at in range(_WARM_UP, _WARM_UP + _ROUNDS * _TEXTS_A_ROUND, _TEXTS_A_ROUND):
+        took_ns = {small: 0, large: 0}
+        for n, text in enumerate(texts[at : at + _TEXTS_A_ROUND]):
+            for work in (small, large) if n % 2 else (large, small):
+                began = time.process_time_ns()
+                await work(text)
+                took_ns[work] += time.process_time_ns() - began
+        ratios.append(took_ns[large] / took_ns[small])
+        large_ns.append(took_ns[large])
+        yardstick_ns.append(_yardstick_ns())
+    gc.unfreeze()
+    one_ns = min(large_ns) / _TEXTS_A_ROUND
+    return Growth(statistics.median(ratios), one_ns / 1e6, one_ns / min(yardstick_ns))
+
+
+class _Mind:
+    """The decisions between a transcript and a prompt, wired as at a table, without its database."""
+
+    def __init__(self, campaign: Campaign, n_names: int) -> None:
+        invented = InventedCampaign(CAMPAIGN, Size(0, n_names, 0), seed=7).entities
+        campaign = replace(campaign, entities=(*campaign.entities, *invented))
+        self._npc = campaign.npcs[0]
+        self._present = {npc.id: npc.name for npc in campaign.npcs}
+        self._names = TableNames(campaign, now_ms=lambda: 0)
+        self._names.on(SceneChanged(campaign.scenes[0], 0))
+        self._conversation = Conversation(self._npc, beginning=beginning(campaign, self._npc))
+        self._prefetch = Prefetch(
+            campaign.id,
+            by_name=ByName(campaign, None),
+            talk=None,
+            language=campaign.language,
+            present=lambda: self._present,
+            known_utterances=lambda _npc: self._conversation.utterance_ids,
+        )
+        self._assembly = HotContextAssembly(
+            campaign,
+            graph=None,
+            talk=None,
+            prefetch=self._prefetch,
+            known_utterances=lambda _npc: self._conversation.utterance_ids,
+        )
+        self._addressing = Addressing()
+
+    async def turn(self, text: str) -> None:
+        """Take growing partials and the final words, decide whom they address, and make the prompt for the answer."""
+        self._names.on_ear(SpeechStarted(_PLAYER, 0))
+        words = text.split()
+        for n in range(_WORDS_A_PARTIAL, len(words), _WORDS_A_PARTIAL):
+            self._prefetch.on_partial(_PLAYER, self._heard(" ".join(words[:n])))
+        final = self._heard(text)
+        self._names.left(_PLAYER)
+        hot = await self._assembly.gather(self._npc.id, final)
+        with_hot_context(self._conversation.prompt(final, "Hanna"), hot)
+
+    def _heard(self, text: str) -> str:
+        """Correct a transcript and decide whom it addresses."""
+        corrected = self._names.correct(text, player=_PLAYER).text
+        said = Said(_PLAYER, corrected, self._names.mentions(corrected))
+        self._addressing.decide(said, present=[*self._present], names=self._present, at_ms=0)
+        return corrected
+
+
+async def _recall(n_turns: int) -> Recall:
+    embeddings = Embeddings.load("invented", seed=7)
+    feed = InventedTalk.of(_world(n_turns), embeddings)
+    recall = Recall(feed, embedder=_free_of_cost(embeddings.embedder.dimensions), now_ms=lambda: feed.ends_ms)
+    await recall.talk_cache.refresh(CAMPAIGN)
+    return recall
+
+
+async def _ask(recall: Recall, question: str) -> None:
+    recall.recall_nowait(CAMPAIGN, WITNESS, TalkQuery(question))
+    await recall.recall(CAMPAIGN, WITNESS, TalkQuery(question))
+
+
+def _world(n_turns: int) -> InventedCampaign:
+    """Invent talk. The smaller one is the beginning of the larger one."""
+    return InventedCampaign(CAMPAIGN, Size(n_turns, 400, 400), seed=7)
+
+
+def _free_of_cost(dimensions: int) -> Embedder:
+    vector = np.full((1, dimensions), dimensions**-0.5, float32)
+
+    async def embed(texts: list[str]) -> NDArray[float32]:
+        return np.repeat(vector, len(texts), axis=0)
+
+    return Embedder("known", dimensions, embed)
+
+
+def _yardstick_ns() -> int:
+    """Time strings, dicts and calls, as our own work has them; about 10 ms on a machine of 2024."""
+    began = time.process_time_ns()
+    counts: dict[str, int] = {}
+    for n in range(20_000):
+        key = f"{n % 977:x}"
+        counts[key] = counts.get(key, 0) + len(key.upper())
+    sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return time.process_time_ns() - began
