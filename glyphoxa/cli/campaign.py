@@ -7,16 +7,22 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.text import Text
-
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.campaign_bundle import EXPORT, IMPORT, export, import_
 from glyphoxa.cli.campaign_new import NEW, new
 from glyphoxa.cli.campaign_prompt import prompt
-from glyphoxa.cli.desk import YES, goes_on
-from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.scope import (
+    CONFIG,
+    YES,
+    campaign_argument,
+    campaign_id,
+    goes_on,
+    opened_store,
+    settings_with_memory,
+    stored_campaign,
+)
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
@@ -55,12 +61,7 @@ VERB.action("begin a campaign file, with one NPC and one player", *NEW)(new)
     "read a campaign file or tables and say what is wrong with them",
     _FILE,
     _ENTITY_TYPE,
-    argument(
-        "--campaign",
-        type=CampaignId,
-        metavar="ID",
-        help="the stored campaign into which tables lead; read, not changed",
-    ),
+    campaign_argument("--campaign", otherwise="into it tables lead; read, not changed"),
     CONFIG,
 )
 async def _check(options: argparse.Namespace) -> int:
@@ -68,7 +69,7 @@ async def _check(options: argparse.Namespace) -> int:
     if is_tables(options.file):
         return await _check_tables(options, settings)
     file = read_playable(options.file, settings)
-    _check_is_for_tables(options, file.campaign.id)
+    await _check_is_for_tables(options, file.campaign.id)
     _warn(file)
     _say_what_it_holds(file.campaign)
     return 0
@@ -110,8 +111,8 @@ async def _read_into(
     return found, described
 
 
-def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
-    if options.campaign not in (None, campaign):
+async def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
+    if options.campaign is not None and await campaign_id(options.campaign) != campaign:
         raise InvalidInput(
             f"{options.file} is the file of campaign {campaign!r}, not of {options.campaign!r}: "
             "its id stands in it under `campaign:`; --campaign is for tables"
@@ -122,7 +123,7 @@ def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> N
     "bring what changed in a file into the stored campaign",
     _FILE,
     _ENTITY_TYPE,
-    argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be"),
+    campaign_argument("--campaign", otherwise="to it tables are added; made if need be"),
     YES,
     CONFIG,
 )
@@ -132,7 +133,7 @@ async def _load(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="campaigns")
     file = read_playable(options.file, settings)
     campaign = file.campaign
-    _check_is_for_tables(options, campaign.id)
+    await _check_is_for_tables(options, campaign.id)
     async with opened_store(settings) as store:
         _warn(file)
         changes = await store.campaigns.changes(campaign)
@@ -157,12 +158,13 @@ async def _load_tables(options: argparse.Namespace) -> int:
     return 0 if changes.is_empty else 1
 
 
-async def _campaign_for_tables(store: Store, wanted: CampaignId | None, settings: Settings) -> CampaignId:
+async def _campaign_for_tables(store: Store, wanted: str | None, settings: Settings) -> CampaignId:
     if wanted is None:
         return await stored_campaign(store, None, settings)
-    if wanted not in await store.campaigns.ids():
-        check_new_id(wanted)
-    return wanted
+    campaign = await campaign_id(wanted)
+    if campaign not in await store.campaigns.ids():
+        check_new_id(campaign)
+    return campaign
 
 
 async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
@@ -220,7 +222,7 @@ async def _list(options: argparse.Namespace) -> int:
         names = await store.campaigns.names()
         table = a_table("id", "name", "utterances")
         for campaign, name in names.items():
-            table.add_row(Text(campaign), Text(name), str(await store.log.count(campaign)))
+            table.add_row(campaign, name, str(await store.log.count(campaign)))
     if names:
         show(table)
     else:
@@ -230,7 +232,7 @@ async def _list(options: argparse.Namespace) -> int:
 
 @VERB.action(
     "the entities of a campaign and what they are related to",
-    argument("id", nargs="?", type=CampaignId, help="default: the one of the settings, else the only one"),
+    campaign_argument("id", nargs="?", otherwise="default: the one of the settings, else the only one"),
     CONFIG,
 )
 async def _show(options: argparse.Namespace) -> int:
@@ -248,7 +250,7 @@ async def _show(options: argparse.Namespace) -> int:
             print(f"{what}: {', '.join(names)}")
     table = a_table("type", "name", "related to")
     for entity in sorted(world.entities.values(), key=lambda each: (each.type, each.name, each.id)):
-        table.add_row(Text(entity.type), Text(entity.name), Text(_related(entity.id, world)))
+        table.add_row(entity.type, entity.name, _related(entity.id, world))
     show(table)
     return 0
 
@@ -271,7 +273,7 @@ def _related(entity: EntityId, world: WorldState) -> str:
 
 @VERB.action(
     "a new campaign with the same past; from then on each goes its own way",
-    argument("id", type=CampaignId),
+    campaign_argument("id", otherwise="whose past the new one has"),
     argument("new", type=CampaignId),
     argument("--name", metavar="NAME", help="of the new campaign (default: its id)"),
     CONFIG,

@@ -9,7 +9,7 @@ from typing import Final
 
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.cli.new_file import write_new_file
-from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.scope import CAMPAIGN, CONFIG, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import argument
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.domain.errors import InvalidInput
@@ -17,10 +17,9 @@ from glyphoxa.domain.ids import CampaignId
 
 EXPORT: Final = (
     argument("file", type=Path, help="is written (JSON); it must not be there yet"),
-    argument("--campaign", type=CampaignId, metavar="ID", help="else that of the settings, or the only one stored"),
+    *CAMPAIGN,
     argument("--without-talk", help="the world as it is known, without what was said: for another table"),
     argument("--with-secrets", help="also when the campaign has secrets; the file then tells them"),
-    CONFIG,
 )
 IMPORT: Final = (
     argument("file", type=Path, help="as `campaign export` wrote it"),

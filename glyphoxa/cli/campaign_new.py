@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.campaign_template import Beginning, template

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from glyphoxa.bootstrap.local_models import weights_for
-from glyphoxa.cli.tables import show
+from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import check
 from glyphoxa.config.settings import read_settings
@@ -28,13 +25,10 @@ def _check(options: argparse.Namespace) -> int:
     """Exits with 1 when something is missing that the settings need."""
     settings = read_settings(options.file)
     findings = check(settings, has_weights=weights_for(settings).has)
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = a_table("", "", "")
     for finding in findings:
-        table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, Text(finding.text))
-    if sys.stdout.isatty():
-        Console(soft_wrap=True).print(table)  # paths and commands are copied from it
-    else:
-        show(table)
+        table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, finding.text)
+    show(table)
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TextIO
 
 from rich.filesize import decimal
-from rich.table import Table
 
 from glyphoxa.adapters.weights.chat_models import ModelWeights
 from glyphoxa.adapters.weights.progress import progress_to
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
-from glyphoxa.cli.opened import CONFIG
 from glyphoxa.cli.recommended import model_to_measure, told
-from glyphoxa.cli.tables import show
+from glyphoxa.cli.scope import CONFIG
+from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import read_settings
 from glyphoxa.providers.recommending import CHAT_MODELS, Machine, judged
@@ -27,9 +26,7 @@ DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-ins
 
 def list_models(store: WeightStore, out: TextIO) -> int:
     """A table of the artefacts. Nothing is read or fetched."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("artefact", "state", "size", "licence", "what"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
+    table = a_table("artefact", "state", "size", "licence", "what", right=["size"])
     for status in store.status():
         artefact = status.artefact
         state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
