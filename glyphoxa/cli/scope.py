@@ -15,7 +15,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 LAST: Final = "last"
 _MOST_LISTED: Final = 12
+_MOST_DIGITS: Final = 9
 
 
 # Options
@@ -251,8 +252,9 @@ async def file_or_stored(wanted: str | None, settings: Settings, store: Store | 
         InvalidInput: Likewise; or no table can be opened with what is stored.
     """
     file = settings.campaign if wanted is None else file_named(wanted)
-    if file is None and wanted is not None and settings.campaign is not None:
-        file = settings.campaign if await declared_in(settings.campaign) == wanted else None
+    if file is None and settings.campaign is not None:
+        with suppress(NotFound):  # what is stored can be played though its file has gone
+            file = settings.campaign if await declared_in(settings.campaign) == wanted else None
     if file is not None:
         return file
     if store is None:
@@ -322,14 +324,14 @@ async def stored_session(
         return SessionId(wanted)
     if wanted == LAST and sessions:
         return max(sessions, key=lambda each: each.last_at_ms or 0).id
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(ids):
+    if _is_number(wanted) and 1 <= int(wanted) <= len(ids):
         return ids[int(wanted) - 1]
-    if takes_new and wanted != LAST and not wanted.isdecimal():
+    if takes_new and wanted != LAST and not _is_number(wanted):
         return SessionId(wanted)
     if not ids:
         raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing was said in it yet")
     raise NotFound(
-        f"no session {wanted!r} in campaign {campaign!r}: {_near(wanted, ids)}valid: {_numbers(ids)}, or {LAST}"
+        f"no session {wanted!r} in campaign {campaign!r}: {_near(wanted, ids)}valid: {_numbers(ids)}, {LAST}"
     )
 
 
@@ -339,6 +341,10 @@ async def session_or_other(inspection: PostgresInspection, campaign: CampaignId,
         return await stored_session(inspection, campaign, wanted)
     except NotFound:
         return wanted
+
+
+def _is_number(wanted: str) -> bool:
+    return wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
 
 
 def _numbers(ids: Sequence[SessionId]) -> str:
@@ -386,7 +392,7 @@ async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | 
         NotFound: There is no session of this number.
         InvalidInput: Nothing is stored, by the settings.
     """
-    if not wanted.isdecimal():
+    if not _is_number(wanted):
         return SessionId(wanted)
     async with opened_store(_with_memory(settings, to_hold="sessions, so they have no numbers")) as store:
         found = await stored_campaign(store, None if campaign is None else campaign.id, settings)

@@ -112,7 +112,7 @@ def _widths(table: PlainTable, room: int) -> list[int] | None:
 
 def _as_lines(table: PlainTable) -> Iterable[IndentedLine]:
     for row in table.rows:
-        yield IndentedLine("  ".join(cell.plain for cell in row[:_IN_FRONT] if cell.plain))
+        yield IndentedLine(" ".join(cell.plain for cell in row[:_IN_FRONT] if cell.plain))
         for heading, cell in zip(table.headings[_IN_FRONT:], row[_IN_FRONT:], strict=True):
             if cell.plain:
                 yield IndentedLine(f"{heading}: {cell.plain}" if heading else cell.plain, 1)

@@ -84,7 +84,10 @@ async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--session", "s3"), "no session 's3' in campaign 'saltmere': did you mean 's2'? valid: 1 (s1), 2 (s2), or last"),
+        (
+            ("--session", "s3"),
+            "no session 's3' in campaign 'saltmere': did you mean 's2'? valid: 1 (s1), 2 (s2), last",
+        ),
         (("--speaker", "Grimjow"), "'Grimjow' is nobody who speaks in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
         (("--after", "yesterday"), "--after 'yesterday' is no time such as 2026-11-22"),
@@ -203,7 +206,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     ("arguments", "said"),
     [
         (("recent", "s11"), "no session 's11' in campaign 'saltmere': did you mean 's1'?"),
-        (("corrections", "x"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), or last"),
+        (("corrections", "x"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
         (("entities", "itm"), "no entity of type 'itm': did you mean 'item'?"),
         (("npc", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("reach", "Grimjaw", "--depth", "11"), "--depth is from 0 to 10, not 11"),

@@ -48,9 +48,7 @@ def chosen(
     said: list[str] = []
     campaign = replace(a_campaign(), time_zone="UTC")
     ask: Callable[[str], str] | None = terminal.ask if terminal is not None else None
-    session = choose(
-        options(*arguments), campaign, data, now_ms=now_ms, terminal=Shell(said.append, ask)
-    )
+    session = choose(options(*arguments), campaign, data, now_ms=now_ms, terminal=Shell(said.append, ask))
     return session, said
 
 

@@ -50,7 +50,7 @@ def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.Mon
     table = a_table("no.", "session", "began", "utterances", "", "summary")
     table.add_row("2", SESSION, "2026-11-22 19:30", "120", "rolled back", "They found the seal and lost the boat.")
     assert lines_of(table, capsys) == [
-        f"2  {SESSION}",
+        f"2 {SESSION}",
         "  began: 2026-11-22 19:30",
         "  utterances: 120",
         "  rolled back",
