@@ -79,7 +79,9 @@ async def _stale(desk: Desk, options: argparse.Namespace) -> int:
     "what is known, now or at an earlier time, to you or to an NPC",
     argument("--about", metavar="NAME", help="only of this entity"),
     argument("--as", dest="viewer", metavar="NPC", help="only what this NPC knows"),
-    argument("--as-of", metavar="WHEN", help='a session, "2026-11-22 19:30" (UTC) or the event "#120"'),
+    argument(
+        "--as-of", metavar="WHEN", help='a session, as "2"; a time, as "2026-11-22 19:30" (UTC); or the event "#120"'
+    ),
     _MOST,
 )
 async def _list(desk: Desk, options: argparse.Namespace) -> int:

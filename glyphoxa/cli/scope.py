@@ -376,7 +376,7 @@ class Terminal:
 
 
 TO_OPEN: Final = one_of(
-    session_argument("--session", about="go on with this one, or the name of a new one; default: the date and time"),
+    session_argument("--session", about="go on with one, or begin one of a new name (else: the date and time)"),
     argument("--continue", dest="goes_on", help=f"go on with the last session, as --session {LAST}"),
     argument("--new", help="begin a new session, and ask nothing"),
 )

@@ -113,8 +113,9 @@ async def test_a_stored_campaign_is_opened_by_its_id_and_session_by_number(setti
     with a_table("", settings) as process:
         async with a_page(process) as page:
             await asked(page, "Grimjaw, my brother Joren was lost in the fen.")
-            process.kill()
-            process.communicate()
+            assert await run("table", "end", "--config", settings) == 0
+            await next_of(page, "session_ends")
+        await asyncio.to_thread(ended, process)  # until it is stored
     without_file, campaign = naming_no_campaign(settings)
     with a_table("", without_file, "--campaign", campaign, "--session", "1") as process:
         async with a_page(process) as page:

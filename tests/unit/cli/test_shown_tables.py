@@ -54,8 +54,8 @@ def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.Mon
         "  began: 2026-11-22 19:30",
         "  utterances: 120",
         "  rolled back",
-        "  summary: They found the seal and lost",
-        "    the boat.",
+        "  summary: They found the seal and",
+        "    lost the boat.",
     ]
 
 
