@@ -64,7 +64,7 @@ async def open_with_desk(
     """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
 
     Args:
-        campaign: What stands in that campaign's file, for who has read it already.
+        campaign: The campaign to play, for who has read it already; else the settings' file is read.
         session_name: The session's id; by default one made of the campaign and the time.
         tell: Takes lines for the user about what takes long.
         observers: Told of all that happens. Whoever made them closes them.
@@ -73,9 +73,10 @@ async def open_with_desk(
         InvalidInput: The settings or the campaign file cannot be used.
         Unavailable: A model or a database cannot be reached.
     """
-    if settings.campaign is None:
-        raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
-    campaign = campaign or read_playable(settings.campaign, settings).campaign
+    if campaign is None:
+        if settings.campaign is None:
+            raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
+        campaign = read_playable(settings.campaign, settings).campaign
     mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with ClosingStack() as stack:

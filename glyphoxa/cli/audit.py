@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from collections import deque
 
-from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.invite import CAMPAIGN_FILE, campaign_of
-from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.invite import CAMPAIGN, campaign_of
 from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument, at_once
+from glyphoxa.cli.verb import Verb, at_once, limit
 from glyphoxa.web.access.audit import AuditKind, audit_path, read_audit
 from glyphoxa.world.api import moment
 
@@ -17,9 +15,8 @@ VERB = Verb(at_once)
 
 
 @VERB.itself(
-    argument("--limit", type=limit, default=50, metavar="N", help="the last N; default 50"),
-    CAMPAIGN_FILE,
-    CONFIG,
+    limit(50),
+    *CAMPAIGN,
     text="Who came to the table, by whose link, from where; who was refused and why; who moved the table; which links "
     "were made and revoked; who agreed to be heard. Newest last.",
 )

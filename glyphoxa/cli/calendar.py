@@ -7,13 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from rich.text import Text
-
 from glyphoxa.adapters.postgres.world.campaign_times import KeptTimes
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.cli.desk import run_at_desk, session_of
-from glyphoxa.cli.facts_shown import A_DAY
-from glyphoxa.cli.opened import CAMPAIGN
+from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, run_at_desk
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.calendar import StoryCalendar
@@ -69,9 +65,9 @@ async def _show(story: _Story, options: argparse.Namespace) -> int:
     else:
         print('nobody has said which day it is: glyphoxa calendar today "..."')
     sessions = await story.desk.inspection.sessions(story.desk.campaign)
-    table = a_table("session", "began", "days of the story")
-    for session in sessions:
-        table.add_row(Text(session.id), moment(session.started_ms), Text(_days_of(story, session.id)))
+    table = a_table("no.", "session", "began", "days of the story")
+    for number, session in enumerate(sessions, start=1):
+        table.add_row(str(number), session.id, moment(session.started_ms), _days_of(story, session.id))
     if sessions:
         show(table)
     return 0
@@ -122,12 +118,12 @@ async def _played_now(story: _Story) -> str:
 
 @VERB.action(
     "on which days of the story a session was played, to put it right",
-    argument("session", type=SessionId, metavar="SESSION"),
+    SESSION,
     argument("first", metavar="FIRST", help=A_DAY),
     argument("last", nargs="?", metavar="LAST", help="left out: it was one day"),
 )
 async def _session(story: _Story, options: argparse.Namespace) -> int:
-    session = await session_of(story.desk, options.session)
+    session: SessionId = options.session
     days = [story.day(text) for text in (options.first, options.last) if text is not None]
     if story.calendar.day_named(days[0]) > story.calendar.day_named(days[-1]):
         raise InvalidInput(f"{days[0]} is after {days[-1]}: the first day comes first")

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.text import Text
-
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.cli.campaign_bundle import EXPORT, IMPORT, export, import_
-from glyphoxa.cli.campaign_new import NEW, new
 from glyphoxa.cli.campaign_prompt import prompt
-from glyphoxa.cli.desk import YES, goes_on
-from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.new_file import write_new_file
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    CONFIG,
+    YES,
+    campaign_argument,
+    campaign_id,
+    goes_on,
+    opened_store,
+    settings_with_memory,
+    stored_campaign,
+)
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.campaign_template import Beginning, template
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.dm.campaign_bundle import check_new_id
+from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.dm.campaign_tables import with_tables
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
@@ -48,19 +57,44 @@ VERB = Verb(in_a_loop)
 # Bringing in
 
 
-VERB.action("begin a campaign file, with one NPC and one player", *NEW)(new)
+@VERB.action(
+    "begin a campaign file, with one NPC and one player",
+    argument("file", type=Path, help="the campaign file to begin (YAML)"),
+    argument("--name", metavar="NAME", help="of the campaign; default: made of the file's name"),
+    argument("--language", default="en", metavar="TAG", help="such as en or de; default en"),
+    argument("--npc", default="Marta", metavar="NAME", help="of the first NPC; default Marta"),
+    argument("--player", default="Tamsin", metavar="NAME", help="of the first player's character; default Tamsin"),
+    CONFIG,
+)
+async def _new(options: argparse.Namespace) -> int:
+    """Write the file.
+
+    Raises:
+        InvalidInput: There is such a file, or it cannot be written, or a name cannot be one.
+    """
+    path: Path = options.file
+    name = options.name or path.stem.replace("-", " ").replace("_", " ").strip().title() or "My campaign"
+    text = template(Beginning(name, options.language, options.npc, options.player))
+    read_campaign(path, text)  # what was given may not be a name or a language
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InvalidInput(f"{path} is there already; nothing was written. Another name begins another file") from None
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written: {error.strerror}") from None
+    config = f" --config {options.config}" if options.config else ""
+    print(f"{path} is a campaign with one NPC, {options.npc}, and one player, {options.player}")
+    print(f"play it alone on this machine:  glyphoxa serve --open{config} --campaign {path}")
+    print("then change it in the desk, on its page Campaign, or with an editor (docs/campaign-file.md)")
+    return 0
 
 
 @VERB.action(
     "read a campaign file or tables and say what is wrong with them",
     _FILE,
     _ENTITY_TYPE,
-    argument(
-        "--campaign",
-        type=CampaignId,
-        metavar="ID",
-        help="the stored campaign into which tables lead; read, not changed",
-    ),
+    campaign_argument("--campaign", otherwise="into it tables lead; read, not changed"),
     CONFIG,
 )
 async def _check(options: argparse.Namespace) -> int:
@@ -68,7 +102,7 @@ async def _check(options: argparse.Namespace) -> int:
     if is_tables(options.file):
         return await _check_tables(options, settings)
     file = read_playable(options.file, settings)
-    _check_is_for_tables(options, file.campaign.id)
+    await _check_is_for_tables(options, file.campaign.id)
     _warn(file)
     _say_what_it_holds(file.campaign)
     return 0
@@ -110,8 +144,8 @@ async def _read_into(
     return found, described
 
 
-def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
-    if options.campaign not in (None, campaign):
+async def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
+    if options.campaign is not None and await campaign_id(options.campaign) != campaign:
         raise InvalidInput(
             f"{options.file} is the file of campaign {campaign!r}, not of {options.campaign!r}: "
             "its id stands in it under `campaign:`; --campaign is for tables"
@@ -122,7 +156,7 @@ def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> N
     "bring what changed in a file into the stored campaign",
     _FILE,
     _ENTITY_TYPE,
-    argument("--campaign", type=CampaignId, metavar="ID", help="to which tables are added; made if need be"),
+    campaign_argument("--campaign", otherwise="to it tables are added; made if need be"),
     YES,
     CONFIG,
 )
@@ -132,7 +166,7 @@ async def _load(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="campaigns")
     file = read_playable(options.file, settings)
     campaign = file.campaign
-    _check_is_for_tables(options, campaign.id)
+    await _check_is_for_tables(options, campaign.id)
     async with opened_store(settings) as store:
         _warn(file)
         changes = await store.campaigns.changes(campaign)
@@ -157,12 +191,13 @@ async def _load_tables(options: argparse.Namespace) -> int:
     return 0 if changes.is_empty else 1
 
 
-async def _campaign_for_tables(store: Store, wanted: CampaignId | None, settings: Settings) -> CampaignId:
+async def _campaign_for_tables(store: Store, wanted: str | None, settings: Settings) -> CampaignId:
     if wanted is None:
         return await stored_campaign(store, None, settings)
-    if wanted not in await store.campaigns.ids():
-        check_new_id(wanted)
-    return wanted
+    campaign = await campaign_id(wanted)
+    if campaign not in await store.campaigns.ids():
+        check_new_id(campaign)
+    return campaign
 
 
 async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
@@ -220,7 +255,7 @@ async def _list(options: argparse.Namespace) -> int:
         names = await store.campaigns.names()
         table = a_table("id", "name", "utterances")
         for campaign, name in names.items():
-            table.add_row(Text(campaign), Text(name), str(await store.log.count(campaign)))
+            table.add_row(campaign, name, str(await store.log.count(campaign)))
     if names:
         show(table)
     else:
@@ -230,7 +265,7 @@ async def _list(options: argparse.Namespace) -> int:
 
 @VERB.action(
     "the entities of a campaign and what they are related to",
-    argument("id", nargs="?", type=CampaignId, help="default: the one of the settings, else the only one"),
+    campaign_argument("id", nargs="?", otherwise="default: the one of the settings, else the only one"),
     CONFIG,
 )
 async def _show(options: argparse.Namespace) -> int:
@@ -248,7 +283,7 @@ async def _show(options: argparse.Namespace) -> int:
             print(f"{what}: {', '.join(names)}")
     table = a_table("type", "name", "related to")
     for entity in sorted(world.entities.values(), key=lambda each: (each.type, each.name, each.id)):
-        table.add_row(Text(entity.type), Text(entity.name), Text(_related(entity.id, world)))
+        table.add_row(entity.type, entity.name, _related(entity.id, world))
     show(table)
     return 0
 
@@ -271,7 +306,7 @@ def _related(entity: EntityId, world: WorldState) -> str:
 
 @VERB.action(
     "a new campaign with the same past; from then on each goes its own way",
-    argument("id", type=CampaignId),
+    campaign_argument("id", otherwise="whose past the new one has"),
     argument("new", type=CampaignId),
     argument("--name", metavar="NAME", help="of the new campaign (default: its id)"),
     CONFIG,
@@ -288,5 +323,83 @@ async def _fork(options: argparse.Namespace) -> int:
 # Between databases
 
 
-VERB.action("write a whole campaign into one file, without embeddings", *EXPORT)(export)
-VERB.action("bring in a campaign from such a file: all of it, or nothing", *IMPORT)(import_)
+@VERB.action(
+    "write a whole campaign into one file, without embeddings",
+    argument("file", type=Path, help="is written (JSON); it must not be there yet"),
+    *CAMPAIGN,
+    argument("--without-talk", help="the world as it is known, without what was said: for another table"),
+    argument("--with-secrets", help="also when the campaign has secrets; the file then tells them"),
+)
+async def _export(options: argparse.Namespace) -> int:
+    """
+    Raises:
+        InvalidInput: The file is there already or cannot be written; or the campaign has secrets, and nobody said that
+            the file may tell them.
+    """
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    async with opened_store(settings) as store:
+        bundle = await export_campaign(store.database, await stored_campaign(store, options.campaign, settings))
+    if options.without_talk:
+        bundle = bundle.without_talk()
+    if not options.with_secrets and (secrets := list(bundle.secrets())):
+        raise InvalidInput(
+            f"campaign {bundle.id!r} has secrets, or had ({len(secrets)} places, the first is {secrets[0]}), and a "
+            "bundle holds the whole campaign; nothing was written. To write a file that tells them: --with-secrets"
+        )
+    n_bytes = await asyncio.to_thread(_write_bundle, options.file, bundle)
+    print(f"{options.file}: {bundle.name} ({bundle.id}), {_held(bundle)}, {n_bytes:,} bytes")
+    return 0
+
+
+@VERB.action(
+    "bring in a campaign from such a file: all of it, or nothing",
+    argument("file", type=Path, help="as `campaign export` wrote it"),
+    argument("--as", dest="new", type=CampaignId, metavar="NEWID", help="the id it gets here (default: its own)"),
+    CONFIG,
+)
+async def _import(options: argparse.Namespace) -> int:
+    """
+    Raises:
+        InvalidInput: The file is no bundle, or there is such a campaign already; nothing was stored.
+    """
+    if options.new is not None:
+        check_new_id(options.new)
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    text = await asyncio.to_thread(_read_bundle, options.file)
+    try:
+        bundle = read_bundle(text)
+        into = options.new or bundle.id
+        async with opened_store(settings) as store:
+            await import_campaign(store.database, bundle, into=into)
+    except InvalidInput as error:
+        raise InvalidInput(f"{options.file}: {error}; nothing was imported") from None
+    print(f"{bundle.name} ({into}): {_held(bundle)}; its talk is embedded when the table is next served, or by reindex")
+    return 0
+
+
+def _held(bundle: CampaignBundle) -> str:
+    n = {table: len(rows) for table, rows in bundle.tables.items()}
+    return (
+        f"{n['sessions']:,} sessions, {n['session_entries']:,} utterances, {n['entities']:,} entities, "
+        f"{n['world_events']:,} events"
+    )
+
+
+def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
+    """All of it or no file, which only its owner may read."""
+    data = bundle.text().encode("utf-8")
+    if len(data) > MOST_BYTES:
+        raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes: a bundle has at most {MOST_BYTES:,}")
+    write_new_file(path, data)
+    return len(data)
+
+
+def _read_bundle(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InvalidInput(f"{path} has {path.stat().st_size:,} bytes: a bundle has at most {MOST_BYTES:,}")
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is no UTF-8 text from byte {error.start} on: a bundle is") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.text import Text
 
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
@@ -22,7 +20,7 @@ from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules.extractor import names_of
 from glyphoxa.chronicle.rules.salience import SalienceJudge
 from glyphoxa.chronicle.rules.summaries import TOKENS
-from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.scope import CAMPAIGN, SESSION, Scope, in_scope, session_argument
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
@@ -41,21 +39,12 @@ class _Opened:
     settings: Settings
 
 
-Act = Callable[[_Opened, argparse.Namespace], Awaitable[int]]
+async def _opened(scope: Scope) -> _Opened:
+    log = PostgresChronicleLog(scope.store.database, scope.store.world)
+    return _Opened(scope.store, scope.campaign, log, scope.settings)
 
 
-def _with_memory(options: argparse.Namespace, act: Act) -> int:
-    return asyncio.run(_opened(options, act))
-
-
-async def _opened(options: argparse.Namespace, act: Act) -> int:
-    settings = settings_with_memory(options.config, to_hold="talk")
-    async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign, settings)
-        return await act(_Opened(store, campaign, PostgresChronicleLog(store.database, store.world), settings), options)
-
-
-VERB = Verb(_with_memory, common=CAMPAIGN)
+VERB = Verb(in_scope(_opened, to_hold="talk"), common=CAMPAIGN)
 
 
 @VERB.itself(session=None, dm=False, viewer=None, all=False, again=False)
@@ -65,14 +54,15 @@ async def _status(opened: _Opened, options: argparse.Namespace) -> int:
     if not sessions:
         print("nothing was said yet")
         return 0
-    table = a_table("session", "said", "read", "changed since", "state")
-    for each in sessions:
+    table = a_table("no.", "session", "said", "read", "changed since", "state")
+    for number, each in enumerate(sessions, start=1):
         table.add_row(
-            Text(each.session),
+            str(number),
+            each.session,
             str(each.last_ordinal),
             str(each.read_ordinal),
             str(each.n_rereads),
-            Text(reading_in_words(each)),
+            reading_in_words(each),
         )
     show(table)
     return 0
@@ -80,7 +70,7 @@ async def _status(opened: _Opened, options: argparse.Namespace) -> int:
 
 @VERB.action(
     "read now what was said and not read yet: of a session, or of all of them",
-    argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+    session_argument("session", nargs="?", about="left out: all of them"),
     argument("--again", help="also what was read before: what it told goes, and is read anew"),
 )
 async def _run(opened: _Opened, options: argparse.Namespace) -> int:
@@ -123,10 +113,9 @@ async def _read_by(opened: _Opened, session: SessionId | None, readers: TalkRead
 
 @VERB.action(
     "try again what failed: a session, or all of them",
-    argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+    session_argument("session", nargs="?", about="left out: all of them"),
 )
 async def _retry(opened: _Opened, options: argparse.Namespace) -> int:
-    await _chosen(opened, options.session)
     revived = await opened.log.revive(opened.campaign, options.session)
     if not revived:
         print("nothing has failed")
@@ -137,7 +126,7 @@ async def _retry(opened: _Opened, options: argparse.Namespace) -> int:
 
 @VERB.action(
     "what each NPC recalls of a session in later ones: its most salient lines; a summary of yours stands",
-    argument("session", nargs="?", type=SessionId, metavar="SESSION"),
+    session_argument("session", nargs="?", about="left out: all of them"),
 )
 async def _summarise(opened: _Opened, options: argparse.Namespace) -> int:
     writer = await episode_writer(opened.store, opened.campaign)
@@ -155,7 +144,7 @@ async def _summarise(opened: _Opened, options: argparse.Namespace) -> int:
 
 @VERB.action(
     "what happened in a session: lines that players may be read aloud; or all that you, or an NPC, may know",
-    argument("session", type=SessionId, metavar="SESSION"),
+    SESSION,
     one_of(
         argument("--dm", help="of all that was said, with the names as they are"),
         argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard"),
@@ -163,7 +152,6 @@ async def _summarise(opened: _Opened, options: argparse.Namespace) -> int:
     argument("--tokens", type=int, default=TOKENS, metavar="N", help="how much there is room for; about 3 words are 4"),
 )
 async def _recap(opened: _Opened, options: argparse.Namespace) -> int:
-    await _chosen(opened, options.session)
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
         audience = _npc_of(await opened.store.campaigns.get(opened.campaign), options.viewer)
@@ -184,11 +172,10 @@ def _npc_of(campaign: Campaign, wanted: str) -> NpcId:
 
 @VERB.action(
     "which lines of a session are worth keeping for a later one, and why; a line is shown with what speaks for it",
-    argument("session", type=SessionId, metavar="SESSION"),
+    SESSION,
     argument("--all", help="also the lines that are not, with what speaks against them"),
 )
 async def _worth(opened: _Opened, options: argparse.Namespace) -> int:
-    await _chosen(opened, options.session)
     known = await opened.log.known(opened.campaign)
     language = (await opened.store.campaigns.get(opened.campaign)).language
     judge = SalienceJudge(language, names_of(known, language))
@@ -200,17 +187,11 @@ async def _worth(opened: _Opened, options: argparse.Namespace) -> int:
             judged = judge.judge(each.utterance.text)
             if judged.is_kept or options.all:
                 why = "asked to be forgotten" if judged.asks_to_forget else ", ".join(judged.why)
-                said = (Text(each.utterance.speaker_name), Text(each.utterance.text))
+                said = (each.utterance.speaker_name, each.utterance.text)
                 table.add_row(str(each.ordinal), *said, f"{judged.score:.2f}", why)
     show(table)
     return 0
 
 
 async def _chosen(opened: _Opened, wanted: SessionId | None) -> Sequence[SessionProgress]:
-    sessions = await opened.log.progress(opened.campaign)
-    if wanted is None:
-        return sessions
-    known = [each.session for each in sessions]
-    if wanted not in known:
-        raise NotFound(f"no session {wanted!r} in campaign {opened.campaign!r}: {did_you_mean(wanted, known)}")
-    return [each for each in sessions if each.session == wanted]
+    return [each for each in await opened.log.progress(opened.campaign) if wanted in (None, each.session)]

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from glyphoxa.bootstrap.local_models import weights_for
-from glyphoxa.cli.tables import show
+from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import read_settings
@@ -34,14 +31,11 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """A line each."""
-    table = Table(show_header=False, box=None, pad_edge=False)
+    """Print a line for each."""
+    table = a_table("", "", "")
     for finding in findings:
-        table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, Text(finding.text))
-    if sys.stdout.isatty():
-        Console(soft_wrap=True).print(table)  # paths and commands are copied from it
-    else:
-        show(table)
+        table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, finding.text)
+    show(table)
 
 
 @VERB.action("every setting with its type, default and meaning, as a page in Markdown")

@@ -15,21 +15,27 @@ from pathlib import Path
 from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.bootstrap.memory import SAID_BEFORE
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.bootstrap.rehearsal import Rehearsal, rehearsal_of
 from glyphoxa.cli.campaign_prompt import npc_called
-from glyphoxa.cli.embedding import embedder_or_words
-from glyphoxa.cli.lines import show_lines
-from glyphoxa.cli.opened import CONFIG, opened_store, stored_campaign
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    embedder_or_words,
+    file_or_stored,
+    inspection_of,
+    opened_store,
+    session_argument,
+    stored_session,
+)
+from glyphoxa.cli.tables import show_lines
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.composition import ComposedPrompt
 from glyphoxa.dm.lines import printable
 from glyphoxa.dm.prompt_told import composed_shown
 from glyphoxa.domain.campaign import Campaign, Player
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.recalled import Recalled
 from glyphoxa.domain.utterance import Utterance
@@ -46,12 +52,9 @@ VERB = Verb(in_a_loop)
     argument("--say", required=True, metavar="TEXT", help="what is said to it"),
     argument("--player", metavar="NAME", help="who says it; else the campaign's first player"),
     argument("--scene", type=SceneId, metavar="ID", help="where; else where a table would open that has this NPC"),
-    argument("--session", type=SessionId, metavar="SESSION", help="go on with its talk; else a session that begins"),
+    session_argument("--session", about="go on with its talk; else a session that begins"),
     argument("--json", help="everything, as JSON"),
-    argument(
-        "--campaign", metavar="WHICH", help="a campaign file, or the id of a stored one; else that of the settings"
-    ),
-    CONFIG,
+    *CAMPAIGN,
     text="The whole prompt that an NPC's model would be sent for a line that is typed, word for word; then what it "
     "consists of, each part with where it is from, how many tokens it has and how long it took, and what was left out "
     "and why. No model is loaded but the one that embeds talk, and nothing is changed. `glyphoxa turns` shows the same "
@@ -105,32 +108,24 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
         store = None
     elif store is not None and not (await store.campaigns.changes(campaign)).is_empty:
         print("glyphoxa: the file says otherwise than what is stored; a table stores it first", file=sys.stderr)
-    session = options.session or _NEW
-    said = [] if options.session is None else await _said(store, campaign.id, session)
+    session, said = await _said(store, campaign.id, options.session)
     scene = None if options.scene is None else campaign.scene(options.scene)
     return rehearsal_of(settings, store, campaign, (npc, _player(campaign, options.player)), (session, scene, said))
 
 
 async def _campaign(settings: Settings, store: Store | None, wanted: str | None) -> Campaign:
-    file = settings.campaign if wanted is None else Path(wanted)
-    if file is not None and (wanted is None or file.is_file()):
-        return read_playable(file, settings).campaign
+    found = await file_or_stored(wanted, settings, store)
+    return read_playable(found, settings).campaign if isinstance(found, Path) else found
+
+
+async def _said(store: Store | None, campaign: CampaignId, wanted: str | None) -> tuple[SessionId, Sequence[Utterance]]:
+    """The session that is named, and what was said in it."""
+    if wanted is None:
+        return _NEW, []
     if store is None:
-        raise NotFound(f"no such campaign file: {file}") if file else InvalidInput("name a campaign file: --campaign")
-    known = await stored_campaign(store, CampaignId(wanted) if wanted is not None else None)
-    campaign = await store.campaigns.get(known)
-    if not campaign.scenes or not campaign.npcs:
-        raise InvalidInput(f"campaign {known!r} has no scene or no NPC that speaks: no table can be opened with it")
-    return campaign
-
-
-async def _said(store: Store | None, campaign: CampaignId, session: SessionId) -> Sequence[Utterance]:
-    sessions = (
-        [] if store is None else [each.id for each in await PostgresInspection(store.database).sessions(campaign)]
-    )
-    if store is None or session not in sessions:
-        raise NotFound(f"no session {session!r} in campaign {campaign!r}: {did_you_mean(session, sessions)}")
-    return await store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
+        raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing of it is stored")
+    session = await stored_session(inspection_of(store), campaign, wanted)
+    return session, await store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:

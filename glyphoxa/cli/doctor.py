@@ -10,7 +10,7 @@ from pathlib import Path
 
 from glyphoxa.bootstrap.doctor import before_a_table, without_settings
 from glyphoxa.cli.config import show_findings
-from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding
 from glyphoxa.config.settings import read_settings

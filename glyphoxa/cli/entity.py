@@ -6,12 +6,9 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import YES, goes_on, run_at_desk
-from glyphoxa.cli.opened import CAMPAIGN
+from glyphoxa.cli import shown
+from glyphoxa.cli.scope import CAMPAIGN, YES, goes_on, run_at_desk
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, any_option, argument
 from glyphoxa.dm.entities import MOST_FACTS
@@ -107,7 +104,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
         entity = each.entity
         known_to = "" if each.visibility.scope == "public" else visibility_in_words(each.visibility, desk.resolver)
         aliases = ", ".join(entity.aliases)
-        table.add_row(Text(entity.type), Text(entity.name), Text(aliases), Text(entity.id), Text(known_to))
+        table.add_row(entity.type, entity.name, aliases, entity.id, known_to)
     show(table)
     return 0
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli import facts_told as told
-from glyphoxa.cli.desk import YES, goes_on, run_at_desk
-from glyphoxa.cli.opened import CAMPAIGN
-from glyphoxa.cli.verb import Argument, Verb, argument
+from glyphoxa.cli import shown
+from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk, session_or_other
+from glyphoxa.cli.verb import Argument, Verb, argument, limit
 from glyphoxa.dm import wording
 from glyphoxa.dm.lines import plain
 from glyphoxa.dm.past_knowledge import of_state
 from glyphoxa.dm.stating import json_or_text
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, EndedFact, Viewer
 from glyphoxa.world.api import Words
 
@@ -29,7 +26,7 @@ _CLAIM = (
     argument("--value", type=json_or_text, metavar="VALUE", help="JSON, or text as it is"),
 )
 _INSTEAD = (_ID, *_CLAIM, argument("--predicate", metavar="WORD", help="such as LOCATED_AT or occupation"))
-_MOST = shown.limit(_MOST_SHOWN)
+_MOST = limit(_MOST_SHOWN)
 _HIDDEN = "nobody knows it until you reveal it"
 
 VERB = Verb(run_at_desk, common=CAMPAIGN)
@@ -82,7 +79,9 @@ async def _stale(desk: Desk, options: argparse.Namespace) -> int:
     "what is known, now or at an earlier time, to you or to an NPC",
     argument("--about", metavar="NAME", help="only of this entity"),
     argument("--as", dest="viewer", metavar="NPC", help="only what this NPC knows"),
-    argument("--as-of", metavar="WHEN", help='a session, "2026-11-22 19:30" (UTC) or the event "#120"'),
+    argument(
+        "--as-of", metavar="WHEN", help='a session, as "2"; a time, as "2026-11-22 19:30" (UTC); or the event "#120"'
+    ),
     _MOST,
 )
 async def _list(desk: Desk, options: argparse.Namespace) -> int:
@@ -92,7 +91,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
         facts = await desk.inspection.current(desk.campaign, viewer, about=about, limit=options.limit)
         shown.listing(facts, desk.resolver, limit=options.limit, nothing="nothing is known")
         return 0
-    state = await desk.timeline.as_of(options.as_of)
+    state = await desk.timeline.as_of(await session_or_other(desk.inspection, desk.campaign, options.as_of))
     facts = of_state(state, viewer, about=about)
     names = desk.resolver.with_names({each.id: each.name for each in state.entities.values()})
     shown.listing(facts[: options.limit], names, limit=options.limit, nothing="nothing was known")
@@ -105,7 +104,7 @@ async def _show(desk: Desk, options: argparse.Namespace) -> int:
     fact = found.fact if isinstance(found, EndedFact) else found
     await shown.everything_about(desk, found)
     print("history")
-    await told.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    await shown.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
     return 0
 
 
@@ -114,25 +113,25 @@ async def _show(desk: Desk, options: argparse.Namespace) -> int:
 
 @VERB.action("it is true; what disagrees with it ends", _IDS)
 async def _confirm(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.confirm(options.fact))
+    return shown.decision(desk, await desk.facts.confirm(options.fact))
 
 
 @VERB.action("it never was so: it was misunderstood", _IDS)
 async def _reject(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.reject(options.fact))
+    return shown.decision(desk, await desk.facts.reject(options.fact))
 
 
 @VERB.action("it was misunderstood: this is so instead", *_INSTEAD)
 async def _edit(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.edit(options.fact, **_instead(options)))  # type: ignore[arg-type]
+    return shown.decision(desk, await desk.facts.edit(options.fact, **_instead(options)))  # type: ignore[arg-type]
 
 
 @VERB.action("the story changes: it never was so, or this was so instead", *_INSTEAD)
 async def _retcon(desk: Desk, options: argparse.Namespace) -> int:
     instead = _instead(options)
     if all(each is None for each in instead.values()):
-        return told.decision(desk, await desk.facts.retcon(options.fact))
-    return told.decision(desk, await desk.facts.retcon_to(options.fact, **instead))
+        return shown.decision(desk, await desk.facts.retcon(options.fact))
+    return shown.decision(desk, await desk.facts.retcon_to(options.fact, **instead))
 
 
 def _instead(options: argparse.Namespace) -> dict[str, object]:
@@ -143,29 +142,29 @@ def _instead(options: argparse.Namespace) -> dict[str, object]:
     "it was so and is no longer",
     _ID,
     argument("--at", metavar="TIME", help='since when, as "2026-11-22 19:30" (UTC); else since now'),
-    argument("--day", metavar="DAY", help=f"since which day of the story: {shown.A_DAY}"),
+    argument("--day", metavar="DAY", help=f"since which day of the story: {A_DAY}"),
 )
 async def _close(desk: Desk, options: argparse.Namespace) -> int:
     at_ms = None if options.at is None else moment_of(options.at)
     if options.at is not None and at_ms is None:
         raise InvalidInput(f"--at {options.at!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
     day = None if options.day is None else desk.days.day_named(options.day)
-    return told.decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
+    return shown.decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
 
 
 @VERB.action("only these NPCs know it", _ID, _people("--known-by", required=True))
 async def _secret(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.keep_secret(options.fact, options.known_by))
+    return shown.decision(desk, await desk.facts.keep_secret(options.fact, options.known_by))
 
 
 @VERB.action(_HIDDEN, _ID)
 async def _hide(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.hide(options.fact))
+    return shown.decision(desk, await desk.facts.hide(options.fact))
 
 
 @VERB.action("to these NPCs, or to everybody", _ID, _people("--to"))
 async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.reveal(options.fact, options.to))
+    return shown.decision(desk, await desk.facts.reveal(options.fact, options.to))
 
 
 @VERB.action(
@@ -175,7 +174,7 @@ async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
     argument("--by", required=True, metavar="WHO", help="a player, an NPC, or dm"),
 )
 async def _tell(desk: Desk, options: argparse.Namespace) -> int:
-    return told.decision(desk, await desk.facts.tell(options.fact, options.to, by=options.by))
+    return shown.decision(desk, await desk.facts.tell(options.fact, options.to, by=options.by))
 
 
 @VERB.action(
@@ -195,7 +194,7 @@ async def _add(desk: Desk, options: argparse.Namespace) -> int:
         known_by=options.known_by,
         is_hidden=options.hidden,
     )
-    return told.decision(desk, decision)
+    return shown.decision(desk, decision)
 
 
 @VERB.action(
@@ -217,18 +216,18 @@ async def _undo(desk: Desk, options: argparse.Namespace) -> int:
 )
 async def _history(desk: Desk, options: argparse.Namespace) -> int:
     if options.fact is None:
-        await told.events(desk, await desk.timeline.history(limit=options.limit))
+        await shown.events(desk, await desk.timeline.history(limit=options.limit))
         return 0
     found = await desk.facts.find_ever(options.fact)
     fact = found.fact if isinstance(found, EndedFact) else found
     print(f"{fact.id}  {plain(desk.facts.words(fact))}")
-    await told.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    await shown.events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
     return 0
 
 
 @VERB.action(
     "back to what was known when that utterance had been said",
-    argument("session", type=SessionId, metavar="SESSION"),
+    SESSION,
     argument("ordinal", type=int, metavar="ORDINAL", help="number of the last utterance that stays; 0 for none"),
     YES,
 )
@@ -237,7 +236,7 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
     if not preview.events and not preview.n_utterances:
         print("nothing was said or learned after that")
         return 0
-    told.preview(desk, preview)
+    shown.preview(desk, preview)
     if not await goes_on("Your own decisions and the campaign's file stay.", is_sure=options.yes):
         print("nothing was changed")
         return 1

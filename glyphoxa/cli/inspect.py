@@ -6,47 +6,47 @@ import argparse
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from rich.text import Text
-
 from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.bootstrap.embedder import load_embedder
-from glyphoxa.cli import facts_shown as shown
-from glyphoxa.cli.desk import run_at_desk, session_of
-from glyphoxa.cli.opened import CAMPAIGN
-from glyphoxa.cli.said import OPTIONS_OF_SAID, said
+from glyphoxa.cli import shown
+from glyphoxa.cli.scope import CAMPAIGN, LAST, ONE_SESSION, run_at_desk, session_argument
 from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.cli.verb import Verb, argument, limit
 from glyphoxa.dm import wording
+from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import certainty_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import DM, Between, Fact
+from glyphoxa.transcript.api import TalkFilter
 from glyphoxa.world.api import moment, visibility_in_words
 
 _MOST_SHOWN = 50
+_MOST_SAID = 20
 _RECENT = 20
 _NEAREST = 10
 _DEEPEST = 10
 
 
-_SESSION = argument("session", nargs="?", type=SessionId, metavar="SESSION", help="left out: the last one")
+_SESSION = session_argument("session", nargs="?", default=LAST, about="left out: the last one")
 _NAME = argument("name", metavar="NAME")
-_MOST = shown.limit(_MOST_SHOWN)
+_MOST = limit(_MOST_SHOWN)
 
 VERB = Verb(run_at_desk, common=CAMPAIGN)
 
 
 @VERB.action("how much was said in each session")
 async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
-    table = a_table("session", "began", "last said", "utterances", "rolled back")
+    table = a_table("no.", "session", "began", "last said", "utterances", "rolled back")
     sessions = await desk.inspection.entries_per_session(desk.campaign)
     if not sessions:
         print("nothing was said yet")
         return 0
-    for talk in sessions:
+    for number, talk in enumerate(sessions, start=1):
         table.add_row(
-            Text(talk.id),
+            str(number),
+            talk.id,
             moment(talk.started_ms),
             moment(talk.last_at_ms),
             str(talk.n_entries),
@@ -56,55 +56,104 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("the last that was said in a session, the latest first", _SESSION, shown.limit(_RECENT))
+@VERB.action("the last that was said in a session, the latest first", _SESSION, limit(_RECENT))
 async def _recent(desk: Desk, options: argparse.Namespace) -> int:
-    session = await session_of(desk, options.session)
-    entries = await desk.inspection.recent(desk.campaign, session, limit=options.limit)
+    entries = await desk.inspection.recent(desk.campaign, options.session, limit=options.limit)
     table = a_table("ordinal", "when", "who", "said", "")
     for entry in entries:
         said = entry.said
         retracted = "rolled back" if said.is_retracted else ""
-        table.add_row(str(said.ordinal), moment(said.at_ms), Text(said.speaker_name), Text(said.text), retracted)
+        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, retracted)
     show(table)
     return 0
 
 
-VERB.action("what was said: by words, speaker, session and time", *OPTIONS_OF_SAID)(said)
+@VERB.action(
+    "what was said: by words, speaker, session and time",
+    argument("words", nargs="*", metavar="WORDS", help="any of them; left out: whatever was said last"),
+    argument("--all-words", help="all of the words, not any"),
+    ONE_SESSION,
+    argument("--speaker", metavar="NAME", help="only what this player or NPC said"),
+    argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard"),
+    argument("--after", metavar="TIME", help='since then: "2026-11-22" or "2026-11-22 19:30" (UTC)'),
+    argument("--before", metavar="TIME", help="before then, likewise"),
+    limit(_MOST_SAID),
+)
+async def _said(desk: Desk, options: argparse.Namespace) -> int:
+    words = " ".join(options.words)
+    wanted = TalkFilter(
+        words,
+        match="all" if options.all_words else "any",
+        session=options.session,
+        speaker=None if options.speaker is None else desk.resolver.speaker(options.speaker),
+        between=Between(_time(options.after, "--after"), _time(options.before, "--before")),
+        limit=options.limit,
+    )
+    viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
+    found = await desk.talk.search(desk.campaign, viewer, wanted)
+    if not found:
+        print("nothing was said yet" if _is_everything(options) else "nothing like that was said")
+        return 0
+    table = a_table("when", "session", "ordinal", "who", "said")
+    for each in found:
+        uttered = each.utterance
+        table.add_row(
+            moment(uttered.at_ms),
+            uttered.session_id,
+            str(each.ordinal),
+            uttered.speaker_name,
+            uttered.text,
+        )
+    show(table)
+    if len(found) == options.limit:
+        print(f"the {'best' if words.strip() else 'last'} {options.limit}; --limit shows more")
+    return 0
+
+
+def _is_everything(options: argparse.Namespace) -> bool:
+    narrowing = (options.words, options.session, options.speaker, options.viewer, options.after, options.before)
+    return not any(narrowing)
+
+
+def _time(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    at_ms = beginning_of(text)
+    if at_ms is None:
+        raise InvalidInput(f"{option} {text!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
+    return at_ms
 
 
 @VERB.action("what was heard and what was made of it, where they differ", _SESSION, _MOST)
 async def _corrections(desk: Desk, options: argparse.Namespace) -> int:
-    session = await session_of(desk, options.session)
-    entries: Sequence[InspectedUtterance] = await desk.inspection.corrected(desk.campaign, session, limit=options.limit)
+    entries: Sequence[InspectedUtterance] = await desk.inspection.corrected(
+        desk.campaign, options.session, limit=options.limit
+    )
     if not entries:
         print("everything is kept as it was heard")
         return 0
     table = a_table("ordinal", "who", "heard", "kept")
     for entry in entries:
-        table.add_row(
-            str(entry.said.ordinal), Text(entry.said.speaker_name), Text(entry.raw_text), Text(entry.said.text)
-        )
+        table.add_row(str(entry.said.ordinal), entry.said.speaker_name, entry.raw_text, entry.said.text)
     show(table)
     return 0
 
 
 @VERB.action("how much of each session's talk is within reach of recall by meaning")
 async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
-    table = a_table("session", "utterances", "embedded", "chunks", "coverage")
+    table = a_table("no.", "session", "utterances", "embedded", "chunks", "coverage")
     sessions = await desk.inspection.coverage(desk.campaign)
     if not sessions:
         print("nothing was said yet")
         return 0
-    for each in sessions:
+    for number, each in enumerate(sessions, start=1):
         share = f"{100 * each.n_embedded / each.n_entries:.0f} %" if each.n_entries else ""
-        table.add_row(Text(each.session), str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share)
+        table.add_row(str(number), each.session, str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share)
     show(table)
     return 0
 
 
-@VERB.action(
-    "what was said that is nearest in meaning to a text", argument("text", metavar="TEXT"), shown.limit(_NEAREST)
-)
+@VERB.action("what was said that is nearest in meaning to a text", argument("text", metavar="TEXT"), limit(_NEAREST))
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     if not options.text.strip():
         raise InvalidInput("say a text to be near to")
@@ -122,10 +171,10 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     for chunk in found:
         table.add_row(
             f"{chunk.cosine:.3f}",
-            Text(chunk.session_id),
+            chunk.session_id,
             moment(chunk.at_ms),
-            Text(chunk.content),
-            Text(", ".join(desk.resolver.person(npc) for npc in chunk.knowers)),
+            chunk.content,
+            ", ".join(desk.resolver.person(npc) for npc in chunk.knowers),
             "rolled back" if chunk.is_retracted else "",
         )
     show(table)
@@ -142,11 +191,11 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
     for each in found:
         attributes = "; ".join(f"{name}: {value}" for name, value in sorted(each.entity.attributes.items()))
         table.add_row(
-            Text(each.entity.type),
-            Text(each.entity.name),
-            Text(", ".join(each.entity.aliases)),
-            Text(attributes),
-            Text(visibility_in_words(each.visibility, desk.resolver)),
+            each.entity.type,
+            each.entity.name,
+            ", ".join(each.entity.aliases),
+            attributes,
+            visibility_in_words(each.visibility, desk.resolver),
         )
     show(table)
     return 0
@@ -159,11 +208,11 @@ async def _npc(desk: Desk, options: argparse.Namespace) -> int:
     for fact in await desk.inspection.relations(desk.campaign, entity.id):
         table.add_row(
             wording.short(fact.id),
-            Text(desk.facts.words(fact)),
+            desk.facts.words(fact),
             fact.status,
             certainty_in_words(fact),
-            Text(wording.learned_from(fact)),
-            Text(visibility_in_words(fact.visibility, desk.resolver)),
+            wording.learned_from(fact),
+            visibility_in_words(fact.visibility, desk.resolver),
         )
     if not table.rows:
         print(f"{entity.name} is related to nothing")
@@ -190,7 +239,7 @@ async def _reach(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.resolver.entity(options.name)
     table = a_table("depth", "type", "name")
     for each in await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth):
-        table.add_row(str(each.depth), Text(each.type), Text(each.name))
+        table.add_row(str(each.depth), each.type, each.name)
     show(table)
     return 0
 
@@ -206,7 +255,7 @@ async def _knows(desk: Desk, options: argparse.Namespace) -> int:
     table = a_table("id", "fact", "how", "from")
     for fact in facts:
         how = _how(fact, npc, desk)
-        table.add_row(wording.short(fact.id), Text(desk.facts.words(fact)), Text(how), Text(wording.learned_from(fact)))
+        table.add_row(wording.short(fact.id), desk.facts.words(fact), how, wording.learned_from(fact))
     show(table)
     if len(facts) == options.limit:
         print(f"the first {options.limit}; --limit shows more")

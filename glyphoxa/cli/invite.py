@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
 from pathlib import Path
 
-from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.scope import CONFIG, campaign_argument, file_or_stored
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
@@ -19,15 +20,14 @@ from glyphoxa.web.access.roles import Grant, Role
 
 VERB = Verb(at_once)
 
-CAMPAIGN_FILE = argument("--campaign", type=Path, metavar="FILE", help="campaign file; wins over the settings")
+CAMPAIGN = (campaign_argument("--campaign", otherwise="else the file of the settings"), CONFIG)
 
 
 @VERB.itself(
     argument("who", nargs="*", metavar="WHO", help="players' ids, dm, spectator; default: all players"),
     argument("--revoke", help="make the links of before void, put out who came by them, and show new ones"),
     argument("--qr", help="show each link as a QR code too"),
-    CAMPAIGN_FILE,
-    CONFIG,
+    *CAMPAIGN,
     text="Shows the links that `glyphoxa serve` showed. A player's stays the same until it is revoked. The game "
     "master's is good once, and within a day: `glyphoxa invite dm` makes another.",
 )
@@ -55,13 +55,12 @@ def run(options: argparse.Namespace) -> int:
 def campaign_of(options: argparse.Namespace) -> tuple[Settings, Campaign]:
     """
     Raises:
-        InvalidInput: Neither the options nor the settings name a campaign file, or it cannot be used.
+        InvalidInput: Neither the options nor the settings name a campaign, or it cannot be used.
+        NotFound: There is no such file, or no such campaign is stored.
     """
     settings = read_settings(options.config)
-    file = options.campaign or settings.campaign
-    if file is None:
-        raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file with --campaign")
-    return settings, read_campaign(file).campaign
+    found = asyncio.run(file_or_stored(options.campaign, settings))
+    return settings, read_campaign(found).campaign if isinstance(found, Path) else found
 
 
 def _show(grant: Grant, links: Links, *, with_qr: bool) -> None:

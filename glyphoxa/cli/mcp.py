@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory
+from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Argument, Verb, argument, in_a_loop
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.extras import need
@@ -51,8 +51,6 @@ async def _serve(options: argparse.Namespace) -> int:
     npc_token = token_from(os.environ, NPC_TOKEN) if options.http and options.npc is not None else ""
     if dm_token and dm_token == npc_token:
         raise InvalidInput(f"{DM_TOKEN} and {NPC_TOKEN} hold the same token: whoever has the NPC's would be the DM")
-    from glyphoxa.cli.desk import desk_at
-    from glyphoxa.cli.embedding import embedder_or_words
     from glyphoxa.mcp_server.npc_memory import PATIENT
 
     settings = settings_with_memory(options.config, to_hold="talk or facts")

@@ -1,3 +1,5 @@
+"""`glyphoxa models`: the weights of local models are listed, fetched, verified and recommended."""
+
 from __future__ import annotations
 
 import argparse
@@ -8,19 +10,21 @@ from pathlib import Path
 from typing import TextIO
 
 from rich.filesize import decimal
-from rich.table import Table
 
 from glyphoxa.adapters.local.machine import busy_with, free_memory
-from glyphoxa.adapters.weights.chat_models import ModelWeights
+from glyphoxa.adapters.weights.chat_models import ModelFile, ModelWeights
 from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
-from glyphoxa.cli.opened import CONFIG
-from glyphoxa.cli.recommended import model_to_measure, told
-from glyphoxa.cli.tables import show
+from glyphoxa.cli.scope import CONFIG
+from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
-from glyphoxa.config.settings import read_settings
-from glyphoxa.providers.recommending import CHAT_MODELS, Machine, judged
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.errors import NotFound
+from glyphoxa.providers.gguf_names import hub_name
+from glyphoxa.providers.recommending import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, judged
+from glyphoxa.providers.registry import LLM, weights_of
+from glyphoxa.providers.rows import ROWS
 
 DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
 """What a table without any key needs; the voices come with their package."""
@@ -28,9 +32,7 @@ DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-ins
 
 def list_models(store: WeightStore, out: TextIO) -> int:
     """A table of the artefacts. Nothing is read or fetched."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("artefact", "state", "size", "licence", "what"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
+    table = a_table("artefact", "state", "size", "licence", "what", right=["size"])
     for status in store.status():
         artefact = status.artefact
         state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
@@ -152,3 +154,59 @@ def _names(options: argparse.Namespace, weights: ModelWeights) -> list[str] | No
     if options.all:
         return weights.store.names()
     return list(options.names) or None
+
+
+# Recommending
+
+
+def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, ModelFile]:
+    """That of the settings if it runs here and is here, else one of the shipped that is.
+
+    Raises:
+        NotFound: No language model is here.
+        Corrupt: It is not what it must be.
+    """
+    shipped = [name for row in ROWS if row.kind == "llm" for name in row.weights]
+    for name in (*weights_of(LLM, settings.providers.llm), *shipped):
+        if weights.has(name):
+            return name, weights.find(name)
+    raise NotFound(f"no language model is here to measure with; bring one in with `glyphoxa models fetch {shipped[0]}`")
+
+
+def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Reckoned], out: TextIO) -> None:
+    """Says it."""
+    print(
+        f"{Path(name).name} reads {measured.reads_per_s:.0f} tokens a second here and speaks"
+        f" {measured.speaks_per_s:.0f}. {decimal(machine.free_bytes)} of memory are free."
+        f" Reckoned from that, for {machine.n_npcs} NPCs:\n",
+        file=out,
+    )
+    table = a_table(
+        "model", "parameters", "licence", "file", "memory", "reads an NPC", "first words", "speaks", "holds a table"
+    )
+    for one in verdicts:
+        model = one.model
+        table.add_row(
+            model.name.rpartition("/")[2],
+            f"{model.billions:.1f} B {model.quantisation}",
+            model.licence,
+            decimal(model.bytes),
+            decimal(one.bytes),
+            f"{one.opens_s:.0f} s",
+            f"{one.first_clause_s:.1f} s",
+            f"{one.speaks_per_s:.0f}/s",
+            "no: " + "; ".join(one.against) if one.against else "yes",
+        )
+    show(table, out)
+    found = best(verdicts)
+    if found is None:
+        print(f"\nNone answers within {WITHIN_S:g} s here: let a server think (`ollama`, `openai` ...).", file=out)
+        return
+    print(f"\nThe largest that holds a table: {found.model.name}", file=out)
+    print(f"  glyphoxa models fetch {found.model.name}", file=out)
+    print(f"  providers: {{llm: {_llm(found.model.name)}}}", file=out)
+
+
+def _llm(name: str) -> str:
+    shipped = next((row.name for row in ROWS if row.kind == "llm" and name in row.weights), None)
+    return f"{{name: {shipped}}}" if hub_name(name) is None else f"{{name: local, model: {name}}}"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.text import Text
-
 from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
-from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.errors import InvalidInput
@@ -24,26 +20,17 @@ _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20
 
 
-async def _at_open_desk(
-    options: argparse.Namespace, act: Callable[[NamesDesk, argparse.Namespace], Awaitable[int]]
-) -> int:
-    settings = settings_with_memory(options.config, to_hold="names")
-    async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign, settings)
-        return await act(await names_desk_of(store, campaign), options)
-
-
 _HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
 _NAME = argument("name", metavar="NAME", help="a name or alias of the campaign")
 _WHY = argument("--why", default="", metavar="TEXT", help="a note for the history")
 _SURE = argument("--yes", help="even if ordinary talk holds these words")
 
 
-def _at_desk(options: argparse.Namespace, act: Callable[[NamesDesk, argparse.Namespace], Awaitable[int]]) -> int:
-    return asyncio.run(_at_open_desk(options, act))
+async def _names_desk(scope: Scope) -> NamesDesk:
+    return await names_desk_of(scope.store, scope.campaign)
 
 
-VERB = Verb(_at_desk, common=CAMPAIGN)
+VERB = Verb(in_scope(_names_desk, to_hold="names"), common=CAMPAIGN)
 
 
 @VERB.action("all names, with the wrong forms that are put right")
@@ -55,7 +42,7 @@ async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
     table = a_table("name", "type", "heard as")
     for entry in desk.entries:
         told = [_heard(pair) for pair in pairs.get(entry.entity_id, ())]
-        table.add_row(Text(entry.name), Text(entry.entity_type), Text(", ".join(told)))
+        table.add_row(entry.name, entry.entity_type, ", ".join(told))
     show(table)
     return 0
 
@@ -71,10 +58,10 @@ async def _suggestions(desk: NamesDesk, _options: argparse.Namespace) -> int:
     reasons = await desk.kept.reasons(desk.campaign, [pair.heard for pair in shown])
     for pair, why in zip(shown, reasons, strict=True):
         table.add_row(
-            Text(pair.heard),
-            Text(pair.name or pair.entity_id),
+            pair.heard,
+            pair.name or pair.entity_id,
             str(pair.status.count),
-            Text("; ".join(why)),
+            "; ".join(why),
         )
     show(table)
     if len(pairs) > _MOST_SHOWN:
@@ -125,11 +112,11 @@ async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
         table.add_row(
             f"{datetime.fromtimestamp(step.at_ms / 1000, UTC):%Y-%m-%d %H:%M}",
             step.kind,
-            Text(happened.heard),
-            Text(happened.name or step.entity_id),
+            happened.heard,
+            happened.name or step.entity_id,
             step.by,
-            Text(step.why),
-            Text(step.utterance or ""),
+            step.why,
+            step.utterance or "",
         )
     show(table)
     return 0

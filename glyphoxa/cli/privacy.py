@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,14 +14,13 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.privacy import erase
-from glyphoxa.cli.desk import YES, goes_on
 from glyphoxa.cli.new_file import write_new_file
-from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.retention import DAY_MS
+from glyphoxa.cli.scope import CAMPAIGN, YES, Scope, goes_on, in_scope, session_argument
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.forgotten import forget, lines_about
 
 
@@ -33,23 +32,15 @@ class _Kept:
     settings: Settings
 
 
-Act = Callable[[_Kept, argparse.Namespace], Awaitable[int]]
 _PLAYER: Final = argument("--player", metavar="P", help="what this player said: their id, or their name")
-_SESSION: Final = argument("--session", type=SessionId, metavar="S", help="what anybody said in this session")
+_SESSION: Final = session_argument("--session", about="what anybody said in this session")
 
 
-def _with_memory(options: argparse.Namespace, act: Act) -> int:
-    return asyncio.run(_opened(options, act))
+async def _kept(scope: Scope) -> _Kept:
+    return _Kept(scope.store, scope.campaign, PostgresErasure(scope.store.database), scope.settings)
 
 
-async def _opened(options: argparse.Namespace, act: Act) -> int:
-    settings = settings_with_memory(options.config, to_hold="talk")
-    async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign, settings)
-        return await act(_Kept(store, campaign, PostgresErasure(store.database), settings), options)
-
-
-VERB = Verb(_with_memory, common=CAMPAIGN)
+VERB = Verb(in_scope(_kept, to_hold="talk"), common=CAMPAIGN)
 
 
 @VERB.action(
@@ -96,7 +87,7 @@ async def _meant(kept: _Kept, options: argparse.Namespace, *, but: str) -> Meant
     if options.player is not None:
         return Meant(player=await kept.erasure.player(kept.campaign, options.player))
     if options.session is not None:
-        return Meant(session=await kept.erasure.session(kept.campaign, options.session))
+        return Meant(session=options.session)
     if getattr(options, "everything", False):
         return Meant()
     raise InvalidInput(f"say whose talk is meant: {but}")

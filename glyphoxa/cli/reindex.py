@@ -10,15 +10,14 @@ from rich.console import Console
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import fetch_embedder
-from glyphoxa.cli.opened import CONFIG, settings_with_memory
+from glyphoxa.cli.scope import CONFIG, campaign_argument, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
-from glyphoxa.domain.ids import CampaignId
 
 VERB = Verb(in_a_loop)
 
 
 @VERB.itself(
-    argument("--campaign", type=CampaignId, metavar="ID", help="only the talk of this one"),
+    campaign_argument("--campaign", otherwise="else the talk of all"),
     argument("--full", help="embed everything anew, even what is up to date"),
     CONFIG,
     text="Embeds what talk is missing from recall by meaning, and all of it when the embeddings model or its "
@@ -39,7 +38,8 @@ async def _run(options: argparse.Namespace) -> int:
             any_model=True,
         ) as store,
     ):
-        done = await reindex(store.database, embedder, campaign=options.campaign, full=options.full, tell=console.print)
+        campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
+        done = await reindex(store.database, embedder, campaign=campaign, full=options.full, tell=console.print)
     Console(highlight=False, markup=False, soft_wrap=True).print(_summary(done, embedder.name))
     return 0
 

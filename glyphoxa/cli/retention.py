@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.privacy import erase
-from glyphoxa.cli.opened import opened_store
+from glyphoxa.cli.scope import opened_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from rich.text import Text
-
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.cli import facts_told as told
-from glyphoxa.cli.desk import YES, goes_on, run_at_desk, session_of
-from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.opened import CAMPAIGN
+from glyphoxa.cli import shown
+from glyphoxa.cli.scope import CAMPAIGN, ONE_SESSION, YES, goes_on, run_at_desk
 from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.cli.verb import Verb, argument, limit
 from glyphoxa.dm.lines import plain
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.said import SaidDesk, short
-from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.transcript.api import TalkFilter
 from glyphoxa.world.api import WorldEvent, moment
@@ -33,22 +28,19 @@ VERB = Verb(run_at_desk, common=CAMPAIGN)
 @VERB.action(
     "what was said last, or with these words, each with its id; so without an action",
     argument("words", nargs="*", metavar="WORDS", help="any of them"),
-    argument("--session", type=SessionId, metavar="SESSION", help="only of this one"),
+    ONE_SESSION,
     limit(_MOST_SHOWN),
 )
 async def _list(desk: Desk, options: argparse.Namespace) -> int:
-    session = None if options.session is None else await session_of(desk, options.session)
     words = " ".join(options.words)
-    found = await desk.talk.search(desk.campaign, DM, TalkFilter(words, session=session, limit=options.limit))
+    found = await desk.talk.search(desk.campaign, DM, TalkFilter(words, session=options.session, limit=options.limit))
     if not found:
-        print("nothing like that was said" if words or session else "nothing was said yet")
+        print("nothing like that was said" if words or options.session else "nothing was said yet")
         return 0
     table = a_table("id", "when", "session", "who", "said")
     for each in found:
         said = each.utterance
-        table.add_row(
-            short(said.id), moment(said.at_ms), Text(said.session_id), Text(said.speaker_name), Text(said.text)
-        )
+        table.add_row(short(said.id), moment(said.at_ms), said.session_id, said.speaker_name, said.text)
     show(table)
     return 0
 
@@ -78,7 +70,7 @@ async def _correct(desk: Desk, options: argparse.Namespace) -> int:
 
 
 async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespace) -> bool:
-    told.preview(desk, await desk.timeline.preview_without(said))
+    shown.preview(desk, await desk.timeline.preview_without(said))
     if await goes_on("It stays in the log; open tables follow.", is_sure=options.yes):
         return True
     print("nothing was changed")

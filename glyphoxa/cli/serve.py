@@ -16,9 +16,16 @@ from typing import TYPE_CHECKING
 from glyphoxa.actors.deadline import within
 from glyphoxa.bootstrap.closing import STEP_MS
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.cli import session_choice
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.metrics_port import bind_metrics, serving_metrics
+from glyphoxa.cli.scope import (
+    TO_OPEN,
+    Terminal,
+    campaign_argument,
+    choose,
+    file_or_stored,
+    session_to_open,
+)
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
@@ -42,10 +49,10 @@ VERB = Verb(at_once)
 
 @VERB.itself(
     argument("--config", type=Path, metavar="FILE", help="settings (YAML); left out: local models"),
-    argument("--campaign", type=Path, metavar="FILE", help="campaign file; wins over the settings"),
+    campaign_argument("--campaign", otherwise="else the file of the settings"),
     argument("--host", metavar="ADDRESS", help="where to serve; default 127.0.0.1: this machine only"),
     argument("--port", type=int, metavar="N", help="default 7860; 0 takes any free one"),
-    session_choice.WHICH,
+    TO_OPEN,
     argument(
         "--allow-host",
         action="append",
@@ -60,10 +67,13 @@ VERB = Verb(at_once)
     argument("--tls-self-signed", help="serve over https with a certificate made here, of which browsers warn once"),
 )
 def run(options: argparse.Namespace) -> int:
+    settings = read_settings(options.config)
+    campaign = None
+    if options.campaign is not None:
+        settings, campaign = asyncio.run(_named(options.campaign, settings))
+    if options.session is not None and (campaign is not None or settings.campaign is not None):
+        options.session = asyncio.run(session_to_open(options.session, settings, campaign))
     with Ending() as ending:
-        settings = read_settings(options.config)
-        if options.campaign is not None:
-            settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
         log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
         need(*PAGE_MODULES, by="`glyphoxa serve`", extra="voice")
         from glyphoxa.cli.entrance import address_of
@@ -75,17 +85,16 @@ def run(options: argparse.Namespace) -> int:
             bind_metrics(settings.observability) as metrics_listener,
         ):
             address = address_of(options, settings, listener)
-            campaign = None if settings.campaign is None else read_playable(settings.campaign, settings).campaign
+            if settings.campaign is not None:
+                campaign = read_playable(settings.campaign, settings).campaign
             session = options.session
             if campaign is not None:
-                session = session_choice.choose(
+                session = choose(
                     options,
                     campaign,
                     settings.data_directory,
                     now_ms=time.time_ns() // 1_000_000,
-                    terminal=session_choice.Terminal(
-                        _say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None
-                    ),
+                    terminal=Terminal(_say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None),
                 )
             serving = _serve(
                 _Wished(settings, campaign, session, address),
@@ -98,6 +107,14 @@ def run(options: argparse.Namespace) -> int:
                 # Ctrl-C while the table was being opened; what was open is closed by now.
                 return ending.code
     return 0
+
+
+async def _named(wanted: str, settings: Settings) -> tuple[Settings, Campaign | None]:
+    """The settings with the campaign's file, or without one and with what is stored of the campaign."""
+    found = await file_or_stored(wanted, settings)
+    if isinstance(found, Path):
+        return settings.model_copy(update={"campaign": found.absolute()}), None
+    return settings.model_copy(update={"campaign": None}), found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from rich.text import Text
-
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.cli.desk import run_at_desk, session_of
-from glyphoxa.cli.opened import CAMPAIGN
+from glyphoxa.cli.scope import CAMPAIGN, SESSION, run_at_desk
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.dm.lines import plain
@@ -27,19 +24,18 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
     if not sessions:
         print("nothing was said yet")
         return 0
-    table = a_table("session", "began", "utterances", "summary")
-    for each in sessions:
+    table = a_table("no.", "session", "began", "utterances", "summary")
+    for number, each in enumerate(sessions, start=1):
         kept = await _sessions(desk).summary(each.id)
-        table.add_row(
-            Text(each.id), moment(each.started_ms), str(each.n_entries), Text("" if kept is None else kept.text)
-        )
+        summary = "" if kept is None else kept.text
+        table.add_row(str(number), each.id, moment(each.started_ms), str(each.n_entries), summary)
     show(table)
     return 0
 
 
 @VERB.action(
     "what happened in a session: without WORDS what is kept; with them, what NPCs recall of it from now on",
-    argument("session", type=SessionId, metavar="SESSION"),
+    SESSION,
     argument("words", nargs="*", metavar="WORDS", help="in the third person: They found the seal and lost the boat."),
     one_of(
         argument("--known-by", nargs="+", metavar="NPC", help="who recalls it; else who heard any of the session"),
@@ -47,7 +43,7 @@ async def _list(desk: Desk, options: argparse.Namespace) -> int:
     ),
 )
 async def _summary(desk: Desk, options: argparse.Namespace) -> int:
-    session = await session_of(desk, options.session)
+    session: SessionId = options.session
     sessions, text = _sessions(desk), " ".join(options.words)
     if options.words:
         known_by = None if options.public else await _knowers(desk, session, options.known_by)

@@ -3,48 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.text import Text
-
 from glyphoxa.adapters.postgres.transcript.table_commands import PastCommand, PostgresTableCommands
-from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.opened import CAMPAIGN, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope, session_argument
 from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.cli.verb import Verb, argument, limit
 from glyphoxa.dm.lines import plain
 from glyphoxa.domain.commands import MOST_IN_A_ROW, MOST_TURNS
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId
 from glyphoxa.world.api import moment
 
 _MOST_SHOWN: Final = 20
 _DIRECTED_TURNS: Final = 3
 
-Act = Callable[[PostgresTableCommands, CampaignId, argparse.Namespace], Awaitable[int]]
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The open tables of a campaign."""
+
+    campaign: CampaignId
+    commands: PostgresTableCommands
 
 
-def _run(options: argparse.Namespace, act: Act) -> int:
-    return asyncio.run(_with_commands(options, act))
-
-
-async def _with_commands(options: argparse.Namespace, act: Act) -> int:
-    settings = settings_with_memory(options.config, to_hold="commands for a table")
-    async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign, settings)
-        return await act(PostgresTableCommands(store.database, store.listener), campaign, options)
+async def _tables(scope: Scope) -> _Tables:
+    return _Tables(scope.campaign, PostgresTableCommands(scope.store.database, scope.store.listener))
 
 
 VERB = Verb(
-    _run,
-    common=(
-        *CAMPAIGN,
-        argument(
-            "--session", type=SessionId, metavar="SESSION", help="of several open tables, the one of this session"
-        ),
-    ),
+    # A table that has just opened has kept nothing of its session yet.
+    in_scope(_tables, to_hold="commands for a table", takes_new=True),
+    common=(*CAMPAIGN, session_argument("--session", about="of several open tables, the one of this session")),
 )
 
 _NPC = argument("npc", metavar="NPC", help="its name, an alias or its id")
@@ -64,23 +55,23 @@ _WORDS = argument("words", metavar="WORDS", nargs="+")
     words=[],
     limit=_MOST_SHOWN,
 )
-async def _show(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="show")
+async def _show(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="show")
 
 
 @VERB.action("an NPC answers nobody until it is unmuted; what it is saying ends", *_NPC_OR_ALL)
-async def _mute(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="mute", npc=_npc_or_all(options))
+async def _mute(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="mute", npc=_npc_or_all(options))
 
 
 @VERB.action("a muted NPC may answer again", *_NPC_OR_ALL)
-async def _unmute(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="unmute", npc=_npc_or_all(options))
+async def _unmute(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="unmute", npc=_npc_or_all(options))
 
 
 @VERB.action("an NPC says these words, in its voice and as its own", _NPC, _WORDS)
-async def _say(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="say", npc=options.npc, text=" ".join(options.words))
+async def _say(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="say", npc=options.npc, text=" ".join(options.words))
 
 
 @VERB.action(
@@ -92,11 +83,11 @@ async def _say(commands: PostgresTableCommands, campaign: CampaignId, options: a
     ),
     argument("--off", help="lift the one that stands"),
 )
-async def _direct(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
+async def _direct(tables: _Tables, options: argparse.Namespace) -> int:
     text = " ".join(options.words)
     if bool(text) == options.off:
         raise InvalidInput("say what the NPC is to do, or --off to lift what it was told; one of the two")
-    return await _obeyed(commands, campaign, options, do="direct", npc=options.npc, text=text, turns=options.turns)
+    return await _obeyed(tables, options, do="direct", npc=options.npc, text=text, turns=options.turns)
 
 
 @VERB.action(
@@ -105,48 +96,48 @@ async def _direct(commands: PostgresTableCommands, campaign: CampaignId, options
     argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
     argument("--off", help="their words go to whom they are meant for again"),
 )
-async def _puppet(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
+async def _puppet(tables: _Tables, options: argparse.Namespace) -> int:
     if (options.npc is not None) == options.off:
         raise InvalidInput("name the NPC, or say --off; one of the two")
-    return await _obeyed(commands, campaign, options, do="puppet", player=options.player, npc=options.npc)
+    return await _obeyed(tables, options, do="puppet", player=options.player, npc=options.npc)
 
 
 @VERB.action("whoever speaks stops, and no answer under way is heard; all that was said is kept")
-async def _stop(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="stop")
+async def _stop(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="stop")
 
 
 @VERB.action("nothing is heard, answered or kept until `resume`; what was being said is kept to its end")
-async def _pause(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="pause")
+async def _pause(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="pause")
 
 
 @VERB.action("play on after a pause")
-async def _resume(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="resume")
+async def _resume(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="resume")
 
 
 @VERB.action("end the session: the table is closed, and all that was said is kept")
-async def _end(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="end")
+async def _end(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="end")
 
 
 @VERB.action("words that one player's page shows, and nobody else hears, NPCs included", _PLAYER, _WORDS)
-async def _whisper(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="whisper", player=options.player, text=" ".join(options.words))
+async def _whisper(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="whisper", player=options.player, text=" ".join(options.words))
 
 
 @VERB.action(
     "an NPC that another one calls by name answers it, for so many answers in a row",
     argument("turns", type=int, metavar="N", help=f"1 to {MOST_IN_A_ROW}; 0: NPCs answer players alone"),
 )
-async def _talk(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    return await _obeyed(commands, campaign, options, do="talk", turns=options.turns)
+async def _talk(tables: _Tables, options: argparse.Namespace) -> int:
+    return await _obeyed(tables, options, do="talk", turns=options.turns)
 
 
 @VERB.action("what was commanded at the tables of this campaign, the latest first", limit(_MOST_SHOWN))
-async def _log(commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace) -> int:
-    found = await commands.latest(campaign, session=options.session, limit=options.limit)
+async def _log(tables: _Tables, options: argparse.Namespace) -> int:
+    found = await tables.commands.latest(tables.campaign, session=options.session, limit=options.limit)
     if not found:
         print("nothing was commanded from here yet")
         return 0
@@ -154,18 +145,16 @@ async def _log(commands: PostgresTableCommands, campaign: CampaignId, options: a
     for each in found:
         table.add_row(
             moment(each.at_ms),
-            Text(each.session),
-            Text(_in_words(each)),
-            Text(each.answer if each.is_done else f"not done: {each.answer or 'no answer'}"),
+            each.session,
+            _in_words(each),
+            each.answer if each.is_done else f"not done: {each.answer or 'no answer'}",
         )
     show(table)
     return 0
 
 
-async def _obeyed(
-    commands: PostgresTableCommands, campaign: CampaignId, options: argparse.Namespace, **told: Any
-) -> int:
-    for line in (await commands.command(campaign, told, session=options.session)).splitlines():
+async def _obeyed(tables: _Tables, options: argparse.Namespace, **told: Any) -> int:
+    for line in (await tables.commands.command(tables.campaign, told, session=options.session)).splitlines():
         print(plain(line))
     return 0
 

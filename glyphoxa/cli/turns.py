@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from rich.text import Text
-
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.cli.desk import run_at_desk, session_of
-from glyphoxa.cli.facts_shown import limit
-from glyphoxa.cli.lines import show_lines
-from glyphoxa.cli.opened import CAMPAIGN
-from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.cli.scope import CAMPAIGN, ONE_SESSION, run_at_desk
+from glyphoxa.cli.tables import a_table, show, show_lines
+from glyphoxa.cli.verb import Verb, argument, limit
 from glyphoxa.dm import turn_told
 from glyphoxa.dm.lines import printable
 from glyphoxa.dm.resolver import NameResolver
@@ -32,7 +27,7 @@ VERB = Verb(run_at_desk)
     argument(
         "turn", nargs="?", metavar="TURN", help=f"its id or an ending of it; {LAST}: the latest of those that fit"
     ),
-    argument("--session", type=SessionId, metavar="SESSION", help="only of this one"),
+    ONE_SESSION,
     argument("--npc", metavar="NPC", help="only what this NPC was to answer"),
     argument("--prompt", help="of one turn: everything its model was given, word for word"),
     limit(_MOST_SHOWN),
@@ -44,7 +39,7 @@ VERB = Verb(run_at_desk)
 async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt and options.turn is None:
         raise InvalidInput(f"--prompt is of one turn: say which, such as: glyphoxa turns {LAST} --prompt")
-    session = None if options.session is None else await session_of(desk, options.session)
+    session: SessionId | None = options.session
     npc = None if options.npc is None else desk.resolver.npc(options.npc)
     if options.turn is None:
         latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
@@ -66,10 +61,10 @@ def _list(turns: list[TurnRecord], resolver: NameResolver, *, most: int, is_narr
     for turn in turns:
         n_recalled = len(turn.recalled) + len(turn.rejected)
         table.add_row(
-            Text(short(turn.id)),
+            short(turn.id),
             turn_told.when(turn),
-            Text(f"{turn.speaker_name}: {turn.text}"),
-            Text(_said(turn, resolver)),
+            f"{turn.speaker_name}: {turn.text}",
+            _said(turn, resolver),
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
         )
     show(table)

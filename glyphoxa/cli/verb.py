@@ -25,6 +25,8 @@ Call = Callable[[argparse.Namespace, A], int]
 Argument = Callable[[argparse._ActionsContainer], object]
 """Adds itself to a parser."""
 
+_MOST_ROWS = 1_000_000
+
 
 def argument(*names: str, **how: Any) -> Argument:
     """As `ArgumentParser.add_argument`; an option of which no more than its help is said is a switch."""
@@ -42,6 +44,18 @@ def one_of(*options: Argument) -> Argument:
             option(group)
 
     return add
+
+
+def limit(default: int) -> Argument:
+    """How much to show."""
+    return argument("--limit", type=count, default=default, metavar="N", help=f"default {default}")
+
+
+def count(text: str) -> int:
+    """How many to show, as a user types it."""
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_ROWS:,}, not {text!r}")
+    return int(text)
 
 
 def any_option(parser: argparse._ActionsContainer) -> None:

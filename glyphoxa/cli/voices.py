@@ -7,9 +7,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from rich.text import Text
-
-from glyphoxa.cli.opened import CONFIG
+from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
@@ -65,7 +63,7 @@ def _list(settings: Settings) -> None:
 
     table = a_table("name", "voice")
     for name, preset in PRESETS.items():
-        table.add_row(Text(name), Text(preset.about))
+        table.add_row(name, preset.about)
     show(table)
 
 

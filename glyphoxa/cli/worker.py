@@ -7,16 +7,15 @@ from contextlib import AsyncExitStack
 
 from glyphoxa.bootstrap.chronicle import chronicle_worker
 from glyphoxa.bootstrap.talk_readers import open_talk_readers
-from glyphoxa.cli.opened import CONFIG, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.retention import erasing_daily
-from glyphoxa.cli.verb import Verb, argument, in_a_loop
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.cli.scope import CONFIG, campaign_argument, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.verb import Verb, in_a_loop
 
 VERB = Verb(in_a_loop)
 
 
 @VERB.itself(
-    argument("--campaign", type=CampaignId, metavar="ID", help="only the talk of this one"),
+    campaign_argument("--campaign", otherwise="else the talk of all"),
     CONFIG,
     text="Turns what is said into knowledge as soon as it is kept, until it is stopped. Any number may run, on any "
     "machine that reaches the database: each session is read by one of them at a time, each utterance is read once.",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from glyphoxa.adapters.postgres.world.campaigns import check_document
-from glyphoxa.cli.campaign_bundle import _read
+from glyphoxa.cli.campaign import _read_bundle
 from glyphoxa.dm.campaign_bundle import CampaignBundle, read_bundle
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.world.api import Cause, WorldEvent
@@ -21,7 +21,7 @@ BY_DM = Cause("dm", 1)
 def feed(data: bytes, scratch: Path) -> None:
     scratch.write_bytes(data)
     try:
-        bundle = read_bundle(_read(scratch))
+        bundle = read_bundle(_read_bundle(scratch))
     except InvalidInput:
         return
     # What was read can be written, and is the same.

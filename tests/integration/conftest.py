@@ -103,6 +103,12 @@ async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
 
 
 @pytest.fixture(autouse=True)
+def wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that a verb shows is one line, unless a test says how wide its terminal is."""
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
+@pytest.fixture(autouse=True)
 def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a table goes without when it comes too late, tests wait for: a slow machine is no fault of the code.
 

@@ -218,7 +218,7 @@ async def test_an_event_in_the_middle_is_undone_and_brought_back(settings_file: 
         (("tell", DEBT.fact_id, "--to", "Elowen", "--by", "nobody"), "'nobody' is nobody who speaks in campaign"),
         (("close", DEBT.fact_id, "--at", "noon"), "--at 'noon' is no time such as 2026-11-22 or 2026-11-22T19:30"),
         (("undo", "9999"), "there is no event 9999 in campaign 'saltmere'"),
-        (("rollback", "s3", "1"), "no session 's3' in campaign 'saltmere': valid: s1, s2"),
+        (("rollback", "s3", "1"), "no session 's3' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
         (("rollback", "s1", "7"), "session 's1' has the ordinals 0 to 3, not 7"),
         (("list", "--as-of", "s9"), "'s9' is no time such as 2026-11-22"),
         (("list", "--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),

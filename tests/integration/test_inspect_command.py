@@ -34,14 +34,14 @@ def rows(shown: str) -> list[list[str]]:
 
 async def test_utterances_of_each_session_are_counted(settings_file: Path, capsys: Capture) -> None:
     assert rows(await told(capsys, settings_file, "sessions")) == [
-        ["s1", "2096-10-02 07:07", "2096-10-02 07:09", "3"],
-        ["s2", "2096-10-03 07:07", "2096-10-03 07:08", "2"],
+        ["1", "s1", "2096-10-02 07:07", "2096-10-02 07:09", "3"],
+        ["2", "s2", "2096-10-03 07:07", "2096-10-03 07:08", "2"],
     ]
 
 
 async def test_what_was_rolled_back_is_told_apart(settings_file: Path, capsys: Capture) -> None:
     assert await run("facts", "rollback", "s1", "2", "--yes", "--config", settings_file) == 0
-    assert [row[3:] for row in rows(await told(capsys, settings_file, "sessions"))] == [["3", "1"], ["2", "2"]]
+    assert [row[4:] for row in rows(await told(capsys, settings_file, "sessions"))] == [["3", "1"], ["2", "2"]]
     shown = await told(capsys, settings_file, "recent", "s1")
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
@@ -84,7 +84,10 @@ async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--session", "s3"), "no session 's3' in campaign 'saltmere': valid: s1, s2"),
+        (
+            ("--session", "s3"),
+            "no session 's3' in campaign 'saltmere': did you mean 's2'? valid: 1 (s1), 2 (s2), last",
+        ),
         (("--speaker", "Grimjow"), "'Grimjow' is nobody who speaks in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
         (("--after", "yesterday"), "--after 'yesterday' is no time such as 2026-11-22"),
@@ -163,13 +166,13 @@ async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture) -
 async def test_coverage_is_what_part_of_talk_is_embedded(
     settings_file: Path, evenings_dsn: str, capsys: Capture
 ) -> None:
-    assert [row[1:] for row in rows(await told(capsys, settings_file, "coverage"))] == [
+    assert [row[2:] for row in rows(await told(capsys, settings_file, "coverage"))] == [
         ["3", "0", "0", "0 %"],
         ["2", "0", "0", "0 %"],
     ]
     await _embed(evenings_dsn, settings_file.parent, Embedder("twin", 384, _one_for_all))
     shown = await told(capsys, settings_file, "coverage")
-    assert all(row[4] == "100 %" and row[1] == row[2] for row in rows(shown))
+    assert all(row[5] == "100 %" and row[2] == row[3] for row in rows(shown))
 
 
 async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, evenings_dsn: str, capsys: Capture) -> None:
@@ -203,7 +206,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     ("arguments", "said"),
     [
         (("recent", "s11"), "no session 's11' in campaign 'saltmere': did you mean 's1'?"),
-        (("corrections", "x"), "no session 'x' in campaign 'saltmere': valid: s1, s2"),
+        (("corrections", "x"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
         (("entities", "itm"), "no entity of type 'itm': did you mean 'item'?"),
         (("npc", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("reach", "Grimjaw", "--depth", "11"), "--depth is from 0 to 10, not 11"),

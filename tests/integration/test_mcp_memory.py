@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.cli.desk import desk_at
+from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId

@@ -135,5 +135,5 @@ async def test_an_explanation_has_room_on_a_terminal_of_80_columns(
     assert max(map(len, shown.splitlines())) <= 80
     told = " ".join(shown.split())
     assert DEBT in told
-    assert "said: s1, 2096-10-02 07:08 found by:" in told
+    assert "session: s1 when: 2096-10-02 07:08 score:" in told
     assert "known because: witnessed in session s1 in the prompt: yes" in told

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from websockets.asyncio.client import ClientConnection, connect
 
+from glyphoxa.config.campaign_file import read_campaign
 from tests.integration.test_serve_ends import a_table, ended, read_until
 from tests.support.command_line import run
 from tests.support.live_table import write_campaign
@@ -37,6 +38,15 @@ def settings(tmp_path: Path, dsn: str) -> Path:
     path = tmp_path / "settings.yaml"
     path.write_text(yaml.safe_dump(document), "utf-8")
     return path
+
+
+def naming_no_campaign(settings: Path) -> tuple[Path, str]:
+    """The same settings without the campaign's file; and its id."""
+    document = yaml.safe_load(settings.read_text("utf-8"))
+    campaign = read_campaign(Path(document.pop("campaign"))).campaign.id
+    path = settings.with_name("without-campaign.yaml")
+    path.write_text(yaml.safe_dump(document), "utf-8")
+    return path, campaign
 
 
 @asynccontextmanager
@@ -97,3 +107,18 @@ async def test_after_a_kill_in_the_middle_of_the_evening_npcs_are_muted_directed
     assert await run("turns", "last", "--prompt", "--npc", "Grimjaw", "--config", settings) == 0
     prompt = capsys.readouterr().out
     assert "my brother Joren was lost in the fen" in prompt and DIRECTION in prompt
+
+
+async def test_a_stored_campaign_is_opened_by_its_id_and_session_by_number(settings: Path) -> None:
+    with a_table("", settings) as process:
+        async with a_page(process) as page:
+            await asked(page, "Grimjaw, my brother Joren was lost in the fen.")
+            assert await run("table", "end", "--config", settings) == 0
+            await next_of(page, "session_ends")
+        await asyncio.to_thread(ended, process)  # until it is stored
+    without_file, campaign = naming_no_campaign(settings)
+    with a_table("", without_file, "--campaign", campaign, "--session", "1") as process:
+        async with a_page(process) as page:
+            shown = [m["spans"][0]["text"] for m in (await next_of(page, "welcome"))["history"] if "spans" in m]
+            assert shown == ["Grimjaw, my brother Joren was lost in the fen.", "Aye."]
+            await asked(page, "Grimjaw, what did I tell you?")

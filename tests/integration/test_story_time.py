@@ -162,7 +162,7 @@ async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
     [
         (("today", "31", "Hammer"), "'31 Hammer' is no day of the story: Hammer has the days 1 to 30"),
         (("today", "3", "Hamer"), "did you mean 'Hammer'?"),
-        (("session", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: s1"),
+        (("session", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: 1 (s1), last"),
         (("session", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: the first day comes first"),
         (("session", "s1", "3 Hammer", "40 Hammer"), "Hammer has the days 1 to 30"),
     ],

@@ -127,7 +127,7 @@ async def test_turns_are_those_of_a_session_and_of_an_npc(
     assert "Bran to nobody" in await told(capsys, settings_file, night[0])
     assert "brother" in await told(capsys, settings_file, "last", "--session", "s1")
 
-    assert "no session 's3' in campaign 'town': valid: s1, s2" in await problem(
+    assert "no session 's3' in campaign 'town': valid: 1 (s1), 2 (s2), last" in await problem(
         capsys, settings_file, "--session", "s3"
     )
     assert "did you mean 'Grimjaw'?" in await problem(capsys, settings_file, "--npc", "Grimjow")

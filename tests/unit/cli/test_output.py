@@ -17,10 +17,9 @@ _NEEDS_NO_MEMORY = (["models", "list"], ["config", "check"], ["--version"], ["fa
 _A_ROW = r"""
 import sys
 from rich.text import Text
-from glyphoxa.cli.output import on_any_output
-from glyphoxa.cli.lines import show_lines
+from glyphoxa.cli.main import on_any_output
 from glyphoxa.dm.lines import IndentedLine
-from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.tables import a_table, show, show_lines
 with on_any_output():
     table = a_table("who", "said")
     table.add_row(Text("\u017baneta"), Text("\u201eNo.\u201c \u2026 \U0001f409"))

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.cli.recall_asked import AskedAbout, ExplainedQuestion
+from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion
 from glyphoxa.config.context_settings import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly

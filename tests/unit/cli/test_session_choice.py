@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli import session_choice
+from glyphoxa.cli.scope import RECENT_MS, TO_OPEN, choose
+from glyphoxa.cli.scope import Terminal as Shell
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
 from glyphoxa.transcript.last_sessions import LastSession, LastSessions
@@ -23,7 +24,7 @@ LAST = LastSession(SessionId("evening-7"), BEGAN_MS, SceneId("market"))
 
 def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    session_choice.WHICH(parser)
+    TO_OPEN(parser)
     return parser.parse_args(arguments)
 
 
@@ -47,9 +48,7 @@ def chosen(
     said: list[str] = []
     campaign = replace(a_campaign(), time_zone="UTC")
     ask: Callable[[str], str] | None = terminal.ask if terminal is not None else None
-    session = session_choice.choose(
-        options(*arguments), campaign, data, now_ms=now_ms, terminal=session_choice.Terminal(said.append, ask)
-    )
+    session = choose(options(*arguments), campaign, data, now_ms=now_ms, terminal=Shell(said.append, ask))
     return session, said
 
 
@@ -69,7 +68,7 @@ def test_one_that_was_closed_a_moment_ago_is_offered_and_a_new_one_is_the_defaul
 
 
 def test_one_that_was_closed_long_ago_is_over(tmp_path: Path) -> None:
-    LastSessions(tmp_path).note(CAMPAIGN, replace(LAST, closed_ms=NOW_MS - session_choice.RECENT_MS - 1))
+    LastSessions(tmp_path).note(CAMPAIGN, replace(LAST, closed_ms=NOW_MS - RECENT_MS - 1))
     assert chosen(tmp_path, terminal=Terminal()) == (None, [])
 
 
@@ -95,6 +94,7 @@ def test_what_is_named_is_taken_and_nobody_is_asked(tmp_path: Path) -> None:
     terminal = Terminal()
     assert chosen(tmp_path, "--session", "evening-3", terminal=terminal) == ("evening-3", [])
     assert chosen(tmp_path, "--continue", terminal=terminal) == ("evening-7", [])
+    assert chosen(tmp_path, "--session", "last", terminal=terminal) == ("evening-7", [])
     assert chosen(tmp_path, "--new", terminal=terminal) == (None, [])
     assert terminal.shown == []
 

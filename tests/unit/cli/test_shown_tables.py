@@ -1,36 +1,129 @@
-"""Tables for a terminal, however narrow."""
+"""Tables are no wider than the terminal, however narrow, and lose nothing of what they show."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.text import Text
 
-from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.tables import WIDTH_WHEN_PIPED, PlainTable, a_table, show
+
+Capture = pytest.CaptureFixture[str]
+SESSION = "the-drowned-abbey-20261122-193000"
 
 
-def test_on_a_narrow_terminal_what_is_read_in_sentences_keeps_its_room(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+@pytest.fixture(autouse=True)
+def piped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def lines_of(table: PlainTable, capsys: Capture) -> list[str]:
+    capsys.readouterr()
+    show(table)
+    return [Text.from_ansi(line).plain for line in capsys.readouterr().out.splitlines()]
+
+
+def facts() -> PlainTable:
     table = a_table("id", "fact", "known to", "from")
-    table.add_row("7fb0c45c", "Elowen LOCATED_AT The Anvil", "witnessed: Grimjaw, Elowen", "campaign file")
-    show(table)
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert [line[10:].split("  ")[0] for line in lines[1:3]] == ["Elowen LOCATED_AT", "The Anvil"]
+    for fact in ("7fb0c45c", "91aa03de"):
+        table.add_row(fact, "Elowen LOCATED_AT The Anvil " * 10, "witnessed: Grimjaw, Elowen", "campaign file")
+    return table
 
 
-def test_piped_a_row_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    table = a_table("id", "fact")
-    table.add_row("7fb0c45c", "word " * 200)
-    show(table)
-    assert len(capsys.readouterr().out.splitlines()) == 2
-
-
-def test_what_somebody_typed_is_no_command_to_the_terminal_in_a_table_either(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("columns", [None, 40, 60, 80, 200])
+def test_a_table_fits_the_terminal_and_keeps_its_ids_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, columns: int | None
 ) -> None:
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    lines = lines_of(facts(), capsys)
+    assert max(map(cell_len, lines)) <= (columns or WIDTH_WHEN_PIPED)
+    assert [line[:8] for line in lines if line[:1].isdigit()] == ["7fb0c45c", "91aa03de"]
+    assert " ".join(lines).split().count("LOCATED_AT") == 20
+
+
+def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    table = a_table("no.", "session", "began", "utterances", "", "summary")
+    table.add_row("2", SESSION, "2026-11-22 19:30", "120", "rolled back", "They found the seal and lost the boat.")
+    assert lines_of(table, capsys) == [
+        f"2 {SESSION}",
+        "  began: 2026-11-22 19:30",
+        "  utterances: 120",
+        "  rolled back",
+        "  summary: They found the seal and",
+        "    lost the boat.",
+    ]
+
+
+def test_a_short_column_is_not_broken_while_a_long_one_can_be(capsys: Capture) -> None:
+    table = a_table("no.", "session", "began", "summary")
+    table.add_row("2", SESSION, "2026-11-22 19:30", "They found the seal and lost the boat. " * 3)
+    heading, first, *_ = lines_of(table, capsys)
+    assert heading.split() == ["no.", "session", "began", "summary"]
+    assert first.startswith(f"2    {SESSION}  2026-11-22 19:30  They found")
+
+
+def test_an_id_that_is_wider_than_the_terminal_is_broken_and_not_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    table = a_table("id", "name")
+    table.add_row("x" * 70, "Korvald")
+    assert "".join("".join(lines_of(table, capsys)).split()).count("x") == 70
+
+
+def test_numbers_stand_to_the_right_where_that_is_wished(capsys: Capture) -> None:
+    table = a_table("name", "size", right=["size"])
+    table.add_row("a", "9 kB")
+    table.add_row("b", "120 kB")
+    assert lines_of(table, capsys) == ["name    size", "a       9 kB", "b     120 kB"]
+
+
+@pytest.mark.parametrize(
+    ("who", "cells"), [("\u65e5\u672c\u8a9e", 6), ("Zoe\u0308", 3), ("\U0001f409", 2), ("Ren\u00e9", 4)]
+)
+def test_columns_stand_below_each_other_whatever_is_written_in_them(capsys: Capture, who: str, cells: int) -> None:
     table = a_table("who", "said")
-    table.add_row(Text("Tamsin"), Text("\x1b[2Jhello\x07\nthere\x9b1m"))
-    show(table)
-    assert capsys.readouterr().out == "who     said\nTamsin  [2Jhello there 1m\n"
+    table.add_row(who, "|")
+    table.add_row("Grimjaw", "|")
+    _, wide, plain = lines_of(table, capsys)
+    assert cell_len(who) == cells
+    assert cell_len(wide.partition("|")[0]) == plain.index("|")
+
+
+def test_a_text_without_spaces_is_broken_inside_its_column(capsys: Capture) -> None:
+    table = a_table("who", "said")
+    table.add_row("Tamsin", "\u6c34" * 90)
+    _, *lines = lines_of(table, capsys)
+    assert "".join(lines).count("\u6c34") == 90
+    assert max(map(cell_len, lines)) <= WIDTH_WHEN_PIPED
+    assert lines[1].startswith(" " * len("Tamsin"))
+
+
+def test_what_somebody_typed_is_no_command_to_the_terminal_in_a_table_either(capsys: Capture) -> None:
+    table = a_table("who", "said")
+    table.add_row("[bold]Tamsin", Text("\x1b[2Jhello\x07\nthere\x9b1m"))
+    assert lines_of(table, capsys) == ["who           said", "[bold]Tamsin  [2Jhello there 1m"]
+
+
+CELLS = st.text(st.sampled_from("ab -\u6c34\u0308\U0001f409"), max_size=60)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(CELLS, CELLS, CELLS, CELLS), max_size=4), columns=st.integers(28, 150))
+def test_no_line_is_wider_and_no_letter_is_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, rows: list[tuple[str, ...]], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    table = a_table("id", "fact", "", "known to")
+    for row in rows:
+        table.add_row(*row)
+    lines = lines_of(table, capsys)
+    assert max(map(cell_len, lines), default=0) <= columns
+    shown, typed = "".join(lines), "".join("".join(row) for row in rows)
+    assert shown.count("b") == typed.count("b")
+    assert shown.count("\u6c34") == typed.count("\u6c34")

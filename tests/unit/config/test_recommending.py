@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.weights.manifest import own_manifest
-from glyphoxa.cli.recommended import told
+from glyphoxa.cli.models import told
 from glyphoxa.providers.gguf_names import hub_name, wrong_gguf_name
 from glyphoxa.providers.recommending import (
     CHAT_MODELS,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.cli.lines import show_lines
+from glyphoxa.cli.tables import show_lines
 from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.dm.turn_told import told

@@ -96,17 +96,6 @@ class PostgresErasure:
             raise NotFound(f"{wanted!r} is the name of {len(named)} players: say which by id: {', '.join(named)}")
         raise NotFound(f"no player {wanted!r} in campaign {campaign!r}: {did_you_mean(wanted, ids)}")
 
-    async def session(self, campaign: CampaignId, wanted: SessionId) -> SessionId:
-        """
-        Raises:
-            NotFound: There is no such session.
-        """
-        async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
-            known = [row["id"] for row in await connection.fetch(self._sql["session"], campaign)]
-        if wanted not in known:
-            raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: {did_you_mean(wanted, known)}")
-        return wanted
-
     async def erased(self, campaign: CampaignId) -> frozenset[UtteranceId]:
         """All that was ever erased of a campaign's talk."""
         async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:

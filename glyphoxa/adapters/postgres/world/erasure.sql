@@ -49,9 +49,6 @@ SELECT DISTINCT id, name FROM (
  WHERE id <> ''
  ORDER BY id, name;
 
--- session --
-SELECT id FROM sessions WHERE campaign_id = $1 ORDER BY id;
-
 -- tombstones --
 -- What stays of an utterance: its session, ordinal, time and who was there.
 UPDATE session_entries

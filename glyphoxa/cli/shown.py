@@ -1,37 +1,24 @@
-"""Facts as `glyphoxa facts` and `glyphoxa inspect` show them."""
+"""Facts, what happened to them, and what a decision or a rollback does to them, as verbs show them."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
-from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.dm.lines import plain
-from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, place, short, validity_in_words
-from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import EndedFact, Fact
-from glyphoxa.world.api import claim_in_words, moment, visibility_in_words
+from glyphoxa.world.api import Words, WorldEvent, claim_in_words, moment, visibility_in_words
 
-A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
-_MOST_ROWS = 1_000_000
+if TYPE_CHECKING:
+    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.dm.facts import Decision
+    from glyphoxa.dm.resolver import NameResolver
+    from glyphoxa.dm.timeline import Preview
+    from glyphoxa.domain.ids import FactId
 
-
-def limit(default: int) -> Argument:
-    """How much to show."""
-    return argument("--limit", type=_count, default=default, metavar="N", help=f"default {default}")
-
-
-def _count(text: str) -> int:
-    """How many to show, as a user types it."""
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_ROWS:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_ROWS:,}, not {text!r}")
-    return int(text)
+_MOST_IN_PREVIEW: Final = 20
 
 
 def in_one_line(desk: Desk, fact: Fact) -> str:
@@ -64,12 +51,12 @@ def listing(
     for fact in facts:
         table.add_row(
             short(fact.id),
-            Text(claim_in_words(fact.claim, resolver)),
+            claim_in_words(fact.claim, resolver),
             *([fact.status] if with_status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-            Text(visibility_in_words(fact.visibility, resolver)),
-            Text(learned_from(fact)),
-            *([Text(also[1](fact))] if also else []),
+            visibility_in_words(fact.visibility, resolver),
+            learned_from(fact),
+            *([also[1](fact)] if also else []),
         )
     show(table)
     if len(facts) == limit:
@@ -135,3 +122,47 @@ def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fa
 
 def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
+
+
+async def events(
+    desk: Desk, happened: Sequence[tuple[WorldEvent, bool]], *, of: Mapping[FactId, str] | None = None
+) -> None:
+    words = {**await desk.facts.in_words([event for event, _ in happened]), **(of or {})}
+    table = a_table("event", "when", "by", "what", "where", "")
+    for recorded, counts in happened:
+        table.add_row(
+            str(recorded.seq),
+            moment(recorded.cause.at_ms),
+            recorded.cause.by.replace("_", " "),
+            recorded.event.in_words(Words(desk.resolver, words)),
+            place(recorded.cause.session_id, recorded.cause.ordinal),
+            "" if counts else "undone",
+        )
+    show(table)
+
+
+def preview(desk: Desk, found: Preview) -> None:
+    for title, facts in (
+        ("no longer known", found.gone),
+        ("known otherwise", found.changed),
+        ("known again", found.back),
+    ):
+        for fact in facts[:_MOST_IN_PREVIEW]:
+            print(f"{title}: {plain(desk.facts.words(fact))}")
+        if len(facts) > _MOST_IN_PREVIEW:
+            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
+    if found.events:
+        print(f"events that are dropped: {len(found.events)}")
+    if found.n_utterances:
+        print(f"utterances that nobody recalls any more: {found.n_utterances}")
+
+
+def decision(desk: Desk, made: Decision) -> int:
+    for fact in made.facts:
+        print(in_one_line(desk, fact))
+        for disputed in fact.disputes:
+            ends_it = f"glyphoxa facts confirm {short(fact.id)}"
+            print(f"  it disagrees with {short(disputed)}: `{ends_it}` ends that one")
+    for ended in made.ended:
+        print(f"no longer held: {plain(desk.facts.words(ended.fact))} ({ended.ended_as.replace('_', ' ')})")
+    return 0

@@ -1,0 +1,484 @@
+"""What a verb works on: settings, memory, one campaign and one session. Every verb names them alike.
+
+    --config FILE      settings (YAML); without it, the defaults
+    --campaign WHICH   a campaign file, which means the campaign that it declares; or the id of a stored campaign
+    --session WHICH    a number as `glyphoxa sessions` shows it, `last`, or the id of a session
+
+A campaign's id has neither a dot nor a separator of paths: a name that has one is a file. A session whose id looks like
+a number, or is `last`, is found by its id first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from zoneinfo import ZoneInfo
+
+from glyphoxa.cli.verb import Argument, argument, one_of
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, nearest
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.transcript.api import LastSession, LastSessions
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.store import Store
+    from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.domain.campaign import Campaign
+    from glyphoxa.recall.api import Embedder, RecallSettings
+
+T = TypeVar("T")
+
+LAST: Final = "last"
+_MOST_LISTED: Final = 12
+_MOST_DIGITS: Final = 9
+
+
+# Options
+
+
+def campaign_argument(*names: str, otherwise: str, **how: Any) -> Argument:
+    """An option or argument that names a campaign.
+
+    Args:
+        otherwise: What holds without it, for its help.
+    """
+    text = f"a campaign file, or the id of a stored campaign; {otherwise}"
+    return argument(*names, metavar="WHICH", help=text, **how)
+
+
+def session_argument(*names: str, about: str = "", **how: Any) -> Argument:
+    """An option or argument `session`, which names one. `in_scope` replaces it by the id."""
+    text = f"its number in `glyphoxa sessions`, `{LAST}`, or its id"
+    return argument(*names, metavar="SESSION", help=f"{about}: {text}" if about else text, **how)
+
+
+CONFIG: Final = argument(
+    "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"
+)
+CAMPAIGN: Final = (
+    campaign_argument("--campaign", otherwise="else that of the settings, or the only one stored"),
+    CONFIG,
+)
+SESSION: Final = session_argument("session")
+ONE_SESSION: Final = session_argument("--session", about="only of this one")
+YES: Final = argument("--yes", help="do not ask")
+A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
+
+
+# Memory
+
+
+def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:
+    """
+    Args:
+        to_hold: What the verb looks for, for the message: "names".
+
+    Raises:
+        InvalidInput: The settings want no long-term memory, or cannot be read.
+    """
+    return _with_memory(read_settings(config), to_hold=to_hold)
+
+
+def _with_memory(settings: Settings, *, to_hold: str) -> Settings:
+    if not settings.has_memory:
+        raise InvalidInput(f"memory.postgres_dsn is none: there is no long-term memory to hold {to_hold}")
+    return settings
+
+
+@asynccontextmanager
+async def opened_store(
+    settings: Settings, *, embedder: Embedder | None = None, recall: RecallSettings | None = None
+) -> AsyncIterator[Store]:
+    """Memory, connected and migrated, for the time of the block.
+
+    Raises:
+        Unavailable: The server cannot be reached.
+    """
+    # Also for verbs that may need none: it takes a second to import.
+    from glyphoxa.adapters.postgres.store import open_store
+
+    async with open_store(
+        settings.memory.postgres_dsn,
+        data_dir=settings.data_directory,
+        embedding_dimensions=settings.memory.embedding_dimensions,
+        embedder=embedder,
+        recall=recall,
+        auto_accept=settings.memory.auto_accept,
+    ) as store:
+        await store.database.open()
+        yield store
+
+
+@asynccontextmanager
+async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> AsyncIterator[Embedder | None]:
+    """The model by which talk is found. None where words alone decide, and why is said if nobody wanted it."""
+    from glyphoxa.adapters.postgres.server.binaries import check_binaries
+    from glyphoxa.bootstrap.embedder import load_embedder
+
+    if by_words or settings.providers.embeddings.name == "none":
+        yield None
+        return
+    if settings.memory.postgres_dsn is None:
+        check_binaries()  # an installation with neither a model nor a database lacks one extra: one line says so
+    try:
+        embedder = await load_embedder(settings)
+    except GlyphoxaError as error:
+        print(f"glyphoxa: by words alone: {error}", file=sys.stderr)
+        yield None
+        return
+    async with aclosing(embedder):
+        yield embedder
+
+
+# One campaign
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Memory that is open, and the campaign in it that is meant."""
+
+    store: Store
+    settings: Settings
+    campaign: CampaignId
+
+
+Act = Callable[[T, argparse.Namespace], Awaitable[int]]
+
+
+def in_scope(
+    make: Callable[[Scope], Awaitable[T]], *, to_hold: str, takes_new: bool = False
+) -> Callable[[argparse.Namespace, Act[T]], int]:
+    """A `Call` of a coroutine. Opens memory as the options of `CAMPAIGN` say, and replaces the name of a session by
+    its id.
+
+    Args:
+        make: Makes what the act works on.
+        to_hold: As in `settings_with_memory`.
+        takes_new: Whether the session may be one of which nothing is stored yet.
+    """
+
+    async def run(options: argparse.Namespace, act: Act[T]) -> int:
+        settings = settings_with_memory(options.config, to_hold=to_hold)
+        async with opened_store(settings) as store:
+            campaign = await stored_campaign(store, options.campaign, settings)
+            if getattr(options, "session", None) is not None:
+                options.session = await stored_session(
+                    inspection_of(store), campaign, options.session, takes_new=takes_new
+                )
+            return await act(await make(Scope(store, settings, campaign)), options)
+
+    return lambda options, act: asyncio.run(run(options, act))
+
+
+async def desk_in(scope: Scope) -> Desk:
+    from glyphoxa.bootstrap.desk import desk_of
+
+    return await desk_of(scope.store, scope.settings, scope.campaign)
+
+
+async def desk_at(store: Store, settings: Settings, wanted: str | None) -> Desk:
+    """A desk in an open store.
+
+    Raises:
+        GlyphoxaError: As `stored_campaign`.
+    """
+    return await desk_in(Scope(store, settings, await stored_campaign(store, wanted, settings)))
+
+
+run_at_desk: Final = in_scope(desk_in, to_hold="talk or facts")
+
+
+async def stored_campaign(store: Store, wanted: str | None, settings: Settings | None = None) -> CampaignId:
+    """The campaign that was named; else the one of the settings; else the only one there is.
+
+    Raises:
+        NotFound: It is not stored, or the file that was named or that the settings name is not there.
+        InvalidInput: None was named, and there is not exactly one; or the file cannot be read.
+    """
+    stored = await store.campaigns.ids()
+    file = file_named(wanted) or (settings.campaign if wanted is None and settings is not None else None)
+    if file is not None:
+        declared = await declared_in(file)
+        if declared not in stored:
+            raise NotFound(
+                f"campaign {declared!r} of {file} is not stored yet; glyphoxa campaign load or serve does it"
+                f" (stored: {_listed(stored)})"
+            )
+        return declared
+    if wanted is not None:
+        if wanted not in stored:
+            raise NotFound(
+                f"no campaign {wanted!r} here: {_near(wanted, stored)}stored: {_listed(stored)}{_file(wanted)}"
+            )
+        return CampaignId(wanted)
+    if len(stored) == 1:
+        return stored[0]
+    if not stored:
+        raise InvalidInput("no campaign is stored; load one: glyphoxa campaign load FILE")
+    raise InvalidInput(
+        f"{len(stored)} campaigns are stored; say which with --campaign, or with `campaign:` in the settings: "
+        f"{', '.join(stored)}"
+    )
+
+
+async def campaign_id(wanted: str) -> CampaignId:
+    """The id that is meant, whether or not such a campaign is stored.
+
+    Raises:
+        NotFound: It is a file, and not there.
+        InvalidInput: It is a file that cannot be read.
+    """
+    file = file_named(wanted)
+    return CampaignId(wanted) if file is None else await declared_in(file)
+
+
+async def file_or_stored(wanted: str | None, settings: Settings, store: Store | None = None) -> Path | Campaign:
+    """What describes the campaign of a table: its file, or, without one, what is stored of it.
+
+    An id means the file of the settings if that declares it.
+
+    Args:
+        store: One that is open already.
+
+    Raises:
+        NotFound: As `stored_campaign`.
+        InvalidInput: Likewise; or no table can be opened with what is stored.
+    """
+    file = settings.campaign if wanted is None else file_named(wanted)
+    if file is None and settings.campaign is not None:
+        with suppress(NotFound):  # what is stored can be played though its file has gone
+            file = settings.campaign if await declared_in(settings.campaign) == wanted else None
+    if file is not None:
+        return file
+    if store is None:
+        if wanted is None:
+            raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name one with --campaign")
+        async with opened_store(_with_memory(settings, to_hold="campaigns")) as opened:
+            return await file_or_stored(wanted, settings, opened)
+    found = await stored_campaign(store, wanted)
+    described = await store.campaigns.described(found)
+    if described is None or not described.file.scenes or not described.file.npcs:
+        raise InvalidInput(f"campaign {found!r} has no scene or no NPC that speaks: no table can be opened with it")
+    return described.file
+
+
+def file_named(wanted: str | None) -> Path | None:
+    """None where an id is named, or nothing."""
+    separators = [each for each in (os.sep, os.altsep, ".") if each]
+    return Path(wanted) if wanted is not None and any(each in wanted for each in separators) else None
+
+
+async def declared_in(file: Path) -> CampaignId:
+    """
+    Raises:
+        NotFound: There is no such file.
+        InvalidInput: It is no campaign file.
+    """
+    return (await asyncio.to_thread(read_campaign, file)).campaign.id
+
+
+def _near(wanted: str, known: Sequence[str]) -> str:
+    near = nearest(wanted, known)
+    return "" if near is None else f"did you mean {near!r}? "
+
+
+def _listed(known: Sequence[str]) -> str:
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    return f"{', '.join(known[:_MOST_LISTED]) or 'none'}{more}"
+
+
+def _file(wanted: str) -> str:
+    return f"; for the file of that name: --campaign .{os.sep}{wanted}" if Path(wanted).is_file() else ""
+
+
+# One session
+
+
+def inspection_of(store: Store) -> PostgresInspection:
+    from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+
+    return PostgresInspection(store.database)
+
+
+async def stored_session(
+    inspection: PostgresInspection, campaign: CampaignId, wanted: str, *, takes_new: bool = False
+) -> SessionId:
+    """The session that was named.
+
+    Args:
+        takes_new: Whether an id of which nothing is stored is one all the same.
+
+    Raises:
+        NotFound: There is no such session.
+    """
+    sessions = await inspection.entries_per_session(campaign)
+    ids = [each.id for each in sessions]
+    if wanted in ids:
+        return SessionId(wanted)
+    if wanted == LAST and sessions:
+        return max(sessions, key=lambda each: each.last_at_ms or 0).id
+    if _is_number(wanted) and 1 <= int(wanted) <= len(ids):
+        return ids[int(wanted) - 1]
+    if takes_new and wanted != LAST and not _is_number(wanted):
+        return SessionId(wanted)
+    if not ids:
+        raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing was said in it yet")
+    raise NotFound(
+        f"no session {wanted!r} in campaign {campaign!r}: {_near(wanted, ids)}valid: {_numbers(ids)}, {LAST}"
+    )
+
+
+async def session_or_other(inspection: PostgresInspection, campaign: CampaignId, wanted: str) -> str:
+    """The id of a session if it names one; else what it is."""
+    try:
+        return await stored_session(inspection, campaign, wanted)
+    except NotFound:
+        return wanted
+
+
+def _is_number(wanted: str) -> bool:
+    return wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
+
+
+def _numbers(ids: Sequence[SessionId]) -> str:
+    """As "1 (s1), 2 (s2)"; of many, from which to which."""
+    if len(ids) > _MOST_LISTED:
+        return f"1 to {len(ids)}, an id as `glyphoxa sessions` shows it"
+    return ", ".join(f"{number} ({session})" for number, session in enumerate(ids, start=1))
+
+
+# The session of a table that opens
+
+
+RECENT_MS = 6 * 3_600_000
+"""A session that was closed so long ago may still be the evening that is being played."""
+
+Ask = Callable[[str], str]
+"""Shows a line on a terminal and returns the answer. Raises EOFError when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Attributes:
+    say: Shows a line.
+    ask: None where nobody can answer: then a session goes on only if that was wished.
+    """
+
+    say: Callable[[str], None]
+    ask: Ask | None
+
+
+TO_OPEN: Final = one_of(
+    session_argument("--session", about="go on with one, or begin one of a new name (else: the date and time)"),
+    argument("--continue", dest="goes_on", help=f"go on with the last session, as --session {LAST}"),
+    argument("--new", help="begin a new session, and ask nothing"),
+)
+
+
+async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | None) -> SessionId:
+    """The session of this number; else the one of this name, new or not. Memory is opened only for a number.
+
+    Args:
+        campaign: None is the one of the settings' file.
+
+    Raises:
+        NotFound: There is no session of this number.
+        InvalidInput: Nothing is stored, by the settings.
+    """
+    if not _is_number(wanted):
+        return SessionId(wanted)
+    async with opened_store(_with_memory(settings, to_hold="sessions, so they have no numbers")) as store:
+        found = await stored_campaign(store, None if campaign is None else campaign.id, settings)
+        return await stored_session(inspection_of(store), found, wanted)
+
+
+def choose(
+    options: argparse.Namespace,
+    campaign: Campaign,
+    data: Path,
+    *,
+    now_ms: int,
+    terminal: Terminal,
+) -> SessionId | None:
+    """The session to open, first of all the one that the options name; None for a new one.
+
+    Args:
+        data: The data directory.
+
+    Raises:
+        NotFound: The last session is wished, and there is none.
+    """
+    if options.session not in (None, LAST):
+        return SessionId(options.session)
+    if options.new:
+        return None
+    last = LastSessions(data).of(campaign.id)
+    if options.goes_on or options.session == LAST:
+        if last is None:
+            raise NotFound(f"--continue: no session of campaign {campaign.id!r} was played with the data in {data} yet")
+        return last.session
+    if last is None or (last.closed_ms is not None and now_ms - last.closed_ms > RECENT_MS):
+        return None
+    how = _how_it_ended(last, _zone(campaign), now_ms=now_ms)
+    if terminal.ask is None:
+        terminal.say(f"{how}. This is a new one; `--session {last.session}` goes on with it.")
+        return None
+    return last.session if _wants(terminal.ask, f"{how}.", by_default=last.closed_ms is None) else None
+
+
+def _wants(ask: Ask, how: str, *, by_default: bool) -> bool:
+    while True:
+        try:
+            answer = ask(f"{how} Continue it? [{'Y/n' if by_default else 'y/N'}] ").strip().lower()
+        except EOFError:
+            return False
+        if answer in ("", "y", "yes", "n", "no"):
+            return by_default if not answer else answer.startswith("y")
+
+
+def _how_it_ended(last: LastSession, zone: tzinfo | None, *, now_ms: int) -> str:
+    session = f"the session {last.session} of {_at(last.began_ms, zone, now_ms=now_ms)}"
+    if last.closed_ms is None:
+        return f"{session} was not closed"
+    return f"{session} was closed at {_at(last.closed_ms, zone, now_ms=now_ms)}"
+
+
+def _at(at_ms: int, zone: tzinfo | None, *, now_ms: int) -> str:
+    """The time of day; with the day, where it is another than today."""
+    at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone) for ms in (at_ms, now_ms))
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _zone(campaign: Campaign) -> tzinfo | None:
+    """None: the machine's."""
+    return ZoneInfo(campaign.time_zone) if campaign.time_zone else None
+
+
+# What the user means
+
+
+async def goes_on(question: str, *, is_sure: bool) -> bool:
+    """Whether the DM means it.
+
+    Args:
+        is_sure: `--yes` was said: it is not asked.
+
+    Raises:
+        InvalidInput: Nobody is there to be asked.
+    """
+    if is_sure:
+        return True
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question} Say --yes to do it without being asked")
+    answer = await asyncio.to_thread(input, f"{question} Go on? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")

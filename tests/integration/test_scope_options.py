@@ -1,0 +1,197 @@
+"""Every action of every verb takes a campaign, and a session, by the same names."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.cli.main import _VERBS, parser
+from tests.support.command_line import CAMPAIGN_FILE, a_settings_file, run
+from tests.support.patience import DEADLINE_S
+
+Capture = pytest.CaptureFixture[str]
+IN_A_PROCESS = ("serve",)
+"""Verbs that take signals, which only a main thread can."""
+TAKES_A_FILE = ("serve", "invite", "audit", "context")
+"""Verbs for which the file of a campaign is enough: nothing of it has to be stored."""
+MAKES_ONE = ("campaign", "load")
+ALSO = {"mcp": ["--npc", "grimjaw"], "serve": ["--port", "0"], "recall": ["--lexical"]}
+NEW = "campaign: {name: The Mill, id: mill}\n"
+
+Act = tuple[tuple[str, ...], argparse.ArgumentParser]
+
+
+def acts_of(verb: str) -> list[Act]:
+    """The verb itself if it does something, and each of its actions."""
+
+    def choices(of: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+        found = [each for each in of._actions if isinstance(each, argparse._SubParsersAction)]
+        return {name: parser for each in found for name, parser in each.choices.items()}
+
+    itself = choices(parser(verb))[verb]
+    alone = [((verb,), itself)] if itself.get_default("run") else []
+    return [*alone, *(((verb, name), act) for name, act in choices(itself).items())]
+
+
+def argument_of(act: argparse.ArgumentParser, dest: str) -> argparse.Action | None:
+    return next((each for each in act._actions if each.dest == dest and each.metavar is not None), None)
+
+
+def command(act: Act, table: Path, **named: object) -> list[str]:
+    """The act with all that it requires, and with `campaign` or `session` if they are named."""
+    words, of = act
+    given = [*words]
+    for each in of._actions:
+        if isinstance(each, argparse._SubParsersAction | argparse._HelpAction):
+            continue
+        required = each.required and each.nargs not in ("?", "*")
+        value = {"file": table, "npc": "Grimjaw", **named}.get(each.dest, "1")
+        if each.dest in named or required:
+            given += [*each.option_strings[:1], str(value)]
+    return [*given, *ALSO.get(words[0], [])]
+
+
+async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
+    """What an act says that cannot be done."""
+    arguments = [*arguments, "--config", str(settings)]
+    if arguments[0] in IN_A_PROCESS:
+        program = [sys.executable, "-m", "glyphoxa.cli.main", *arguments]
+        done = await asyncio.to_thread(
+            subprocess.run, program, capture_output=True, text=True, check=False, timeout=DEADLINE_S
+        )
+        code, said = done.returncode, done.stderr
+    else:
+        capsys.readouterr()
+        code, said = await run(*arguments), capsys.readouterr().err
+    assert code == 1, (arguments, said)
+    return said
+
+
+def acts_with(dest: str) -> Iterator[tuple[str, list[Act]]]:
+    for verb in _VERBS:
+        found = [act for act in acts_of(verb) if argument_of(act[1], dest) is not None]
+        if found:
+            yield verb, found
+
+
+WITH_CAMPAIGN = dict(acts_with("campaign"))
+WITH_SESSION = dict(acts_with("session"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path, evenings_dsn: str) -> Path:
+    (tmp_path / "entities.csv").write_text("name,type\nThe Weir,location\n")
+    (tmp_path / "new.yaml").write_text(NEW)
+    (tmp_path / "none.yaml").write_text("entities: []\n")
+    return a_settings_file(tmp_path, evenings_dsn)
+
+
+def test_most_verbs_take_a_campaign_and_many_a_session() -> None:
+    assert len(WITH_CAMPAIGN) > 15
+    assert len(WITH_SESSION) > 8
+    assert not [act for verb in WITH_SESSION for act in WITH_SESSION[verb] if argument_of(act[1], "campaign") is None]
+
+
+@pytest.mark.parametrize("verb", WITH_CAMPAIGN)
+async def test_a_campaign_is_named_by_its_file_or_by_its_id(verb: str, settings: Path, capsys: Capture) -> None:
+    table, new = settings.with_name("entities.csv"), settings.with_name("new.yaml")
+    for act in WITH_CAMPAIGN[verb]:
+        gone = settings.with_name("gone.yaml")
+        assert f"no such file: {gone}" in await refused(command(act, table, campaign=gone), settings, capsys), act[0]
+        if act[0] == MAKES_ONE:
+            continue
+        said = await refused(command(act, table, campaign="nosuch"), settings, capsys)
+        assert "no campaign 'nosuch' here: stored: saltmere" in said, act[0]
+        if verb not in TAKES_A_FILE and act[0] != ("campaign", "check"):
+            said = await refused(command(act, table, campaign=new), settings, capsys)
+            assert f"campaign 'mill' of {new} is not stored yet" in said, act[0]
+
+
+@pytest.mark.parametrize("verb", WITH_SESSION)
+async def test_a_session_of_no_known_number_is_refused_with_those_there_are(
+    verb: str, settings: Path, capsys: Capture
+) -> None:
+    table = settings.with_name("entities.csv")
+    for act in WITH_SESSION[verb]:
+        for campaign in ("saltmere", CAMPAIGN_FILE):
+            said = await refused(command(act, table, campaign=campaign, session="9"), settings, capsys)
+            assert "no session '9' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last" in said, act[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", "recent", "SESSION"),
+        ("inspect", "corrections", "SESSION"),
+        ("inspect", "said", "--session", "SESSION"),
+        ("said", "list", "--session", "SESSION"),
+        ("sessions", "summary", "SESSION"),
+        ("chronicle", "recap", "SESSION", "--dm"),
+        ("facts", "list", "--as-of", "SESSION"),
+        ("turns", "--session", "SESSION"),
+    ],
+    ids=" ".join,
+)
+async def test_a_number_last_and_the_id_are_the_same_session(
+    settings: Path, capsys: Capture, words: tuple[str, ...]
+) -> None:
+    shown: dict[str, str] = {}
+    for name in ("1", "s1", "2", "s2", "last"):
+        capsys.readouterr()
+        asked = [name if word == "SESSION" else word for word in words]
+        assert await run(*asked, "--campaign", CAMPAIGN_FILE, "--config", settings) == 0, capsys.readouterr().err
+        shown[name] = capsys.readouterr().out
+    assert shown["1"] == shown["s1"]
+    assert shown["2"] == shown["s2"] == shown["last"]
+    if words[0] in ("inspect", "said", "facts"):
+        assert shown["1"] != shown["2"]
+
+
+async def test_the_numbers_are_those_that_the_table_of_sessions_shows(settings: Path, capsys: Capture) -> None:
+    for words in (
+        ("sessions",),
+        ("sessions", "list"),
+        ("inspect", "sessions"),
+        ("inspect", "coverage"),
+        ("chronicle",),
+    ):
+        capsys.readouterr()
+        assert await run(*words, "--config", settings) == 0
+        _, *rows = capsys.readouterr().out.splitlines()
+        assert [row.split()[:2] for row in rows] == [["1", "s1"], ["2", "s2"]], words
+
+
+@pytest.mark.parametrize("campaign", ["saltmere", str(CAMPAIGN_FILE)])
+async def test_a_file_and_an_id_show_the_same(settings: Path, capsys: Capture, campaign: str) -> None:
+    for words in (("facts", "list"), ("campaign", "show", campaign), ("audit",), ("entity", "list"), ("names", "list")):
+        option = () if campaign in words else ("--campaign", campaign)
+        capsys.readouterr()
+        assert await run(*words, *option, "--config", settings) == 0, capsys.readouterr().err
+        assert "Grimjaw" in capsys.readouterr().out or words == ("audit",)
+
+
+async def test_a_file_without_a_campaign_is_refused_at_its_line(settings: Path, capsys: Capture) -> None:
+    none = settings.with_name("none.yaml")
+    assert f"{none}:1: 'campaign' is missing" in await refused(
+        ["facts", "list", "--campaign", str(none)], settings, capsys
+    )
+
+
+async def test_a_file_that_is_named_like_an_id_is_pointed_out(
+    settings: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(settings.parent)
+    settings.with_name("town").write_text(NEW)
+    said = await refused(["facts", "list", "--campaign", "town"], settings, capsys)
+    assert "no campaign 'town' here: stored: saltmere; for the file of that name: --campaign ./town" in said
+
+
+async def test_an_id_that_is_misspelt_is_named_with_the_nearest(settings: Path, capsys: Capture) -> None:
+    said = await refused(["facts", "list", "--campaign", "saltmer"], settings, capsys)
+    assert "no campaign 'saltmer' here: did you mean 'saltmere'? stored: saltmere" in said
