@@ -26,7 +26,7 @@ from demo.mix import RATE_HZ
 from demo.page import page
 from demo.play import check
 from demo.played import SessionPlayed, read_played, session_json, session_wav
-from demo.report import Check, Figures, evening_json, figures
+from demo.report import DemoCheck, Figures, evening_json, figures
 from demo.script import Evening, read_evening
 from glyphoxa.adapters.audio.wav import read_recording, write_wav
 from glyphoxa.config.campaign_file import read_campaign
@@ -90,7 +90,7 @@ def run_evening(run: Run) -> int:
     return code
 
 
-def say_what_failed(checks: Sequence[Check]) -> int:
+def say_what_failed(checks: Sequence[DemoCheck]) -> int:
     """Print each check that failed, on one line. Returns the exit code of the evening: 1 when one failed, else 0."""
     failed = [each for each in checks if not each.holds]
     print(flush=True)

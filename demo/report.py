@@ -48,7 +48,7 @@ class LineScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DemoCheck:
     """Something that every evening must show, whatever words the model chooses.
 
     Attributes:
@@ -84,7 +84,7 @@ class Figures:
     leaked_to_absent_npc: bool
     interruptions: int
     lines: tuple[LineScore, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[DemoCheck, ...]
 
 
 def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> Figures:
@@ -112,10 +112,10 @@ def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlay
         interruptions=outcomes["interrupted"],
         lines=scores,
         checks=(
-            Check("names are heard right", _misheard(scores)),
-            Check("every line is answered by who it is meant for", _unanswered(evening, campaign, sessions)),
-            Check("what was told is remembered the next evening", _forgotten(evening.memory, campaign, sessions)),
-            Check("an NPC that was absent does not know it", _leaked(evening.memory, campaign, sessions)),
+            DemoCheck("names are heard right", _misheard(scores)),
+            DemoCheck("every line is answered by who it is meant for", _unanswered(evening, campaign, sessions)),
+            DemoCheck("what was told is remembered the next evening", _forgotten(evening.memory, campaign, sessions)),
+            DemoCheck("an NPC that was absent does not know it", _leaked(evening.memory, campaign, sessions)),
         ),
     )
 

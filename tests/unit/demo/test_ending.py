@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from demo.evening import LOCAL, Run, say_what_failed, say_what_to_do_next
-from demo.report import Check
+from demo.report import DemoCheck
 
 DEMO = Path(__file__).parents[3] / "demo"
 
 
 def test_exit_code_is_0_when_all_checks_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    assert say_what_failed([Check("names are heard right", ()), Check("nothing leaks", ())]) == 0
+    assert say_what_failed([DemoCheck("names are heard right", ()), DemoCheck("nothing leaks", ())]) == 0
     assert capsys.readouterr().out.strip() == "All 2 checks hold."
 
 
 def test_each_failed_check_is_one_line_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     checks = [
-        Check("names are heard right", ()),
-        Check("it is remembered", ("x" * 300,)),
-        Check("nothing leaks", ("one", "two", "three", "four")),
+        DemoCheck("names are heard right", ()),
+        DemoCheck("it is remembered", ("x" * 300,)),
+        DemoCheck("nothing leaks", ("one", "two", "three", "four")),
     ]
     assert say_what_failed(checks) == 1
     lines = capsys.readouterr().out.strip().splitlines()
