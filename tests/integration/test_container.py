@@ -45,6 +45,7 @@ from glyphoxa.providers.rows import ROWS
 from tests.support.container import Build, Lent, Root, need_overlays, send_context, started
 from tests.support.dockerfile import Copy, Ignored, NotSupported, Run, Stage, Step, context_files, read_stages
 from tests.support.live_table import write_campaign
+from tests.support.patience import DEADLINE_S
 from tests.support.programs import program
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +130,7 @@ def serves_until_it_is_stopped(
     root: Root, stage: Stage, command: list[str], *, environment: dict[str, str], volumes: list[Lent]
 ) -> None:
     with started(root, stage, command=command, environment=environment, volumes=volumes) as container:
-        container.wait_until_healthy()
+        container.wait_until_healthy(within_s=1_800 if IS_COMPLETE else DEADLINE_S)  # real models read real prompts
         assert container.owner() != 0
         assert container.end() == 0, container.said()
         assert "is open at" in container.said()
