@@ -20,6 +20,7 @@ from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
+from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
@@ -451,7 +452,10 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
+    file = tmp_path / "campaign.yaml"
+    file.write_text(f"campaign: {{name: The Town, id: {CAMPAIGN}}}\n")
     async with opened(dsn, OLD) as store:
+        await store.campaigns.load(read_campaign(file).campaign)
         await store.log.append([said(n) for n in range(40)])
     code, out, err = await reindexed_by_command(OLD)
     assert (code, out) == (0, "40 utterances were embedded\n")
