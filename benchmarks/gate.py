@@ -94,21 +94,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def judge(parts: Sequence[Part], limits: Mapping[str, Limit]) -> set[str]:
-    """Print a line for each ratio. Returns the names of those that are regressions.
+    """Print a line for each ratio, and return the names of those that are regressions.
 
     A regression is there in each run, and a disturbance is not: a part that fails is measured again, up to three times.
     """
     regressions: set[str] = set()
     for part in parts:
-        for _ in range(RUNS):
+        for run in range(1, RUNS + 1):
             measured = part()
             found = verdicts(measured, {name: limits[name] for name in measured})
-            failed = {verdict.name for verdict in found if verdict.is_regression}
-            for verdict in found:
-                print(verdict, flush=True)
+            failed = {verdict.name: f"{verdict.measured:.3f}" for verdict in found if verdict.is_regression}
             if not failed:
                 break
-        regressions |= failed
+            print(f"above the limit in run {run} of {RUNS}: {failed}", file=sys.stderr, flush=True)
+        for verdict in found:
+            print(verdict, flush=True)
+        regressions |= set(failed)
     return regressions
 
 
