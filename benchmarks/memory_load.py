@@ -7,15 +7,15 @@ thousand of them would take the embedding model ten minutes and the index two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from time import perf_counter
 from typing import Final
 
-from benchmarks.memory_vectors import Embeddings
-from benchmarks.memory_world import InventedCampaign, Turn
+from benchmarks.invented import Embeddings, InventedCampaign, Turn
+from benchmarks.runner import tell
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.transcript.chunking import chunk_id, pieces_of
 from glyphoxa.world.api import Cause, Event
@@ -54,9 +54,7 @@ class Loaded:
         }
 
 
-async def load(
-    store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings, *, tell: Callable[[str], None]
-) -> Loaded:
+async def load(store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings) -> Loaded:
     loaded = Loaded()
     learn(embeddings, campaigns[0])
     for campaign in campaigns:
@@ -66,7 +64,7 @@ async def load(
     for campaign in campaigns:
         await _load_world(store, campaign, loaded)
         tell(f"{loaded.events} events, {loaded.events / max(loaded.world_s, 1e-9):.0f} a second")
-    await _load_chunks(store, campaigns, embeddings, loaded, tell=tell)
+    await _load_chunks(store, campaigns, embeddings, loaded)
     began = perf_counter()
     async with store.database.administer() as connection:
         # The server does this by itself within minutes; nobody wants to wait for it here.
@@ -125,8 +123,6 @@ async def _load_chunks(
     campaigns: Sequence[InventedCampaign],
     embeddings: Embeddings,
     loaded: Loaded,
-    *,
-    tell: Callable[[str], None],
 ) -> None:
     async with store.database.administer(deadline_ms=3_600_000) as connection:
         largest = max(campaign.size.turns for campaign in campaigns)
