@@ -13,28 +13,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
 from benchmarks.runner import command, not_negative, percentile, positive, rss_mb, run, tell
-from benchmarks.table import (
-    PAUSE_MS,
-    TURN_PATIENCE_S,
-    Microphone,
-    Size,
-    clock_ms,
-    cloud_settings,
-    microphones,
-    opened,
-    write_campaign,
-)
+from benchmarks.table import PAUSE_MS, TURN_PATIENCE_S, Players, Size, cloud_settings, opened, players, write_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.events import TableEvent, TurnFinished
-from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.turns.barge_in import AFTER_MS
 
 REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 4))
@@ -76,53 +63,25 @@ class CutOff:
         return None if self.silent_ms is None else self.silent_ms - self.voice_ms
 
 
-@dataclass(slots=True)
-class _Listener:
-    sounds_until_ms: float | None = None
-    record: TurnRecord | None = None
-    silent_ms: float | None = None
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def on_sound(self, _npc: NpcId, pcm: bytes) -> None:
-        self.sounds_until_ms = clock_ms() + len(pcm) / 2 * 1_000 / OUTPUT_RATE_HZ
-        self.begun.set()
-
-    def on_event(self, event: TableEvent) -> None:
-        if isinstance(event, TurnFinished) and self.begun.is_set() and self.record is None:
-            self.record, self.silent_ms = event.turn, self.sounds_until_ms
-            self.over.set()
-
-    def forget(self) -> None:
-        self.sounds_until_ms = self.silent_ms = self.record = None
-        self.begun.clear()
-        self.over.clear()
-
-
 async def play(settings: Settings, recordings: Sequence[Recorded], *, n_turns: int) -> list[CutOff]:
-    listener = _Listener()
-    async with opened(settings) as table, microphones(table, table.campaign.players) as seated:
-        ends = [table.subscribe(listener.on_event), table.add_sink(listener.on_sound)]
+    async with opened(settings) as table, players(table, table.campaign.players) as people:
         cuts = []
         for n in range(n_turns):
             asked, over = recordings[n % len(recordings)], recordings[(n + 1) % len(recordings)]
-            cuts.append(await _cut_off(table, seated, listener, asked, over))
+            cuts.append(await _cut_off(people, asked, over))
             tell(f"  answer {n:3d}  {cuts[-1].silenced_after_ms or float('nan'):6.0f} ms")
-        for end in ends:
-            end()
         return cuts
 
 
-async def _cut_off(
-    table: Table, seated: Sequence[Microphone], listener: _Listener, asked: Recorded, over: Recorded
-) -> CutOff:
-    await table.wait_until_quiet()
+async def _cut_off(people: Players, asked: Recorded, over: Recorded) -> CutOff:
+    listener = people.listener
+    await people.table.wait_until_quiet()
     listener.forget()
-    await seated[0].speak(asked)
+    await people.microphones[0].speak(asked)
     async with asyncio.timeout(TURN_PATIENCE_S):
         await listener.begun.wait()
     await asyncio.sleep(_INTO_ANSWER_S)
-    ended_ms = await seated[1].speak(over)
+    ended_ms = await people.microphones[1].speak(over)
     voice_ms = ended_ms - over.voiced_until_ms + over.voiced_from_ms + AFTER_MS
     try:
         async with asyncio.timeout(TURN_PATIENCE_S):

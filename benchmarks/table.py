@@ -37,7 +37,7 @@ from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.live_table import LiveTable
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import PastTalk
@@ -304,23 +304,35 @@ class TurnHeard:
 
 @dataclass(slots=True)
 class Listener:
-    """Waits for the first sound after a question, and for the end of its turn."""
+    """Waits for the first sound after a question, and for the end of its turn.
+
+    Attributes:
+        sounds_until_ms: When all sound that came so far will have been played.
+        silent_ms: The same when the turn ended.
+    """
 
     first_audio_ms: float | None = None
+    sounds_until_ms: float | None = None
+    silent_ms: float | None = None
     record: TurnRecord | None = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def on_sound(self, _npc: NpcId, _pcm: bytes) -> None:
+    def on_sound(self, _npc: NpcId, pcm: bytes) -> None:
+        at_ms = clock_ms()
+        self.sounds_until_ms = at_ms + len(pcm) / 2 * 1_000 / OUTPUT_RATE_HZ
         if self.first_audio_ms is None:
-            self.first_audio_ms = clock_ms()
+            self.first_audio_ms = at_ms
+            self.begun.set()
 
     def on_event(self, event: TableEvent) -> None:
-        if isinstance(event, TurnFinished) and event.turn.outcome not in _NOT_THE_END:
-            self.record = event.turn
+        if isinstance(event, TurnFinished) and event.turn.outcome not in _NOT_THE_END and not self.over.is_set():
+            self.record, self.silent_ms = event.turn, self.sounds_until_ms
             self.over.set()
 
     def forget(self) -> None:
-        self.first_audio_ms = self.record = None
+        self.first_audio_ms = self.sounds_until_ms = self.silent_ms = self.record = None
+        self.begun.clear()
         self.over.clear()
 
 
@@ -359,26 +371,17 @@ async def opened(settings: Settings) -> AsyncIterator[LiveTable]:
 
 
 @asynccontextmanager
-async def microphones(table: Table, who: Sequence[Player]) -> AsyncIterator[list[Microphone]]:
+async def players(table: Table, who: Sequence[Player]) -> AsyncIterator[Players]:
     """Everybody takes a seat, and their microphones run for the time of the block."""
-    seated = [Microphone((await table.seat(player)).hear) for player in who]
-    streams = [asyncio.create_task(microphone.run()) for microphone in seated]
+    microphones = [Microphone((await table.seat(player)).hear) for player in who]
+    listener = Listener()
+    ends = [table.subscribe(listener.on_event), table.add_sink(listener.on_sound)]
+    streams = [asyncio.create_task(microphone.run()) for microphone in microphones]
     try:
-        yield seated
+        yield Players(table, microphones, listener)
     finally:
         for stream in streams:
             stream.cancel()
         await asyncio.gather(*streams, return_exceptions=True)
-
-
-@asynccontextmanager
-async def players(table: Table, who: Sequence[Player]) -> AsyncIterator[Players]:
-    """Players with running microphones, for the time of the block."""
-    listener = Listener()
-    async with microphones(table, who) as seated:
-        ends = [table.subscribe(listener.on_event), table.add_sink(listener.on_sound)]
-        try:
-            yield Players(table, seated, listener)
-        finally:
-            for end in ends:
-                end()
+        for end in ends:
+            end()
