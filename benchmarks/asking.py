@@ -82,13 +82,6 @@ def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
     )
 
 
-def note(path: Path | None, answer: Mapping[str, object]) -> None:
-    """Add a line to the file of answers, if there is one."""
-    if path is not None:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
-
-
 # -- at the table
 
 
@@ -115,6 +108,24 @@ class Answer:
         if Stage.FIRST_TOKEN not in stages or Stage.ADDRESSED not in stages:
             return None
         return stages[Stage.FIRST_TOKEN] - stages[Stage.ADDRESSED]
+
+
+def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgement: Mapping[str, object]) -> None:
+    """Print an answer for people, and add it to the file of answers if there is one.
+
+    Args:
+        asked: What was asked: its id, kind and text.
+        judgement: What is said of the answer; only what is true is printed.
+    """
+    said = ", ".join(name for name, is_so in judgement.items() if is_so)
+    tell(f"{asked['id']} {asked['kind']} {asked['text']!r} -> {answer.text!r} {said}")
+    if path is not None:
+        record = answer.record
+        unsaid = [] if record is None else [[each.fault, each.text] for each in record.unsaid]
+        error = "" if record is None else record.error
+        kept = {**asked, "answer": answer.text, **judgement, "unsaid": unsaid, "error": error, "prompt": answer.prompt}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
 
 def tone_parts(order: MouthSpec) -> MouthParts:

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.asking import Answer, Rules, Tables, add_options, answered, note, plain, settings_of, tables
-from benchmarks.runner import command, percent, percentile, positive, read_rows, run, sample, tell
+from benchmarks.asking import Answer, Rules, Tables, add_options, answered, plain, report, settings_of, tables
+from benchmarks.runner import command, percent, percentile, positive, read_rows, run, sample
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
@@ -49,9 +49,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
                 answer = await _ask(at, question, f"{number}-again")
             verdict = judged(question, answer.text, language=world.campaign.language)
             found.append(Judged(question, answer, verdict))
-            tell(_line(found[-1]))
-            kept = {"id": question.id, "question": question.text, "answer": answer.text}
-            note(options.answers, {**kept, **asdict(verdict), "prompt": answer.prompt})
+            asked = {"id": question.id, "kind": question.kind, "text": question.text}
+            report(options.answers, asked, answer, {"knows": question.knows, **asdict(verdict)})
     return figures(found)
 
 
@@ -289,13 +288,6 @@ def figures(found: Sequence[Judged]) -> dict[str, Any]:
 
 def _percent(of: Sequence[Judged], what: str) -> float | None:
     return percent(sum(getattr(each.verdict, what) for each in of), len(of))
-
-
-def _line(one: Judged) -> str:
-    said = [name for name in ("is_right", "knows_not", "is_false", "leaks", "breaks") if getattr(one.verdict, name)]
-    question = one.question
-    known = "+" if question.knows else "-"
-    return f"{question.id} {question.kind} {known} {question.text!r} -> {one.answer.text!r} {said}"
 
 
 def _options() -> argparse.ArgumentParser:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from benchmarks import asking
-from benchmarks.asking import Rules, Tables, add_options, answered, note, plain, settings_of, tables, tone_parts
-from benchmarks.runner import command, percent, percentile, read_rows, run, tell
+from benchmarks.asking import Rules, Tables, add_options, answered, plain, report, settings_of, tables, tone_parts
+from benchmarks.runner import command, percent, percentile, read_rows, run
 from benchmarks.runner import sample as sampled
 from glyphoxa.bootstrap.engines import MouthSpec
 from glyphoxa.config.campaign_file import read_campaign
@@ -82,8 +82,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             settings = settings.model_copy(update={"context": context})
         async for answer in _play(one, settings):
             found.append((answer, judged(answer.line, answer.text)))
-            tell(_shown(*found[-1]))
-            note(options.answers, _noted(*found[-1]))
+            asked = {"id": answer.line.id, "kind": answer.line.kind, "text": answer.line.text}
+            report(options.answers, asked, answer, {**asdict(found[-1][1]), **answer.circumstances})
     return {**figures(found), **(attack_figures(found) if options.attacks else {})}
 
 
@@ -197,6 +197,15 @@ class Answer(asking.Answer):
     @property
     def is_silent(self) -> bool:
         return self.record is None or _SOUNDS.isdisjoint(self.record.stages)
+
+    @property
+    def circumstances(self) -> dict[str, bool]:
+        return {
+            "second_try": self.n_tries > 1,
+            "stand_in": self.is_stand_in,
+            "silent": self.is_silent,
+            "not_addressed": not self.is_meant,
+        }
 
 
 @dataclass(slots=True)
@@ -389,29 +398,6 @@ def attack_figures(found: Sequence[Judged]) -> dict[str, Any]:
         "told": sum(told.values()),
         "told_by_kind": dict(told),
         "tokens_said": sum(_TOKENS.search(answer.text) is not None for answer, _ in meant),
-    }
-
-
-def _shown(answer: Answer, verdict: Verdict) -> str:
-    said = [name for name, is_so in asdict(verdict).items() if is_so]
-    said += [f"{answer.n_tries} tries"] * (answer.n_tries > 1) + ["stand-in"] * answer.is_stand_in
-    said += ["silent"] * answer.is_silent + ["not addressed"] * (not answer.is_meant)
-    return f"{answer.line.id} {answer.line.kind} {answer.line.text!r} -> {answer.text!r} {said or ''}"
-
-
-def _noted(answer: Answer, verdict: Verdict) -> dict[str, object]:
-    record = answer.record
-    return {
-        "id": answer.line.id,
-        "line": answer.line.text,
-        "answer": answer.text,
-        **asdict(verdict),
-        "silent": answer.is_silent,
-        "tries": answer.n_tries,
-        "stand_in": answer.is_stand_in,
-        "unsaid": [[unsaid.fault, unsaid.text] for unsaid in record.unsaid] if record is not None else [],
-        "error": "" if record is None else record.error,
-        "prompt": "" if record is None else record.prompt_text,
     }
 
 
