@@ -11,23 +11,133 @@ product finds out by itself.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
-from benchmarks.address_cases import Case, campaign_of, read_cases
+from pydantic import BaseModel, Field, ValidationError
+
+from benchmarks.runner import command, percent, percentiles, read_rows, run, to_write, write_rows
 from glyphoxa.bootstrap.correction import make_names
 from glyphoxa.config.correction_settings import CorrectionSettings
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.cast import cast_of
 from glyphoxa.turns.questions import Questions
 
 NOW_MS = 10_000_000
+
+
+class CaseNpc(BaseModel):
+    """`address_only`: it answers only who calls it."""
+
+    id: str
+    name: str
+    aliases: list[str] = []
+    role: str = ""
+    present: bool = True
+    address_only: bool = False
+
+
+class CasePlayer(BaseModel):
+    id: str
+    name: str
+
+
+class SaidBefore(BaseModel):
+    """`to`: who answered or was meant; None for nobody."""
+
+    speaker: str
+    text: str
+    to: str | None = None
+    seconds_ago: float = Field(ge=0)
+
+
+class Case(BaseModel):
+    """
+    Attributes:
+        expected: Ids of the NPCs that are to answer, the lead first; empty for nobody.
+        kind: For figures by kind; "" for none.
+    """
+
+    id: str
+    language: str = "en"
+    npcs: list[CaseNpc]
+    players: list[CasePlayer]
+    before: list[SaidBefore] = []
+    speaker: str
+    text: str
+    expected: list[str]
+    kind: str = ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(_options().parse_args(argv), measure)
+
+
+def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    judged: list[tuple[Case, Addressed]] = []
+    took_ms: list[float] = []
+    for case in read_cases(options.file):
+        if not options.kind or case.kind in options.kind:
+            addressed, ms = decided(case)
+            judged.append((case, addressed))
+            took_ms.append(ms)
+    if options.failures is not None:
+        write_rows(options.failures, (_row(*pair) for pair in judged if verdict(*pair) != "right"))
+    return {
+        **figures(judged),
+        "by_language": _by(judged, [case.language for case, _ in judged]),
+        "by_kind": _by(judged, [case.kind or "-" for case, _ in judged]),
+        **percentiles(took_ms, 50, 99),
+    }
+
+
+def read_cases(path: Path) -> list[Case]:
+    """
+    Raises:
+        InvalidInput: There is no such file, or a line is no case.
+    """
+    return read_rows(path, _case)
+
+
+def _case(row: dict[str, Any]) -> Case:
+    try:
+        return Case.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def campaign_of(case: Case) -> Campaign:
+    """With everybody of the case in it, and a scene with the NPCs that are present."""
+    npcs = tuple(
+        Npc(
+            NpcId(npc.id),
+            EntityId(npc.id),
+            npc.name,
+            f"You are {npc.name}.",
+            aliases=tuple(npc.aliases),
+            role=npc.role,
+            address_only=npc.address_only,
+        )
+        for npc in case.npcs
+    )
+    place = EntityId("the-place")
+    return Campaign(
+        CampaignId("case"),
+        "Case",
+        case.language,
+        entities=(Entity(place, "location", "the place"), *(Entity(n.entity_id, "npc", n.name) for n in npcs)),
+        relationships=(),
+        npcs=npcs,
+        players=tuple(Player(PlayerId(player.id), player.name) for player in case.players),
+        scenes=(Scene(SceneId("here"), place, tuple(NpcId(npc.id) for npc in case.npcs if npc.present)),),
+    )
 
 
 def decided(case: Case) -> tuple[Addressed, float]:
@@ -79,52 +189,12 @@ def figures(judged: Iterable[tuple[Case, Addressed]]) -> dict[str, float | int |
     n = sum(verdicts.values())
     return {
         "cases": n,
-        "accuracy": _share(verdicts["right"], n),
-        "false_answers": _share(verdicts["false_answer"], for_nobody),
-        "missed": _share(verdicts["missed"], n - for_nobody),
-        "wrong_npc": _share(verdicts["wrong_npc"], n - for_nobody),
-        "second_right": _share(seconds_right, seconds),
+        "accuracy": percent(verdicts["right"], n),
+        "false_answers": percent(verdicts["false_answer"], for_nobody),
+        "missed": percent(verdicts["missed"], n - for_nobody),
+        "wrong_npc": percent(verdicts["wrong_npc"], n - for_nobody),
+        "second_right": percent(seconds_right, seconds),
     }
-
-
-def _share(part: int, whole: int) -> float | None:
-    return round(100 * part / whole, 1) if whole else None
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.address", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("--kind", action="append", metavar="KIND", help="only cases of this kind; may be repeated")
-    parser.add_argument("--failures", type=Path, metavar="FILE", help="write each case that is decided wrongly")
-    options = parser.parse_args(argv)
-    try:
-        cases = [case for case in read_cases(options.file) if not options.kind or case.kind in options.kind]
-    except GlyphoxaError as error:
-        parser.exit(2, f"{error}\n")
-    judged: list[tuple[Case, Addressed]] = []
-    took_ms: list[float] = []
-    for case in cases:
-        addressed, ms = decided(case)
-        judged.append((case, addressed))
-        took_ms.append(ms)
-    if options.failures is not None:
-        wrong = (pair for pair in judged if verdict(*pair) != "right")
-        options.failures.write_text("".join(_row(case, addressed) for case, addressed in wrong), "utf-8")
-    took_ms.sort()
-    print(
-        json.dumps(
-            {
-                **figures(judged),
-                "by_language": _by(judged, [case.language for case in cases]),
-                "by_kind": _by(judged, [case.kind or "-" for case in cases]),
-                "p50_ms": round(took_ms[len(took_ms) // 2], 3) if took_ms else None,
-                "p99_ms": round(took_ms[len(took_ms) * 99 // 100], 3) if took_ms else None,
-            }
-        )
-    )
-    return 0
 
 
 def _by(judged: Sequence[tuple[Case, Addressed]], groups: Sequence[str]) -> dict[str, dict[str, float | int | None]]:
@@ -134,10 +204,18 @@ def _by(judged: Sequence[tuple[Case, Addressed]], groups: Sequence[str]) -> dict
     return {group: figures(pairs) for group, pairs in sorted(grouped.items())}
 
 
-def _row(case: Case, addressed: Addressed) -> str:
+def _row(case: Case, addressed: Addressed) -> dict[str, Any]:
     told = {"id": case.id, "kind": case.kind, "text": case.text, "expected": case.expected}
-    return json.dumps({**told, "npc": addressed.npc, "reason": addressed.reason}, ensure_ascii=False) + "\n"
+    return {**told, "npc": addressed.npc, "reason": addressed.reason}
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = command("address", __doc__)
+    parser.add_argument("file", type=Path, metavar="FILE", help="a case a line, as benchmarks/data/address/tune.jsonl")
+    parser.add_argument("--kind", action="append", metavar="KIND", help="only cases of this kind; may be repeated")
+    parser.add_argument("--failures", type=to_write, metavar="FILE", help="write each case that is decided wrongly")
+    return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -1,34 +1,61 @@
-"""What benchmarks that ask NPCs and judge their answers have in common: a command line, a log of answers, an end."""
+"""Asks NPCs at a table of the product's own: a typed line, through the whole path of a turn, and the answer.
+
+What the benchmarks that judge answers (grounding, persona) have in common. A voice that takes no time speaks; rules
+judge, no model does, and they are not those by which the product decides.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import sys
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Final, cast
 
-from benchmarks.turn import positive, stoppable
-from benchmarks.turn_world import a_directory
-from glyphoxa.adapters.local import native_env
-from glyphoxa.config.provider_settings import LlmSettings
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.observability import log
+import numpy as np
+import yaml
+
+from benchmarks.runner import positive, tell
+from benchmarks.table import Listener, write_talk
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
+from glyphoxa.bootstrap import local_models
+from glyphoxa.bootstrap.closing import ClosingStack
+from glyphoxa.bootstrap.engines import MouthSpec, OpenMouth
+from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.memory import open_store_for
+from glyphoxa.bootstrap.structured_llm import local_slots
+from glyphoxa.bootstrap.table import open_with
+from glyphoxa.bootstrap.table_parts import Opening
+from glyphoxa.config.context_settings import ContextSettings
+from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
+from glyphoxa.config.settings import Settings
+from glyphoxa.config.turns_settings import TurnsSettings
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.commands import Puppet
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.table import OUTPUT_RATE_HZ
+
+if TYPE_CHECKING:
+    from glyphoxa_pipelines.parts import MouthParts
+
+PATIENCE_MS: Final = 120_000
+"""For an answer: what is measured here is what is said, not how soon."""
+_PART_MS: Final = 5_000
+_TONE: Final = (6_000 * np.sin(2 * np.pi * 220 / OUTPUT_RATE_HZ * np.arange(OUTPUT_RATE_HZ // 5))).astype(np.int16)
+"""Of each piece, a fifth of a second. Silence would be left out, and nothing of an answer would be heard."""
 
 
-def print_figures(measure: Callable[[Path], Awaitable[Mapping[str, Any]]]) -> int:
-    """Print the figures that `measure` finds in a directory of its own; returns the exit code."""
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        with a_directory() as directory:
-            print(json.dumps(asyncio.run(stoppable(measure(directory)))))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+# -- options
 
 
 def add_options(parser: argparse.ArgumentParser, *, asked: str) -> None:
@@ -43,17 +70,209 @@ def add_options(parser: argparse.ArgumentParser, *, asked: str) -> None:
     parser.add_argument("--llm-url", metavar="URL", help="of that provider")
 
 
-def llm_of(options: argparse.Namespace) -> LlmSettings:
+def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
+    """The shipped settings with the model that the options name, and without hurry."""
     named = {"name": options.llm, "model": options.llm_model, "base_url": options.llm_url}
-    return LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
+    llm = LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
+    return Settings(
+        data_dir=directory,
+        providers=ProvidersSettings(llm=llm),
+        turns=TurnsSettings(reply_deadline_ms=PATIENCE_MS),
+        context=ContextSettings(part_deadline_ms=_PART_MS, recall_deadline_ms=_PART_MS),
+    )
 
 
-def tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+# -- at the table
 
 
-def note(path: Path | None, answer: Mapping[str, object]) -> None:
-    """Add a line to the file of answers, if there is one."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    Attributes:
+        record: Of the turn; None: nothing in all the time there is.
+    """
+
+    record: TurnRecord | None
+
+    @property
+    def text(self) -> str:
+        return "" if self.record is None else self.record.reply
+
+    @property
+    def prompt(self) -> str:
+        return "" if self.record is None else self.record.prompt_text
+
+    @property
+    def first_word_ms(self) -> int | None:
+        stages = {} if self.record is None else self.record.stages
+        if Stage.FIRST_TOKEN not in stages or Stage.ADDRESSED not in stages:
+            return None
+        return stages[Stage.FIRST_TOKEN] - stages[Stage.ADDRESSED]
+
+
+def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgement: Mapping[str, object]) -> None:
+    """Print an answer for people, and add it to the file of answers if there is one.
+
+    Args:
+        asked: What was asked: its id, kind and text.
+        judgement: What is said of the answer; only what is true is printed.
+    """
+    said = ", ".join(name for name, is_so in judgement.items() if is_so)
+    tell(f"{asked['id']} {asked['kind']} {asked['text']!r} -> {answer.text!r} {said}")
     if path is not None:
+        record = answer.record
+        unsaid = [] if record is None else [[each.fault, each.text] for each in record.unsaid]
+        error = "" if record is None else record.error
+        kept = {**asked, "answer": answer.text, **judgement, "unsaid": unsaid, "error": error, "prompt": answer.prompt}
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            file.write(json.dumps(kept, ensure_ascii=False) + "\n")
+
+
+def tone_parts(order: MouthSpec) -> MouthParts:
+    """The product's, but for a voice that takes no time."""
+    from glyphoxa_pipelines.engines import mouth_parts
+    from glyphoxa_processors import local_services
+    from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
+
+    tone = local_services.make_tts(lambda _: iter([_TONE]), voice="tone")
+    parts = replace(mouth_parts(order), tts=tone)
+    if isinstance(parts.llm, SpokenLLM):
+        parts.llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)
+    return parts
+
+
+async def open_tone_mouth(order: MouthSpec) -> Mouth:
+    from glyphoxa_pipelines import cascaded
+
+    return await cascaded.build(tone_parts(order))
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What every session of a run shares."""
+
+    settings: Settings
+    campaign: Campaign
+    local: LocalModels
+    store: Store
+
+    @asynccontextmanager
+    async def sitting(
+        self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
+    ) -> AsyncIterator[LiveTable]:
+        """A table in that scene with the player at it, for a session of which nothing is kept."""
+        async with ClosingStack() as stack:
+            table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
+            table.adopt(stack.pop_all())
+        try:
+            table.parts.state.sits_down(player)
+            yield table
+        finally:
+            await table.close()
+
+    def _opening(self, scene: Scene, number: str, mouth: OpenMouth) -> Opening:
+        scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
+        settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / f"asked-{number}"})
+        return Opening(
+            settings=settings,
+            campaign=replace(self.campaign, scenes=tuple(scenes)),
+            session=SessionId(f"asked-{number}"),
+            local=self.local,
+            store=replace(self.store, log=cast(PostgresTranscriptLog, _NothingIsKept())),
+            mouths={npc.engine: mouth for npc in self.campaign.npcs},
+            outside={},
+        )
+
+
+class _NothingIsKept:
+    """A transcript log for sessions of which the next question must not know."""
+
+    async def append(self, utterances: Sequence[Utterance]) -> None: ...
+
+    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
+        return False
+
+    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None: ...
+
+    async def recent(
+        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
+    ) -> list[Utterance]:
+        return []
+
+    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
+        return 0
+
+
+@asynccontextmanager
+async def tables(settings: Settings, campaign: Campaign, past: Iterable[Utterance] = ()) -> AsyncIterator[Tables]:
+    """Models and memory with what was said before, for the time of the block."""
+    async with ClosingStack() as stack:
+        local = await local_models.load(settings, stack, slots=local_slots(settings, campaign), tell=tell)
+        store = await open_store_for(settings, local, stack)
+        if store is None:
+            raise Unavailable("there is no long-term memory to ask")
+        await store.database.open()
+        await store.campaigns.load(campaign)
+        await write_talk(store, past, settings.data_directory / "spool")
+        await store.chunks.fill_missing(campaign.id)
+        yield Tables(settings, campaign, local, store)
+
+
+async def answered(table: LiveTable, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
+    """What became of a typed line; None: nothing in all the time there is.
+
+    Args:
+        npc: Who is to answer: what is measured here is the answer, not who is meant.
+    """
+    await table.obey(Puppet(player.id, npc.id))
+    await table.wait_until_quiet()
+    listener = Listener()
+    forget = table.subscribe(listener.on_event)
+    try:
+        table.say(player.id, line)
+        async with asyncio.timeout(PATIENCE_MS / 1_000):
+            await listener.over.wait()
+    except TimeoutError:
+        pass  # counted as an empty answer
+    finally:
+        forget()
+    return listener.record
+
+
+# -- rules
+
+
+class Rules:
+    """Regular expressions and common words by which answers are judged, from a file of them.
+
+    Args:
+        path: YAML: a list of alternatives for each pattern, and a text of words for each list.
+    """
+
+    def __init__(self, path: Path) -> None:
+        read = yaml.safe_load(path.read_text("utf-8"))
+        self._patterns = {
+            name: re.compile("|".join(found), re.IGNORECASE) for name, found in read.items() if isinstance(found, list)
+        }
+        self._words = {name: frozenset(text.split()) for name, text in read.items() if isinstance(text, str)}
+
+    def finds(self, name: str, text: str) -> bool:
+        return self._patterns[name].search(text) is not None
+
+    def is_foreign(self, text: str, language: str, *, least: int = 1) -> bool:
+        """Whether more of its common words are of the other language: of German and English.
+
+        Args:
+            least: So many at least.
+        """
+        own, other = (self._words["german_words"], self._words["english_words"])
+        if not language.startswith("de"):
+            own, other = other, own
+        words = re.findall(r"[^\W\d_]+", text.lower())
+        n_other = sum(word in other for word in words)
+        return n_other >= least and n_other > sum(word in own for word in words)
+
+
+def plain(text: str) -> str:
+    """In lower case, with one kind of apostrophe, on one line."""
+    return " ".join(text.replace("’", "'").lower().split())

@@ -3,37 +3,25 @@
     python -m benchmarks.barge_in [--turns 20] [--stt-final-ms 20] [--words-only]
 
 Somebody asks, an NPC answers at length, and half a second into its answer somebody else speaks. Counted is from when
-their voice has lasted 250 ms to the end of the last sound of the NPC. The last line printed is a JSON object; what it
-holds stands in benchmarks/README.md.
+their voice has lasted 250 ms to the end of the last sound of the NPC. benchmarks/README.md describes the figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.turn import STOPPED, positive, stoppable
-from benchmarks.turn_figures import percentiles, rss_mb
-from benchmarks.turn_play import TURN_PATIENCE_S, Microphone, clock_ms
-from benchmarks.turn_providers import Delays, providers
-from benchmarks.turn_recordings import Recorded, demo_recordings, questions
-from benchmarks.turn_world import PAUSE_MS, Size, a_directory, cloud_settings, write_campaign
-from glyphoxa.adapters.local import native_env
+from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
+from benchmarks.runner import command, not_negative, percentile, positive, rss_mb, run, tell
+from benchmarks.table import PAUSE_MS, TURN_PATIENCE_S, Players, Size, cloud_settings, opened, players, write_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.events import TableEvent, TurnFinished
-from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
-from glyphoxa.observability import log
 from glyphoxa.turns.barge_in import AFTER_MS
 
 REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 4))
@@ -41,18 +29,7 @@ _INTO_ANSWER_S = 0.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        with a_directory() as directory:
-            print(json.dumps(asyncio.run(stoppable(measure(options, directory)))))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return STOPPED
-    return 0
+    return run(_options().parse_args(argv), measure)
 
 
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
@@ -64,8 +41,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         settings = cloud_settings(campaign, directory / "data", addresses, end_of_turn_ms=PAUSE_MS)
         if options.words_only:
             settings = settings.model_copy(update={"turns": settings.turns.model_copy(update={"barge_in_ms": 0})})
-        cuts = await play(settings, recordings, n_turns=options.turns)
-    return figures(cuts)
+        return figures(await play(settings, recordings, n_turns=options.turns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,66 +63,25 @@ class CutOff:
         return None if self.silent_ms is None else self.silent_ms - self.voice_ms
 
 
-@dataclass(slots=True)
-class _Listener:
-    sounds_until_ms: float | None = None
-    record: TurnRecord | None = None
-    silent_ms: float | None = None
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def on_sound(self, _npc: NpcId, pcm: bytes) -> None:
-        self.sounds_until_ms = clock_ms() + len(pcm) / 2 * 1_000 / OUTPUT_RATE_HZ
-        self.begun.set()
-
-    def on_event(self, event: TableEvent) -> None:
-        if isinstance(event, TurnFinished) and self.begun.is_set() and self.record is None:
-            self.record, self.silent_ms = event.turn, self.sounds_until_ms
-            self.over.set()
-
-    def forget(self) -> None:
-        self.sounds_until_ms = self.silent_ms = self.record = None
-        self.begun.clear()
-        self.over.clear()
-
-
 async def play(settings: Settings, recordings: Sequence[Recorded], *, n_turns: int) -> list[CutOff]:
-    from glyphoxa.bootstrap.table import open_table
-
-    table = await open_table(settings, tell=_tell)
-    try:
-        await table.wait_until_ready()
-        microphones = [Microphone((await table.seat(player)).hear) for player in table.campaign.players]
-        listener = _Listener()
-        ends = [table.subscribe(listener.on_event), table.add_sink(listener.on_sound)]
-        streams = [asyncio.create_task(microphone.run()) for microphone in microphones]
-        try:
-            cuts = []
-            for n in range(n_turns):
-                asked, over = recordings[n % len(recordings)], recordings[(n + 1) % len(recordings)]
-                cuts.append(await _cut_off(table, microphones, listener, asked, over))
-                _tell(f"  answer {n:3d}  {cuts[-1].silenced_after_ms or float('nan'):6.0f} ms")
-            return cuts
-        finally:
-            for stream in streams:
-                stream.cancel()
-            await asyncio.gather(*streams, return_exceptions=True)
-            for end in ends:
-                end()
-    finally:
-        await table.close()
+    async with opened(settings) as table, players(table, table.campaign.players) as people:
+        cuts = []
+        for n in range(n_turns):
+            asked, over = recordings[n % len(recordings)], recordings[(n + 1) % len(recordings)]
+            cuts.append(await _cut_off(people, asked, over))
+            tell(f"  answer {n:3d}  {cuts[-1].silenced_after_ms or float('nan'):6.0f} ms")
+        return cuts
 
 
-async def _cut_off(
-    table: Table, microphones: Sequence[Microphone], listener: _Listener, asked: Recorded, over: Recorded
-) -> CutOff:
-    await table.wait_until_quiet()
+async def _cut_off(people: Players, asked: Recorded, over: Recorded) -> CutOff:
+    listener = people.listener
+    await people.table.wait_until_quiet()
     listener.forget()
-    await microphones[0].speak(asked)
+    await people.microphones[0].speak(asked)
     async with asyncio.timeout(TURN_PATIENCE_S):
         await listener.begun.wait()
     await asyncio.sleep(_INTO_ANSWER_S)
-    ended_ms = await microphones[1].speak(over)
+    ended_ms = await people.microphones[1].speak(over)
     voice_ms = ended_ms - over.voiced_until_ms + over.voiced_from_ms + AFTER_MS
     try:
         async with asyncio.timeout(TURN_PATIENCE_S):
@@ -159,28 +94,22 @@ async def _cut_off(
 def figures(cuts: Sequence[CutOff]) -> dict[str, Any]:
     """The keys of the benchmark, in milliseconds."""
     silenced = [cut.silenced_after_ms for cut in cuts if cut.silenced_after_ms is not None]
-    p50, p95 = percentiles(silenced)
-    told = [float(ms) for cut in cuts if cut.record is not None and (ms := cut.record.silenced_after_ms) is not None]
-    told_p50, told_p95 = percentiles(told)
+    recorded = [ms for cut in cuts if cut.record is not None and (ms := cut.record.silenced_after_ms) is not None]
     return {
-        "silenced_p50_ms": p50,
-        "silenced_p95_ms": p95,
-        "recorded_p50_ms": told_p50,
-        "recorded_p95_ms": told_p95,
+        "silenced_p50_ms": percentile(silenced, 50),
+        "silenced_p95_ms": percentile(silenced, 95),
+        "recorded_p50_ms": percentile(recorded, 50),
+        "recorded_p95_ms": percentile(recorded, 95),
         "outcomes": dict(Counter(cut.record.outcome.value if cut.record else "none" for cut in cuts)),
         "turns": len(cuts),
         "rss_mb": rss_mb(),
     }
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.barge_in", description="Barge-in to silence.")
+    parser = command("barge_in", __doc__)
     parser.add_argument("--turns", type=positive, default=20)
-    parser.add_argument("--stt-final-ms", type=float, default=20.0, help="pause to final transcript")
+    parser.add_argument("--stt-final-ms", type=not_negative, default=20.0, help="pause to final transcript")
     parser.add_argument("--words-only", action="store_true", help="as with turns.barge_in_ms: 0")
     return parser
 

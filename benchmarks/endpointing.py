@@ -1,29 +1,33 @@
 """When a turn is over: how long each rule waits for it, against how often it cuts a speaker off in the middle.
 
+    python -m benchmarks.endpointing [--half tune|test] [--limit N] [--silences FILE]
+
 Each line of the set is spoken as a whole by one of the shipped voices. The sound is then opened at the marked places
 and a pause is put in, so the melody in front of the pause is that of a sentence that goes on. At every pause the
-shipped recogniser transcribes what was said so far, Smart Turn judges the sound, and each rule says how long it would
-wait. A pause that lasts longer is a false cut-off.
+shipped recogniser transcribes what was said so far, and each rule says how long it would wait. A pause that lasts
+longer is a false cut-off.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import sys
+import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
 from time import process_time
+from typing import Any
 
 import numpy as np
-from pipecat.audio.turn.smart_turn.local_smart_turn_v3 import LocalSmartTurnAnalyzerV3
+import numpy.typing as npt
+from scipy.signal import resample_poly
 
-from benchmarks.endpointing_speech import RATE_HZ, Line, Speaker, read_lines
+from benchmarks.runner import command, positive, run, tell, to_write, write_rows
+from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.turns.unfinished import sounds_unfinished
 
 DATA = Path(__file__).parent / "data" / "endpointing"
@@ -31,9 +35,21 @@ SEEN_MS = 200
 """A pause is noticed after so much silence: earlier no rule can end a turn."""
 TODAY = (480, 900)
 WAITS_MS = (300, 360, 420, 480, 540, 600, 700, 800, 900, 1_000, 1_200, 1_400)
-LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
 END_MS = 480
 """Rules are compared at the wait that the product has behind a finished sentence."""
+RATE_HZ = 16_000
+VOICES = ("heart", "young_woman", "old_woman", "man")
+MARK = "|"
+_VOICE_RATE_HZ = 24_000
+_STEP = RATE_HZ // 100
+_NEAR_S = 0.3
+_MEDIAN_MS, _SPREAD = 600, 0.45
+"""Of the pauses: log-normal, as pauses within turns are in recorded talk (M. Heldner and J. Edlund, Pauses, gaps and
+overlaps in conversations, Journal of Phonetics 38, 2010). The two figures are assumptions of this set.
+"""
+_SHORTEST_MS, _LONGEST_MS = 250, 2_000
+
+Sound = npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +57,13 @@ class Silence:
     """A place where a speaker falls silent.
 
     Attributes:
+        text: The transcript up to it.
         lasts_ms: None at the end of the line.
-        complete: How likely the turn is over by its sound, 0 to 1: Smart Turn's.
     """
 
     line: int
     text: str
     lasts_ms: int | None
-    complete: float
 
 
 Rule = Callable[[Silence], int]
@@ -70,28 +85,48 @@ class Figures:
     wait_p95_ms: float
 
 
-def silences(lines: Sequence[Line], whisper: Whisper) -> tuple[list[Silence], dict[str, float]]:
-    """Every pause and end of the lines, with what is known at each; and the processor time of a judgement, in ms."""
-    speaker, analyzer = Speaker(), LocalSmartTurnAnalyzerV3()
-    analyzer.set_sample_rate(RATE_HZ)
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(_options().parse_args(argv), measure)
+
+
+def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    lines = read_lines(DATA / f"{options.half}.txt")[: options.limit]
+    found, transcript_ms = silences(lines, Whisper(WeightStore().path("whisper-tiny.en"), threads=1))
+    if options.silences is not None:
+        write_rows(options.silences, map(asdict, found))
+    today = figures(by_words(*TODAY), found)
+    return {
+        "lines": len(lines),
+        "pauses": sum(silence.lasts_ms is not None for silence in found),
+        "today": asdict(today),
+        "best_at_the_same_wait": best(found, within_ms=today.wait_ms),
+        "cost_ms": {"transcript": transcript_ms},
+    }
+
+
+def silences(lines: Sequence[Line], whisper: Whisper) -> tuple[list[Silence], float]:
+    """Every pause and end of the lines; and the processor time of a transcript in the median, in ms."""
+    speaker = Speaker()
     found: list[Silence] = []
-    cost: dict[str, list[float]] = {"transcript": [], "smart_turn": []}
+    took_s: list[float] = []
     for number, line in enumerate(lines):
-        print(f"\r{number + 1} of {len(lines)}", end="", file=sys.stderr, flush=True)
+        tell(f"{number + 1} of {len(lines)}")
         heard = np.zeros(0, np.int16)
         for part, lasts_ms in zip(speaker.parts_of(line, number), (*line.pauses_ms, None), strict=True):
             heard = np.concatenate((heard, part))
             began_s = process_time()
-            sound = np.concatenate((_quiet(SEEN_MS), heard, _quiet(SEEN_MS)))
-            text = whisper.transcribe(sound).text
-            cost["transcript"].append(process_time() - began_s)
-            began_s = process_time()
-            complete = asyncio.run(_complete(analyzer, sound))
-            cost["smart_turn"].append(process_time() - began_s)
-            found.append(Silence(number, text, lasts_ms, complete))
+            text = whisper.transcribe(np.concatenate((_quiet(SEEN_MS), heard, _quiet(SEEN_MS)))).text
+            took_s.append(process_time() - began_s)
+            found.append(Silence(number, text, lasts_ms))
             heard = np.concatenate((heard, _quiet(lasts_ms or 0)))
-    print(file=sys.stderr)
-    return found, {name: round(median(times) * 1_000, 1) for name, times in cost.items()}
+    return found, round(median(took_s) * 1_000, 1)
+
+
+def _quiet(ms: int) -> Sound:
+    return np.zeros(RATE_HZ * ms // 1_000, np.int16)
+
+
+# -- rules
 
 
 def by_silence(wait_ms: int) -> Rule:
@@ -103,17 +138,12 @@ def by_words(end_ms: int, unfinished_ms: int) -> Rule:
     return lambda silence: unfinished_ms if sounds_unfinished(silence.text) else end_ms
 
 
-def by_sound(end_ms: int, unfinished_ms: int, likely: float) -> Rule:
-    return lambda silence: end_ms if silence.complete >= likely else unfinished_ms
-
-
-def by_both(end_ms: int, unfinished_ms: int, likely: float) -> Rule:
-    """Either may say that more is to come."""
-
-    def rule(silence: Silence) -> int:
-        return unfinished_ms if sounds_unfinished(silence.text) or silence.complete < likely else end_ms
-
-    return rule
+def families() -> Iterator[tuple[str, str, Rule]]:
+    """Each kind of rule with each of its settings."""
+    for wait_ms in WAITS_MS:
+        yield "silence", f"{wait_ms}", by_silence(wait_ms)
+    for unfinished_ms in (wait for wait in WAITS_MS if wait >= END_MS):
+        yield "words", f"{END_MS}/{unfinished_ms}", by_words(END_MS, unfinished_ms)
 
 
 def figures(rule: Rule, found: Sequence[Silence]) -> Figures:
@@ -130,17 +160,6 @@ def figures(rule: Rule, found: Sequence[Silence]) -> Figures:
     )
 
 
-def families() -> Iterator[tuple[str, str, Rule]]:
-    """Each kind of rule with each of its settings."""
-    for wait_ms in WAITS_MS:
-        yield "silence", f"{wait_ms}", by_silence(wait_ms)
-    for unfinished_ms in (wait for wait in WAITS_MS if wait >= END_MS):
-        yield "words", f"{END_MS}/{unfinished_ms}", by_words(END_MS, unfinished_ms)
-        for likely in LIKELY:
-            yield "smart turn", f"{END_MS}/{unfinished_ms} at {likely}", by_sound(END_MS, unfinished_ms, likely)
-            yield "both", f"{END_MS}/{unfinished_ms} at {likely}", by_both(END_MS, unfinished_ms, likely)
-
-
 def best(found: Sequence[Silence], *, within_ms: float) -> dict[str, dict[str, object]]:
     """Of each kind of rule the setting that cuts least, of those whose average wait is no longer."""
     chosen: dict[str, tuple[Figures, str]] = {}
@@ -148,50 +167,94 @@ def best(found: Sequence[Silence], *, within_ms: float) -> dict[str, dict[str, o
         told = figures(rule, found)
         if told.wait_ms <= within_ms and (family not in chosen or told.cut_percent < chosen[family][0].cut_percent):
             chosen[family] = (told, setting)
-    return {family: {"setting": setting, **_shown(told)} for family, (told, setting) in chosen.items()}
+    return {family: {"setting": setting, **asdict(told)} for family, (told, setting) in chosen.items()}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.endpointing", description=__doc__)
+# -- lines with pauses, spoken
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """
+    Attributes:
+        parts: What is said between the pauses.
+        pauses_ms: How long each is: one fewer than parts.
+    """
+
+    parts: tuple[str, ...]
+    pauses_ms: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.parts)
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The same file gives the same pauses.
+
+    Raises:
+        InvalidInput: A line has an empty part.
+    """
+    lines = []
+    for number, row in enumerate(path.read_text("utf-8").splitlines(), 1):
+        parts = tuple(part.strip() for part in row.split(MARK))
+        if not all(parts):
+            raise InvalidInput(f"{path}:{number}: {row!r} has nothing between two pauses; valid: words {MARK} words")
+        chance = random.Random(f"{path.stem}:{number}")
+        drawn = (chance.lognormvariate(0, _SPREAD) * _MEDIAN_MS for _ in parts[1:])
+        lines.append(Line(parts, tuple(round(min(max(ms, _SHORTEST_MS), _LONGEST_MS)) for ms in drawn)))
+    return lines
+
+
+class Speaker:
+    """Says each line in one of the shipped voices."""
+
+    def __init__(self) -> None:
+        engine = load_engine()
+        self._voices = [HibariVoice(engine, preset) for preset in VOICES]
+
+    def parts_of(self, line: Line, number: int) -> list[Sound]:
+        """The sound of each part: cut from the whole line, so that what is in front of a pause sounds like it."""
+        voice = self._voices[number % len(self._voices)]
+        whole = np.concatenate(list(voice.synthesise(line.text)))
+        sound = trimmed(resample_poly(whole.astype(np.float64), RATE_HZ, _VOICE_RATE_HZ))
+        return np.split(sound, list(_cuts(sound, line.parts)))
+
+
+def trimmed(sound: npt.NDArray[np.float64]) -> Sound:
+    """Without the quiet before and behind the voice: what is 46 dB below its loudest."""
+    loudness = _loudness(sound)
+    voiced = np.flatnonzero(loudness > loudness.max() * 0.005)
+    return sound[voiced[0] * _STEP : (voiced[-1] + 1) * _STEP].astype(np.int16)
+
+
+def _cuts(sound: Sound, parts: Sequence[str]) -> Iterator[int]:
+    """Samples at which the parts end: the quietest place near where each would end if every letter took as long."""
+    loudness = _loudness(sound)
+    letters = [sum(map(str.isalnum, part)) for part in parts]
+    last = 0
+    for n in range(1, len(parts)):
+        middle = len(loudness) * sum(letters[:n]) // sum(letters)
+        near = int(_NEAR_S * RATE_HZ / _STEP)
+        begin = max(last + 1, middle - near)
+        end = max(begin + 1, min(len(loudness) - 1, middle + near))
+        last = begin + int(np.argmin(loudness[begin:end]))
+        yield last * _STEP + _STEP // 2
+
+
+def _loudness(sound: npt.NDArray[np.float64] | Sound) -> npt.NDArray[np.float64]:
+    steps = np.asarray(sound[: len(sound) // _STEP * _STEP], np.float64).reshape(-1, _STEP)
+    loudness: npt.NDArray[np.float64] = np.sqrt(np.mean(steps * steps, axis=1))
+    return loudness
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = command("endpointing", __doc__)
     parser.add_argument("--half", choices=("tune", "test"), default="test")
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N lines")
-    parser.add_argument("--silences", type=Path, metavar="FILE", help="write every pause and what was made of it")
-    options = parser.parse_args(argv)
-    lines = read_lines(DATA / f"{options.half}.txt")[: options.limit]
-    found, cost_ms = silences(lines, Whisper(WeightStore().path("whisper-tiny.en"), threads=1))
-    if options.silences is not None:
-        rows = (json.dumps({"line": s.line, "text": s.text, "ms": s.lasts_ms, "complete": s.complete}) for s in found)
-        options.silences.write_text("\n".join(rows) + "\n", "utf-8")
-    today = figures(by_words(*TODAY), found)
-    print(
-        json.dumps(
-            {
-                "lines": len(lines),
-                "pauses": sum(silence.lasts_ms is not None for silence in found),
-                "today": _shown(today),
-                "best_at_the_same_wait": best(found, within_ms=today.wait_ms),
-                "best_within_700_ms": best(found, within_ms=700),
-                "cost_ms": cost_ms,
-            }
-        )
-    )
-    return 0
-
-
-def _shown(told: Figures) -> dict[str, object]:
-    return {name: getattr(told, name) for name in Figures.__slots__}
-
-
-def _quiet(ms: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    return np.zeros(RATE_HZ * ms // 1_000, np.int16)
-
-
-async def _complete(analyzer: LocalSmartTurnAnalyzerV3, sound: np.ndarray[tuple[int], np.dtype[np.int16]]) -> float:
-    analyzer.clear()  # type: ignore[no-untyped-call]
-    analyzer.append_audio(sound.tobytes(), True)
-    _, judged = await analyzer.analyze_end_of_turn()
-    return float(getattr(judged, "probability", 0.0))
+    parser.add_argument("--limit", type=positive, metavar="N", help="the first N lines")
+    parser.add_argument("--silences", type=to_write, metavar="FILE", help="write every pause with its transcript")
+    return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -9,10 +9,8 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.recall_data import Turn, read_turns, utterances_of
+from benchmarks.runner import command, percentile, positive, read_rows, run, to_write, write_rows
 from glyphoxa.bootstrap.talk_readers import RULES, TalkReaders, open_talk_readers
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.extraction import Extraction
@@ -30,7 +29,7 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.llm.structured import JsonSchema, StructuredLlm
 from glyphoxa.speech.language.vocabulary import vocabulary_of
@@ -38,6 +37,21 @@ from glyphoxa.speech.language.words import words
 
 Gold = Mapping[str, Any]
 _BEFORE: Final = 8
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(_options().parse_args(argv), measure)
+
+
+async def measure(options: argparse.Namespace, _: Path) -> dict[str, object]:
+    if options.extractor == "rules":
+        figures, report = await measured(options.directory, most_scenes=options.scenes)
+    else:
+        settings = read_settings(options.config)
+        figures, report = await measured_with_a_model(options.directory, settings, most_scenes=options.scenes)
+    if options.failures is not None:
+        write_rows(options.failures, (*figures.failures, *figures.refused))
+    return report
 
 
 @dataclass(slots=True)
@@ -87,63 +101,37 @@ class Figures:
             count.met += sum(any(each & other for other in names.values()) for each in wanted)
             self._fails(scene, "false entity", [e.name for e in mine if not any(names[e.key] & g for g in gold)])
             self._fails(scene, "missed entity", [sorted(w) for w in wanted if not any(w & n for n in names.values())])
-        self._relations(scene, found, names, gold)
-        self._facts(scene, found, names, gold, language)
+
+        def is_relation(one: Any, other: Gold) -> bool:
+            source, target = _all_names(other["source"], gold), _all_names(other["target"], gold)
+            ends = names[one.source], names[one.target]
+            return bool(ends[0] & source and ends[1] & target) or bool(ends[0] & target and ends[1] & source)
+
+        def is_fact(one: Any, other: Gold) -> bool:
+            telling = _telling(str(other["value"]), language) & _telling(one.value, language)
+            return bool(names[one.subject] & _all_names(other["subject"], gold) and telling)
+
+        self._compare(self.relations, scene, "relationships", found.relations, is_relation)
+        self._compare(self.facts, scene, "facts", found.facts, is_fact)
         for findings in (found.entities, found.relations, found.facts):
             self.without_evidence += sum(not each.evidence for each in findings)
 
-    def _relations(
-        self, scene: Gold, found: Extraction, names: Mapping[str, set[str]], gold: Sequence[set[str]]
+    def _compare(
+        self, count: Count, scene: Gold, kind: str, found: Sequence[Any], is_same: Callable[[Any, Gold], bool]
     ) -> None:
-        wanted = [
-            (_all_names(each["source"], gold), _all_names(each["target"], gold), set(each["evidence"]))
-            for each in scene.get("relationships", ())
+        """A finding is right when it says the same and some evidence is in common."""
+        wanted = scene.get(kind, ())
+        pairs = [
+            [is_same(one, other) and bool({*_turns(one.evidence)} & {*other["evidence"]}) for other in wanted]
+            for one in found
         ]
-
-        def is_right(one: Any, other: tuple[set[str], set[str], set[str]]) -> bool:
-            source, target, evidence = other
-            ends = names[one.source], names[one.target]
-            same = bool(ends[0] & source and ends[1] & target) or bool(ends[0] & target and ends[1] & source)
-            return same and bool(set(_turns(one.evidence)) & evidence)
-
-        self.relations.found += len(found.relations)
-        self.relations.wanted += len(wanted)
-        self.relations.right += sum(any(is_right(one, other) for other in wanted) for one in found.relations)
-        self.relations.met += sum(any(is_right(one, other) for one in found.relations) for other in wanted)
-        wrong = [one for one in found.relations if not any(is_right(one, other) for other in wanted)]
-        self._fails(scene, "false relation", [f"{one.source} {one.type} {one.target}" for one in wrong])
-        missed = [not any(is_right(one, other) for one in found.relations) for other in wanted]
-        self._fails(scene, "missed relation", _which(scene.get("relationships", ()), missed))
-
-    def _facts(
-        self,
-        scene: Gold,
-        found: Extraction,
-        names: Mapping[str, set[str]],
-        gold: Sequence[set[str]],
-        language: str,
-    ) -> None:
-        wanted = [
-            (_all_names(each["subject"], gold), _telling(str(each["value"]), language), set(each["evidence"]))
-            for each in scene.get("facts", ())
-        ]
-
-        def is_right(one: Any, other: tuple[set[str], frozenset[str], set[str]]) -> bool:
-            subject, telling, evidence = other
-            return bool(
-                names[one.subject] & subject
-                and set(_turns(one.evidence)) & evidence
-                and _telling(one.value, language) & telling
-            )
-
-        self.facts.found += len(found.facts)
-        self.facts.wanted += len(wanted)
-        self.facts.right += sum(any(is_right(one, other) for other in wanted) for one in found.facts)
-        self.facts.met += sum(any(is_right(one, other) for one in found.facts) for other in wanted)
-        wrong = [one for one in found.facts if not any(is_right(one, other) for other in wanted)]
-        self._fails(scene, "false fact", [f"{one.subject} {one.about}: {one.value}" for one in wrong])
-        missed = [not any(is_right(one, other) for one in found.facts) for other in wanted]
-        self._fails(scene, "missed fact", _which(scene.get("facts", ()), missed))
+        met = [any(row[at] for row in pairs) for at in range(len(wanted))]
+        count.found += len(found)
+        count.wanted += len(wanted)
+        count.right += sum(map(any, pairs))
+        count.met += sum(met)
+        self._fails(scene, f"false {kind}", [str(one) for one, row in zip(found, pairs, strict=True) if not any(row)])
+        self._fails(scene, f"missed {kind}", [other for other, is_met in zip(wanted, met, strict=True) if not is_met])
 
     def _fails(self, scene: Gold, what: str, which: Iterable[object]) -> None:
         self.failures += [{"scene": scene["from"], "what": what, "which": each} for each in which]
@@ -161,12 +149,8 @@ class Figures:
             "fact_precision": round(self.facts.precision, 1),
             "fact_recall": round(self.facts.recall, 1),
             "without_evidence": self.without_evidence,
-            "p50_ms": round(float(np.percentile(took_ms, 50)), 2) if took_ms else None,
+            "p50_ms": percentile(took_ms, 50, digits=2),
         }
-
-
-def _which(gold: Sequence[Gold], missed: Sequence[bool]) -> list[Gold]:
-    return [each for each, is_missed in zip(gold, missed, strict=True) if is_missed]
 
 
 def _names(entity: Gold) -> set[str]:
@@ -203,25 +187,13 @@ def known_of(campaign: Campaign) -> list[KnownEntity]:
 def read_gold(path: Path) -> list[Gold]:
     """
     Raises:
-        InvalidInput: A line is no scene.
+        InvalidInput: A line is no scene: it needs campaign, from, to and entities with a name; relationships with
+            source, target and evidence; facts with subject, value and evidence.
     """
-    scenes: list[Gold] = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            scene = json.loads(line)
-            _check(scene)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(
-                f"{path}, line {number}: a scene has campaign, from, to and entities with a name; relationships with"
-                f" source, target and evidence; facts with subject, value and evidence: {error!r}"
-            ) from None
-        scenes.append(scene)
-    return scenes
+    return read_rows(path, _checked)
 
 
-def _check(scene: Gold) -> None:
+def _checked(scene: Gold) -> Gold:
     """
     Raises:
         KeyError: Something of it is missing. `TypeError`: something is of another kind.
@@ -236,6 +208,7 @@ def _check(scene: Gold) -> None:
         for each in scene.get(kind, ()):
             for key in keys:
                 each[key]
+    return scene
 
 
 def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
@@ -331,33 +304,15 @@ async def measured_with_a_model(
     return figures, {**report, **counted.report(), "refused": len(figures.refused)}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def _options() -> argparse.ArgumentParser:
+    parser = command("extraction", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings that name the model; else the local one")
-    parser.add_argument("--scenes", type=int, metavar="N", help="only the first N")
-    parser.add_argument(
-        "--failures", type=Path, metavar="FILE", help="JSON lines: what was found wrongly, missed, or refused"
-    )
-    options = parser.parse_args()
-    try:
-        measuring = (
-            measured(options.directory, most_scenes=options.scenes)
-            if options.extractor == "rules"
-            else measured_with_a_model(options.directory, read_settings(options.config), most_scenes=options.scenes)
-        )
-        figures, report = asyncio.run(measuring)
-        if options.failures is not None:
-            failures = (*figures.failures, *figures.refused)
-            lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in failures)
-            options.failures.write_text("".join(lines), "utf-8")
-        print(json.dumps(report))
-    except (GlyphoxaError, OSError) as error:
-        print(f"benchmarks.extraction: {error}", file=sys.stderr)
-        return 1
-    return 0
+    parser.add_argument("--scenes", type=positive, metavar="N", help="only the first N")
+    parser.add_argument("--failures", type=to_write, metavar="FILE", help="what was found wrongly, missed, or refused")
+    return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

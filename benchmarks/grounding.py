@@ -3,77 +3,280 @@
     python -m benchmarks.grounding DIR [--llm NAME] [--repeat N] [--limit N]
 
 `DIR` holds `campaign.yaml`; `evening.jsonl`, what was said before; and `questions.jsonl`. Each question is asked in a
-session of its own, through the whole path of a turn. The last line printed is a JSON object; what it holds, and the
-forms of the files, stand in benchmarks/README.md.
+session of its own, through the whole path of a turn. benchmarks/README.md describes the files and the figures.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
-import sys
+import re
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.asking import add_options, llm_of, note, print_figures, tell
-from benchmarks.grounding_data import KINDS, Question, read
-from benchmarks.grounding_play import Answer, settings_of, tables
-from benchmarks.grounding_rules import Verdict, judged
-from benchmarks.names import percentile
-from benchmarks.turn import positive
+from benchmarks.asking import Answer, Rules, Tables, add_options, answered, plain, report, settings_of, tables
+from benchmarks.runner import command, percent, percentile, positive, read_rows, run, sample
+from glyphoxa.bootstrap.clock import now_ms
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.utterance import Utterance
 
+KINDS: Final = ("fact", "talk", "secret", "absent", "invented", "smalltalk")
+RULES: Final = Rules(Path(__file__).parent / "data" / "grounding" / "rules.yaml")
 _CHARS_A_TOKEN: Final = 4
-Judged = tuple[Answer, Verdict]
+_DAY_MS: Final = 86_400_000
+_LINE_MS: Final = 15_000
+_SENTENCE: Final = re.compile(r"[^.!?;]+[.!?;]*")
+_NO_ROLE: Final = r"(?:^|[.!?] ){name} (?:\w+s|\w+t|is|ist|does|hat|has)\b"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    return print_figures(partial(_measure, options))
+    return run(_options().parse_args(argv), measure)
 
 
-async def _measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     world = read(options.directory)
-    settings = settings_of(directory / "data", llm_of(options))
     found: list[Judged] = []
-    async with tables(settings, world, tell=tell) as at:
-        for number, question in enumerate(sample(world.questions, options.limit) * options.repeat):
-            answer = await at.ask(question, f"{number}")
+    async with tables(settings_of(options, directory / "data"), world.campaign, _utterances(world)) as at:
+        questions = sample(world.questions, options.limit, seed="grounding")
+        for number, question in enumerate(questions * options.repeat):
+            answer = await _ask(at, question, f"{number}")
             if not answer.text:  # a busy machine, or a model's hiccup; an NPC that has nothing to say does so twice
-                answer = await at.ask(question, f"{number}-again")
+                answer = await _ask(at, question, f"{number}-again")
             verdict = judged(question, answer.text, language=world.campaign.language)
-            found.append((answer, verdict))
-            tell(_line(answer, verdict))
-            note(options.answers, _noted(answer, verdict))
+            found.append(Judged(question, answer, verdict))
+            asked = {"id": question.id, "kind": question.kind, "text": question.text}
+            report(options.answers, asked, answer, {"knows": question.knows, **asdict(verdict)})
     return figures(found)
 
 
-def sample(questions: Sequence[Question], limit: int | None) -> list[Question]:
-    """So many of them, the same in every run, in their order."""
-    if limit is None or limit >= len(questions):
-        return list(questions)
-    chosen = {each.id for each in random.Random("grounding").sample(list(questions), limit)}
-    return [each for each in questions if each.id in chosen]
+async def _ask(at: Tables, question: Question, number: str) -> Answer:
+    async with at.sitting(question.scene, question.speaker, number) as table:
+        return Answer(await answered(table, question.speaker, _called(question), npc=question.npc))
+
+
+def _called(question: Question) -> str:
+    """Where others are as well, the NPC is called by its name."""
+    npc = question.npc
+    is_alone = len(question.scene.npcs) == 1
+    names = (npc.name, *npc.aliases)
+    is_named = any(name.casefold() in question.text.casefold() for name in names)
+    return question.text if is_alone or is_named else f"{npc.name}, {question.text}"
+
+
+# -- what is read
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line of an earlier evening; who is in its scene witnesses it.
+
+    Attributes:
+        to: Whom it was said to, if anybody.
+    """
+
+    session: str
+    scene: Scene
+    speaker: Npc | Player
+    text: str
+    to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    Attributes:
+        knows: Whether the NPC can know the answer.
+        any_of: Words of which one stands in a right answer.
+        none_of: Words of which none may stand in the answer.
+        kind: What is asked for: one of `KINDS`.
+    """
+
+    id: str
+    scene: Scene
+    npc: Npc
+    speaker: Player
+    text: str
+    knows: bool
+    any_of: tuple[str, ...]
+    none_of: tuple[str, ...]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that one directory holds."""
+
+    campaign: Campaign
+    evenings: tuple[Said, ...]
+    questions: tuple[Question, ...]
+
+
+def read(directory: Path) -> Asked:
+    """
+    Raises:
+        GlyphoxaError: A file is not there, or a line of it cannot be used.
+    """
+    campaign = read_campaign(directory / "campaign.yaml").campaign
+    find = _Names(campaign)
+    evenings = tuple(read_rows(directory / "evening.jsonl", find.said))
+    return Asked(campaign, evenings, tuple(read_rows(directory / "questions.jsonl", find.question)))
+
+
+class _Names:
+    """Finds by name or id what a line speaks of."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._npcs = {key: npc for npc in campaign.npcs for key in (npc.id, npc.name)}
+        self._players = {key: player for player in campaign.players for key in (player.id, player.name)}
+        self._scenes: dict[str, Scene] = {scene.id: scene for scene in campaign.scenes}
+
+    def said(self, row: Mapping[str, Any]) -> Said:
+        speaker = _found("speaker", row["speaker"], {**self._npcs, **self._players})
+        scene = _found("scene", row["scene"], self._scenes)
+        return Said(str(row["session"]), scene, speaker, row["text"], row.get("to") or "")
+
+    def question(self, row: Mapping[str, Any]) -> Question:
+        kind = row["kind"]
+        if kind not in KINDS:
+            raise InvalidInput(f"no kind {kind!r}: {did_you_mean(kind, KINDS)}")
+        return Question(
+            id=str(row["id"]),
+            scene=_found("scene", row["scene"], self._scenes),
+            npc=_found("npc", row["npc"], self._npcs),
+            speaker=_found("speaker", row["speaker"], self._players),
+            text=row["question"],
+            knows=bool(row["knows"]),
+            any_of=tuple(row.get("any_of") or ()),
+            none_of=tuple(row.get("none_of") or ()),
+            kind=kind,
+        )
+
+
+def _found(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise InvalidInput(f"no {what} {name!r} in the campaign: {did_you_mean(name, known)}")
+    return known[name]
+
+
+def _utterances(asked: Asked) -> list[Utterance]:
+    """A day between two evenings; the last one was yesterday."""
+    sessions = list(dict.fromkeys(said.session for said in asked.evenings))
+    began_ms = {session: now_ms() - (len(sessions) - n) * _DAY_MS for n, session in enumerate(sessions)}
+    return [_utterance(asked, n, said, began_ms[said.session] + n * _LINE_MS) for n, said in enumerate(asked.evenings)]
+
+
+def _utterance(asked: Asked, number: int, said: Said, at_ms: int) -> Utterance:
+    npc = said.speaker if isinstance(said.speaker, Npc) else None
+    return Utterance(
+        id=UtteranceId(f"evening-{number:05d}"),
+        campaign_id=asked.campaign.id,
+        session_id=SessionId(said.session),
+        speaker_id=SpeakerId(said.speaker.id),
+        speaker_name=said.speaker.name,
+        text=said.text,
+        raw_text=said.text,
+        at_ms=at_ms,
+        duration_ms=2_500,
+        npc_id=None if npc is None else npc.id,
+        witnesses=frozenset(said.scene.npcs),
+    )
+
+
+# -- what is judged
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    Attributes:
+        is_right: It says one of what a right answer has.
+        knows_not: It says that the NPC does not know.
+        is_false: A memory or a fact that is not there: none of these words may stand in it, or it claims to have seen,
+            heard or been told what the NPC was not.
+        leaks: It tells somebody's secret.
+        breaks: It falls out of the role.
+        asserts: Asked for what it does not know, it neither says so nor keeps to itself.
+    """
+
+    is_right: bool = False
+    knows_not: bool = False
+    is_false: bool = False
+    leaks: bool = False
+    breaks: bool = False
+    asserts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    question: Question
+    answer: Answer
+    verdict: Verdict
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether what makes a right answer stands in the prompt, its question aside."""
+        prompt = self.answer.prompt.casefold().replace(self.question.text.casefold(), "")
+        return any(word.casefold() in prompt for word in self.question.any_of)
+
+
+def judged(question: Question, answer: str, *, language: str) -> Verdict:
+    said = plain(answer)
+    knows_not = RULES.finds("knows_not", said)
+    has_wrong = _has(said, question.none_of)
+    is_right = question.knows and _has(said, question.any_of) and not has_wrong
+    is_unknown = not question.knows
+    guards = question.kind in ("secret", "smalltalk") or RULES.finds("guards", said)
+    return Verdict(
+        is_right=is_right,
+        knows_not=knows_not and not is_right,
+        is_false=is_unknown and (has_wrong or (question.kind != "smalltalk" and claims(said))),
+        leaks=question.kind == "secret" and has_wrong,
+        breaks=_breaks(question, answer, language),
+        asserts=is_unknown and not knows_not and not guards,
+    )
+
+
+def claims(answer: str) -> bool:
+    """Whether a sentence of it claims, and does not deny, to have seen, heard or been told something."""
+    sentences = _SENTENCE.findall(plain(answer))
+    return any(RULES.finds("claims", each) and not RULES.finds("negates", each) for each in sentences)
+
+
+def _has(said: str, words: Iterable[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(plain(word))}", said, re.IGNORECASE) for word in words)
+
+
+def _breaks(question: Question, answer: str, language: str) -> bool:
+    if not answer.strip() or RULES.finds("breaks", answer):
+        return True
+    of_itself = _NO_ROLE.replace("{name}", re.escape(question.npc.name))
+    return re.search(of_itself, answer) is not None or RULES.is_foreign(answer, language)
+
+
+# -- figures
 
 
 def figures(found: Sequence[Judged]) -> dict[str, Any]:
-    knows = [each for each in found if each[0].question.knows]
-    others = [each for each in found if not each[0].question.knows]
-    shown = [(answer, verdict) for answer, verdict in knows if _is_shown(answer)]
-    first = [answer.first_word_ms for answer, _ in found if answer.first_word_ms is not None]
-    wrong = Counter(answer.question.kind for answer, verdict in found if verdict.is_false)
+    knows = [each for each in found if each.question.knows]
+    others = [each for each in found if not each.question.knows]
+    shown = [each for each in knows if each.is_shown]
+    first = [each.answer.first_word_ms for each in found if each.answer.first_word_ms is not None]
+    wrong = Counter(each.question.kind for each in found if each.verdict.is_false)
     return {
         "questions": len(found),
         "right": _percent(knows, "is_right"),
         "false_memory": _percent(others, "is_false"),
         "refused": _percent(knows, "knows_not"),
-        "secret_leaks": sum(verdict.leaks for _, verdict in found),
-        "persona_breaks": sum(verdict.breaks for _, verdict in found),
-        "first_word_p50_ms": round(percentile(first, 50)) if first else None,
-        "tokens_mean": round(sum(len(answer.prompt) for answer, _ in found) / max(1, len(found)) / _CHARS_A_TOKEN),
-        "evidence_in_prompt": round(100 * len(shown) / len(knows), 1) if knows else None,
+        "secret_leaks": sum(each.verdict.leaks for each in found),
+        "persona_breaks": sum(each.verdict.breaks for each in found),
+        "first_word_p50_ms": percentile(first, 50, digits=0),
+        "tokens_mean": round(sum(len(each.answer.prompt) for each in found) / max(1, len(found)) / _CHARS_A_TOKEN),
+        "evidence_in_prompt": percent(len(shown), len(knows)),
         "right_with_evidence": _percent(shown, "is_right"),
         "refused_with_evidence": _percent(shown, "knows_not"),
         "asserted": _percent(others, "asserts"),
@@ -83,30 +286,12 @@ def figures(found: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def _is_shown(answer: Answer) -> bool:
-    """Whether what makes a right answer stands in the prompt, its question aside."""
-    prompt = answer.prompt.casefold().replace(answer.question.text.casefold(), "")
-    return any(word.casefold() in prompt for word in answer.question.any_of)
-
-
 def _percent(of: Sequence[Judged], what: str) -> float | None:
-    return round(100 * sum(getattr(verdict, what) for _, verdict in of) / len(of), 1) if of else None
-
-
-def _line(answer: Answer, verdict: Verdict) -> str:
-    said = [name for name in ("is_right", "knows_not", "is_false", "leaks", "breaks") if getattr(verdict, name)]
-    question = answer.question
-    return f"{question.id} {question.kind} {'+' if question.knows else '-'} {question.text!r} -> {answer.text!r} {said}"
-
-
-def _noted(answer: Answer, verdict: Verdict) -> dict[str, object]:
-    kept = {"id": answer.question.id, "question": answer.question.text, "answer": answer.text}
-    judgement = {name: getattr(verdict, name) for name in Verdict.__dataclass_fields__}
-    return {**kept, **judgement, "prompt": answer.prompt}
+    return percent(sum(getattr(each.verdict, what) for each in of), len(of))
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.grounding", description=__doc__.splitlines()[0])
+    parser = command("grounding", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="ask each question so often")
     add_options(parser, asked="questions")
@@ -114,4 +299,4 @@ def _options() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

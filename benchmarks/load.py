@@ -2,15 +2,13 @@
 
     python -m benchmarks.load [--sessions 4] [--minutes 3] [--speakers 4] [--npcs 3] [--history-entries 1000]
 
-The last line printed is a JSON object; what it holds, and how it is measured, stands in benchmarks/README.md.
+benchmarks/README.md describes the figures and how they are measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,14 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.load_gaps import Dropouts
-from benchmarks.turn import positive, stoppable
-from benchmarks.turn_figures import rss_mb
-from benchmarks.turn_play import TurnHeard, players
-from benchmarks.turn_providers import Delays, providers
-from benchmarks.turn_recordings import Recorded, demo_recordings, questions
-from benchmarks.turn_world import PAUSE_MS, Size, a_directory, cloud_settings, load_history, write_campaign
-from glyphoxa.adapters.local import native_env
+from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
+from benchmarks.runner import above_zero, command, not_negative_count, percentile, positive, rss_mb, run, tell
+from benchmarks.table import PAUSE_MS, Size, TurnHeard, cloud_settings, load_history, players, write_campaign
 from glyphoxa.bootstrap import engines, local_models
 from glyphoxa.bootstrap.closing import ClosingStack
 from glyphoxa.bootstrap.memory import open_store_for
@@ -36,17 +29,19 @@ from glyphoxa.bootstrap.table import open_with
 from glyphoxa.bootstrap.table_parts import Opening
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import NpcSilent, TableEvent
-from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.npc.live_table import LiveTable
-from glyphoxa.observability import log
+from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa.observability.loop_lag import measure_lag
 
 REPLY = "That much I know, friend. Ask the others, they were there when the bridge fell. I only heard the noise of it."
+LONGEST_MS = 20.0
+"""A longer one is a dropout."""
+_BYTES_PER_S = OUTPUT_RATE_HZ * 2
 _SAMPLE_S = 1.0
 _SETTLED = 1 / 3
-"""Of the time: until then caches fill, and growth of memory is none."""
+"""Of the time: until then caches fill, and memory grows without meaning."""
 
 
 @dataclass(slots=True)
@@ -58,17 +53,35 @@ class Heard:
     lags_s: list[float] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Dropouts:
+    """Sound that comes after the listener has played all that came before, within one answer.
+
+    Attributes:
+        lasted_ms: How long each dropout was.
+    """
+
+    lasted_ms: list[float] = field(default_factory=list)
+    _played_until_s: dict[NpcId, float] = field(default_factory=dict)
+
+    def ends(self, npc: NpcId) -> None:
+        """Its answer is over: the silence behind it is none of its sound."""
+        self._played_until_s.pop(npc, None)
+
+    def sound(self, npc: NpcId, n_bytes: int, *, at_s: float) -> None:
+        """A piece of its sound, mono s16le, arrives."""
+        lasts_s = n_bytes / _BYTES_PER_S
+        due_s = self._played_until_s.get(npc)
+        late_ms = 0.0 if due_s is None else (at_s - due_s) * 1_000
+        if due_s is None or late_ms > 0:
+            due_s = at_s
+        if late_ms > LONGEST_MS:
+            self.lasted_ms.append(late_ms)
+        self._played_until_s[npc] = due_s + lasts_s
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        with a_directory() as directory:
-            print(json.dumps(asyncio.run(stoppable(measure(options, directory)))))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run(_options().parse_args(argv), measure)
 
 
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
@@ -84,10 +97,10 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             campaign = write_campaign(own, size, name=f"Table {n}")
             all_settings.append(cloud_settings(campaign, directory / "data", addresses, end_of_turn_ms=PAUSE_MS))
         for settings in all_settings:
-            await load_history(settings, size.history_entries, tell=_tell)
+            await load_history(settings, size.history_entries)
         closing = await stack.enter_async_context(ClosingStack())
         tables = await _open(all_settings, closing)
-        _tell(f"{len(tables)} tables are open")
+        tell(f"{len(tables)} tables are open")
         lag = asyncio.create_task(measure_lag(heard.lags_s.append, every_s=0.05))
         until_s = time.monotonic() + options.minutes * 60
         watch = asyncio.create_task(_watch(until_s))
@@ -99,7 +112,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[LiveTable]:
     """All in this process, with one set of models and one database, as a host of several tables has them."""
-    local = await local_models.load(all_settings[0], stack, slots=1, tell=_tell)
+    local = await local_models.load(all_settings[0], stack, slots=1, tell=tell)
     store = await open_store_for(all_settings[0], local, stack)
     tables = []
     for n, settings in enumerate(all_settings):
@@ -174,8 +187,8 @@ def figures(heard: Heard, samples: Sequence[Sample], *, n_sessions: int, minutes
     return {
         "sessions": n_sessions,
         "minutes": minutes,
-        "first_audio_p50_ms": _percentile(waited, 50),
-        "first_audio_p95_ms": _percentile(waited, 95),
+        "first_audio_p50_ms": percentile(waited, 50),
+        "first_audio_p95_ms": percentile(waited, 95),
         "cpu_percent": round(cpu_percent, 1),
         "cpu_percent_per_session": round(cpu_percent / n_sessions, 1),
         "rss_mb": round(samples[-1].rss_mb, 1),
@@ -183,8 +196,8 @@ def figures(heard: Heard, samples: Sequence[Sample], *, n_sessions: int, minutes
         "longest_gap_ms": round(max(heard.dropouts_ms, default=0.0), 1),
         "rss_growth_mb_per_hour": growth_mb_per_hour(samples),
         "turns": len(heard.turns),
-        "outcomes": dict(Counter(turn.record.outcome.value if turn.record else "none" for turn in heard.turns)),
-        "loop_lag_p99_ms": _percentile([lag * 1_000 for lag in heard.lags_s], 99),
+        "outcomes": dict(Counter(turn.outcome for turn in heard.turns)),
+        "loop_lag_p99_ms": percentile([lag * 1_000 for lag in heard.lags_s], 99),
     }
 
 
@@ -197,28 +210,13 @@ def growth_mb_per_hour(samples: Sequence[Sample]) -> float | None:
     return round(float(slope) * 3_600, 1)
 
 
-def _percentile(values: Sequence[float], percent: float) -> float | None:
-    return round(float(np.percentile(values, percent)), 1) if values else None
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _minutes(text: str) -> float:
-    number = float(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"must be more than 0, not {number}")
-    return number
-
-
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Sessions on one machine.")
+    parser = command("load", __doc__)
     parser.add_argument("--sessions", type=positive, default=4)
-    parser.add_argument("--minutes", type=_minutes, default=3.0)
+    parser.add_argument("--minutes", type=above_zero, default=3.0)
     parser.add_argument("--speakers", type=positive, default=4, help="of each session")
     parser.add_argument("--npcs", type=positive, default=3, help="of each session")
-    parser.add_argument("--history-entries", type=int, default=1_000, help="past utterances of each campaign")
+    parser.add_argument("--history-entries", type=not_negative_count, default=1_000, help="past utterances of each")
     return parser
 
 

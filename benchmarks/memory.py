@@ -3,8 +3,7 @@
     python -m benchmarks.memory [--turns 100000] [--campaigns 10] [--entities 2000] [--relationships 10000]
 
 An embedded server with the program's own settings is filled with invented campaigns; one of them has all the turns,
-entities and relationships, and is measured. The last line printed is a JSON object: for each operation `p50_ms`,
-`p95_ms` and `p99_ms`, and how much it found. What all of it means stands in benchmarks/README.md.
+entities and relationships, and is measured. benchmarks/README.md describes the figures.
 """
 
 from __future__ import annotations
@@ -12,103 +11,82 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import perf_counter, perf_counter_ns
+from typing import Any, Final
 
-from benchmarks.memory_cpu import CpuClock
-from benchmarks.memory_figures import missed, summary, timed
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+
+from benchmarks.invented import Embeddings, InventedCampaign, Size, invented_campaigns
 from benchmarks.memory_load import learn, load
-from benchmarks.memory_operations import MORE, REQUIRED, Operations
-from benchmarks.memory_recall import filtered_recall
-from benchmarks.memory_vectors import Embeddings
-from benchmarks.memory_world import InventedCampaign, Size, invented_campaigns
-from benchmarks.turn import STOPPED, positive, stoppable
-from benchmarks.turn_world import a_directory
-from glyphoxa.adapters.local import native_env
-from glyphoxa.adapters.postgres.server.embedded import SETTINGS
+from benchmarks.memory_operations import MORE, REQUIRED, Operations, Prepare
+from benchmarks.runner import command, filled_once, percentiles, positive, run, tell
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.observability import log
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
+from glyphoxa.world.api import Neighbourhood
 
 _WARM_UP = 30
 _RECALL_QUESTIONS = 100
 _FLUSH_MS = 60_000
 _RECALL = "filtered_recall"
-_LOADED = "loaded.json"
+_TOP: Final = 10
+_DEPTH: Final = 2
+_EXACT_DEADLINE_MS: Final = 60_000
+_EVERY_ONE: Final = """
+    WITH scope AS MATERIALIZED (
+        SELECT array_agg(l.id) AS ids FROM glyphoxa_walk($1, $2, $4, $5) w CROSS JOIN LATERAL unnest(w.level) AS l (id))
+    SELECT min(embedding <=> $3::vector) AS distance FROM chunks
+     WHERE campaign_id = $1 AND $2 = ANY (knowers) AND entity_ids && (SELECT ids FROM scope)
+     GROUP BY utterance_id ORDER BY 1, utterance_id LIMIT 10"""
+_TIE: Final = 1e-6
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        growth = {}
-        for turns in options.growth:
-            _tell(f"-- {turns} turns")
-            with a_directory() as directory:
-                growth[str(turns)] = asyncio.run(stoppable(measure(options, directory, turns=turns)))
-        with a_directory() as directory:
-            where = options.data_dir or directory
-            figures = asyncio.run(stoppable(measure(options, where, turns=options.turns)))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return STOPPED
-    for complaint in missed(figures):
-        _tell(f"missed: {complaint}")
-    print(json.dumps({**figures, **({"growth": growth} if growth else {})}))
-    return 0
+    return run(_options().parse_args(argv), measure)
 
 
-async def measure(options: argparse.Namespace, directory: Path, *, turns: int) -> dict[str, Any]:
-    size = Size(turns, options.entities, options.relationships)
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    directory = options.data_dir or directory
+    size = Size(options.turns, options.entities, options.relationships)
     campaigns = invented_campaigns(options.campaigns, size, other_share=options.other_share, seed=options.seed)
     embeddings = Embeddings.load(options.embeddings, seed=options.seed)
-    server = {**SETTINGS, **dict(options.server)}
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(
-            open_store(options.dsn, data_dir=directory, embedder=embeddings.embedder, server_settings=server)
+            open_store(options.dsn, data_dir=directory, embedder=embeddings.embedder)
         )
         await store.database.open()
-        figures = await _load_once(store, campaigns, embeddings, directory / _LOADED)
+        figures = await _load(store, campaigns, embeddings, directory)
         figures["db_mb"] = await _size_mb(store)
-        figures.update(turns=turns, embeddings=embeddings.kind, load_average=[round(n, 2) for n in os.getloadavg()])
+        figures.update(turns=options.turns, embeddings=embeddings.kind)
+        figures["load_average"] = [round(n, 2) for n in os.getloadavg()]
         figures.update(await _measured(store, campaigns[0], embeddings, directory, options))
         return figures
 
 
-async def _load_once(
-    store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings, note: Path
+async def _load(
+    store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings, directory: Path
 ) -> dict[str, Any]:
-    """A data directory that is kept is filled once."""
+    """Fill the database, unless the directory has been filled before."""
+
+    async def fill() -> dict[str, Any]:
+        began = perf_counter()
+        loaded = await load(store, campaigns, embeddings)
+        return {"load_s": round(perf_counter() - began, 1), **loaded.figures()}
+
     sizes = [[c.size.turns, c.size.entities, c.size.relationships] for c in campaigns]
-    if (noted := _read(note)) is not None:
-        if noted.pop("sizes") != sizes:
-            raise InvalidInput(f"{note.parent} holds campaigns of other sizes: empty it, or name another --data-dir")
+    figures, is_new = await filled_once(directory, sizes, fill)
+    if not is_new:
         learn(embeddings, campaigns[0])
-        return noted
-    began = perf_counter()
-    loaded = await load(store, campaigns, embeddings, tell=_tell)
-    figures = {"load_s": round(perf_counter() - began, 1), **loaded.figures()}
-    _write(note, {"sizes": sizes, **figures})
     return figures
-
-
-def _read(note: Path) -> dict[str, Any] | None:
-    return dict(json.loads(note.read_text())) if note.exists() else None
-
-
-def _write(note: Path, values: dict[str, Any]) -> None:
-    note.write_text(json.dumps(values))
 
 
 async def _measured(
@@ -129,10 +107,9 @@ async def _measured(
         figures: dict[str, Any] = {}
         wanted = options.only or (*MORE, *REQUIRED, _RECALL)
         for name in [name for name in wanted if name in operations]:
-            cpu = await CpuClock.of(store, campaign.id)
-            timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP, cpu=cpu)
+            timings = await timed(operations[name], samples=options.samples, warm_up=_WARM_UP)
             figures[name] = summary(timings)
-            _tell(f"{name}: {figures[name]}")
+            tell(f"{name}: {figures[name]}")
         if _RECALL in wanted:
             figures.update(await filtered_recall(store, campaign, list(embeddings.invented(_RECALL_QUESTIONS))))
         figures["hot_context_late"] = asked.late
@@ -150,19 +127,102 @@ async def _size_mb(store: Store) -> float:
         return round(int(await connection.fetchval("SELECT pg_database_size(current_database())")) / 2**20, 1)
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+# -- timing
 
 
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, not {text!r}")
-    return name, value
+@dataclass(slots=True)
+class Timings:
+    """
+    Attributes:
+        found: How much each call found. What finds nothing is often quick: a figure of it says little.
+        given_up: Calls that had no answer within the product's own deadline; the time until then is counted.
+    """
+
+    ms: list[float] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
+    given_up: int = 0
+
+
+async def timed(prepare: Prepare, *, samples: int, warm_up: int) -> Timings:
+    """The first `warm_up` calls fill caches and prepare statements; they are not counted."""
+    timings = Timings()
+    for n in range(warm_up + samples):
+        call = prepare(n)
+        began = perf_counter_ns()
+        try:
+            found = await call()
+        except Unavailable:
+            found = 0
+            timings.given_up += n >= warm_up
+        if n >= warm_up:
+            timings.ms.append((perf_counter_ns() - began) / 1e6)
+            timings.found.append(found)
+    return timings
+
+
+def summary(timings: Timings) -> dict[str, float]:
+    """Percentiles; the number of calls, how much they found in the mean, how many of 100 found nothing, and how many
+    had no answer in time.
+    """
+    if not timings.ms:
+        return {}
+    found = np.asarray(timings.found)
+    return {
+        **percentiles(timings.ms, 50, 95, 99),
+        "calls": len(timings.ms),
+        "found": round(float(found.mean()), 1),
+        "empty_percent": round(float((found == 0).mean() * 100), 1),
+        "given_up": timings.given_up,
+    }
+
+
+# -- recall of a filtered search
+
+
+async def filtered_recall(
+    store: Store, campaign: InventedCampaign, questions: Sequence[NDArray[float32]]
+) -> dict[str, float]:
+    """Percent of the ten nearest passages around an entity, in the mean over the questions.
+
+    `filtered_recall_at_10` is under the scope of the NPC that hears 1 % of the talk, `wide_...` under that of the NPC
+    that hears most.
+    """
+    narrow, wide = (choose(campaign.shares, key=campaign.shares.__getitem__) for choose in (min, max))
+    return {
+        "filtered_recall_at_10": await _recall(store, campaign, narrow, questions),
+        "wide_recall_at_10": await _recall(store, campaign, wide, questions),
+    }
+
+
+async def _recall(store: Store, campaign: InventedCampaign, npc: NpcId, questions: Sequence[NDArray[float32]]) -> float:
+    dice = campaign.dice("filtered recall")
+    shares = []
+    for question in questions:
+        around = campaign.spoken_of(dice).id
+        found = await store.graph_rag.query_with_embedding(
+            campaign.id, npc, question, around=Neighbourhood(around, _DEPTH), limit=_TOP
+        )
+        true = await _distances(store, campaign, npc, question, around)
+        shares.append(_share([1 - passage.score for passage in found], true))
+    return round(float(np.mean(shares)) * 100, 1)
+
+
+async def _distances(
+    store: Store, campaign: InventedCampaign, npc: NpcId, question: NDArray[float32], around: EntityId
+) -> list[float]:
+    async with store.database.use(campaign.id, deadline_ms=_EXACT_DEADLINE_MS) as connection, connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 60000")
+        rows = await connection.fetch(_EVERY_ONE, campaign.id, npc, question, around, _DEPTH)
+    return [row["distance"] for row in rows]
+
+
+def _share(found: Sequence[float], true: Sequence[float]) -> float:
+    """Of what is truly nearest, by distance: of passages that are equally far, any is right."""
+    return sum(distance <= true[-1] + _TIE for distance in found[:_TOP]) / len(true) if true else 1.0
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="Memory under load.")
+    parser = command("memory", __doc__)
     parser.add_argument("--turns", type=positive, default=100_000, help="of the measured campaign")
     parser.add_argument("--campaigns", type=positive, default=10, help="the measured one and others")
     parser.add_argument("--entities", type=positive, default=2_000)
@@ -171,10 +231,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--samples", type=positive, default=600, help="timed calls of each operation")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--embeddings", choices=("real", "invented"), help="by default real if the model is here")
-    parser.add_argument("--growth", type=positive, nargs="*", default=[], help="measure with so many turns too")
     parser.add_argument("--only", nargs="+", choices=(*REQUIRED, *MORE, _RECALL), metavar="OPERATION")
     parser.add_argument("--data-dir", type=Path, help="kept, and not filled again in the next run")
-    parser.add_argument("--server", type=_setting, nargs="*", default=[], metavar="NAME=VALUE", help="of the server")
     parser.add_argument("--dsn", help="another server than the embedded one; an empty database")
     return parser
 

@@ -7,15 +7,16 @@ thousand of them would take the embedding model ten minutes and the index two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from time import perf_counter
 from typing import Final
 
-from benchmarks.memory_vectors import Embeddings
-from benchmarks.memory_world import InventedCampaign, Turn
+from benchmarks.invented import Embeddings, InventedCampaign, Turn
+from benchmarks.runner import tell
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.transcript.chunking import chunk_id, pieces_of
 from glyphoxa.world.api import Cause, Event
@@ -26,47 +27,43 @@ _KIB_A_VECTOR: Final = 1.5
 """While an index is made; with less memory than all of them need, it takes many times as long."""
 
 
-@dataclass(slots=True)
 class Loaded:
-    """What went in, and the seconds that the product took for it: without those that inventing it took."""
+    """How much went in, and the seconds that the product took for it: without those that inventing it took."""
 
-    turns: int = 0
-    talk_s: float = 0.0
-    events: int = 0
-    world_s: float = 0.0
-    relations: int = 0
-    relations_s: float = 0.0
-    chunks: int = 0
-    chunks_s: float = 0.0
+    def __init__(self) -> None:
+        self.n: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def timed(self, what: str, n: int) -> Iterator[None]:
+        """Time the block, in which `n` of `what` go in."""
+        began = perf_counter()
+        yield
+        self._seconds[what] += perf_counter() - began
+        self.n[what] += n
+
+    def per_s(self, what: str) -> int:
+        return round(self.n[what] / max(self._seconds[what], 1e-9))
 
     def figures(self) -> dict[str, float]:
         return {
-            "turns_per_s": round(self.turns / max(self.talk_s, 1e-9)),
-            "events_per_s": round(self.events / max(self.world_s, 1e-9)),
-            "relations_per_s": round(self.relations / max(self.relations_s, 1e-9)),
-            "chunks_per_s": round(self.chunks / max(self.chunks_s, 1e-9)),
-            "loaded_turns": self.turns,
-            "loaded_events": self.events,
-            "loaded_chunks": self.chunks,
-            "talk_s": round(self.talk_s, 1),
-            "world_s": round(self.world_s, 1),
-            "chunks_s": round(self.chunks_s, 1),
+            **{f"{what}_per_s": self.per_s(what) for what in self.n},
+            **{f"loaded_{what}": n for what, n in self.n.items()},
+            **{f"{what}_s": round(seconds, 1) for what, seconds in self._seconds.items()},
         }
 
 
-async def load(
-    store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings, *, tell: Callable[[str], None]
-) -> Loaded:
+async def load(store: Store, campaigns: Sequence[InventedCampaign], embeddings: Embeddings) -> Loaded:
     loaded = Loaded()
     learn(embeddings, campaigns[0])
     for campaign in campaigns:
         await _open(store, campaign)
         await _load_talk(store, campaign, loaded)
-        tell(f"{loaded.turns} turns, {loaded.turns / max(loaded.talk_s, 1e-9):.0f} a second")
+        tell(f"{loaded.n['turns']} turns, {loaded.per_s('turns')} a second")
     for campaign in campaigns:
         await _load_world(store, campaign, loaded)
-        tell(f"{loaded.events} events, {loaded.events / max(loaded.world_s, 1e-9):.0f} a second")
-    await _load_chunks(store, campaigns, embeddings, loaded, tell=tell)
+        tell(f"{loaded.n['events']} events, {loaded.per_s('events')} a second")
+    await _load_chunks(store, campaigns, embeddings, loaded)
     began = perf_counter()
     async with store.database.administer() as connection:
         # The server does this by itself within minutes; nobody wants to wait for it here.
@@ -93,31 +90,20 @@ async def _open(store: Store, campaign: InventedCampaign) -> None:
 async def _load_talk(store: Store, campaign: InventedCampaign, loaded: Loaded) -> None:
     for session in campaign.talk():
         utterances = [turn.utterance for turn in session]
-        began = perf_counter()
-        await store.log.append(utterances)
-        loaded.talk_s += perf_counter() - began
-        loaded.turns += len(utterances)
+        with loaded.timed("turns", len(utterances)):
+            await store.log.append(utterances)
 
 
 async def _load_world(store: Store, campaign: InventedCampaign, loaded: Loaded) -> None:
     cause = Cause("import", at_ms=1_700_000_000_000)
-
-    async def commit(events: Iterable[Event]) -> tuple[int, float]:
-        n, took_s = 0, 0.0
+    for what, events in (
+        ("entities", campaign.entities_told()),
+        ("relations", campaign.relations_told()),
+        ("summaries", campaign.summaries_told()),
+    ):
         for some in _in_batches(events, _EVENTS_AT_ONCE):
-            began = perf_counter()
-            await store.world.commit(campaign.id, some, cause)
-            took_s += perf_counter() - began
-            n += len(some)
-        return n, took_s
-
-    entities, entities_s = await commit(campaign.entities_told())
-    relations, relations_s = await commit(campaign.relations_told())
-    summaries, summaries_s = await commit(campaign.summaries_told())
-    loaded.events += entities + relations + summaries
-    loaded.world_s += entities_s + relations_s + summaries_s
-    loaded.relations += relations
-    loaded.relations_s += relations_s
+            with loaded.timed(what, len(some)), loaded.timed("events", len(some)):
+                await store.world.commit(campaign.id, some, cause)
 
 
 async def _load_chunks(
@@ -125,30 +111,23 @@ async def _load_chunks(
     campaigns: Sequence[InventedCampaign],
     embeddings: Embeddings,
     loaded: Loaded,
-    *,
-    tell: Callable[[str], None],
 ) -> None:
     async with store.database.administer(deadline_ms=3_600_000) as connection:
         largest = max(campaign.size.turns for campaign in campaigns)
         memory_mb = max(256, round(largest * _KIB_A_VECTOR / 1024))
         await connection.execute(f"SET maintenance_work_mem = '{memory_mb}MB'; SET statement_timeout = 0")
         index = await connection.fetchval("SELECT pg_get_indexdef('idx_chunks_embedding'::regclass)")
-        began = perf_counter()
-        await connection.execute("DROP INDEX idx_chunks_embedding")
-        loaded.chunks_s += perf_counter() - began
+        with loaded.timed("chunks", 0):
+            await connection.execute("DROP INDEX idx_chunks_embedding")
         for campaign in campaigns:
             for session in campaign.talk():
                 rows = list(_chunk_rows(session, embeddings, model=embeddings.embedder.name))
-                began = perf_counter()
-                await connection.copy_records_to_table("chunks", records=rows, columns=_COLUMNS)
-                loaded.chunks_s += perf_counter() - began
-                loaded.chunks += len(rows)
+                with loaded.timed("chunks", len(rows)):
+                    await connection.copy_records_to_table("chunks", records=rows, columns=_COLUMNS)
             await connection.execute("DELETE FROM talk_to_embed WHERE campaign_id = $1", campaign.id)
-        tell(f"{loaded.chunks} vectors in {loaded.chunks_s:.0f} s, now their index")
-        began = perf_counter()
-        await connection.execute(index.replace(" ON ONLY ", " ON "))  # with all partitions
-        loaded.chunks_s += perf_counter() - began
-        tell(f"vectors and their index in {loaded.chunks_s:.0f} s")
+        tell(f"{loaded.n['chunks']} vectors are in, now their index")
+        with loaded.timed("chunks", 0):
+            await connection.execute(index.replace(" ON ONLY ", " ON "))  # with all partitions
 
 
 _COLUMNS: Final = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
 
-from benchmarks.memory_figures import Call, Operation
-from benchmarks.memory_vectors import Embeddings
-from benchmarks.memory_world import InventedCampaign
-from benchmarks.table_memory import memory_of
+from benchmarks.invented import Embeddings, InventedCampaign
+from benchmarks.table import memory_of
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
 from glyphoxa.bootstrap.clock import now_ms
@@ -23,6 +22,11 @@ from glyphoxa.npc.look_ups import MemoryOf
 from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.api import Neighbourhood, Walk
+
+Call: TypeAlias = Callable[[], Awaitable[int]]
+"""Does it once; returns how much it found."""
+Prepare: TypeAlias = Callable[[int], Call]
+"""Chooses what the n-th call asks for, other things each time; that is not timed."""
 
 REQUIRED: Final = (
     "identity_snapshot",
@@ -44,6 +48,12 @@ MORE: Final = (
     "path",
     "recent",
 )
+_TOOLS: Final = {
+    "search_sessions": SEARCH_SESSIONS,
+    "search_facts": SEARCH_FACTS,
+    "query_entities": QUERY_ENTITIES,
+    "get_session_summary": GET_SESSION_SUMMARY,
+}
 
 
 class Operations:
@@ -63,30 +73,90 @@ class Operations:
         self._dice = measured.dice("questions")
         self._vectors = embeddings.invented(vectors)
         self._tools = {npc.id: self._tools_of(npc) for npc in measured.npcs}
-        self._rag = store.graph_rag
         self.late: dict[str, int] = {}
 
-    def by_name(self) -> Mapping[str, Operation]:
-        prepared: Sequence[tuple[str, Callable[[int], Call]]] = (
-            ("identity_snapshot", self._identity_snapshot),
-            ("neighbours_1", lambda _: self._neighbours(1)),
-            ("neighbours_3", lambda _: self._neighbours(3)),
-            ("graph_rag", self._graph_rag),
-            ("search_sessions", lambda n: self._tool(n, SEARCH_SESSIONS, {"query": self._question()})),
-            ("search_facts", self._search_facts),
-            ("query_entities", lambda n: self._tool(n, QUERY_ENTITIES, {"name": self._spoken_of().name})),
-            ("get_session_summary", lambda n: self._tool(n, GET_SESSION_SUMMARY, {"session": self._session()})),
-            ("append", self._append),
-            ("graph_rag_by_words", self._graph_rag_by_words),
-            ("known", self._known),
-            ("visible_subgraph", self._visible_subgraph),
-            ("path", self._path),
-            ("recent", self._recent),
-            ("round_trip", self._round_trip),
-        )
-        return {name: Operation(name, prepare) for name, prepare in prepared}
+    def by_name(self) -> Mapping[str, Prepare]:
+        """All but `hot_context`."""
+        return {name: partial(self._prepared, name) for name in (*REQUIRED, *MORE) if name != "hot_context"}
 
-    async def hot_context(self) -> Operation:
+    def _prepared(self, name: str, n: int) -> Call:
+        graph, rag, id_ = self._store.graph, self._store.graph_rag, self._id
+        npc = self._world.npcs[n % len(self._world.npcs)]
+        match name:
+            case "identity_snapshot":
+                return _counted(
+                    lambda: graph.identity_snapshot(id_, npc.id, npc.entity_id),
+                    lambda found: 0 if found is None else len(found.known.relations) + len(found.secrets),
+                )
+            case "neighbours_1" | "neighbours_3":
+                anyone, entity = self._dice.choice(self._world.npcs), self._spoken_of().id
+                walk = Walk(depth=int(name[-1]))
+                return _counted(lambda: graph.traverse(id_, anyone.id, entity, walk))
+            case "known":
+                entity = self._spoken_of().id
+                return _counted(
+                    lambda: graph.known(id_, npc.id, entity),
+                    lambda found: 0 if found is None else 1 + len(found.relations),
+                )
+            case "visible_subgraph":
+                return _counted(
+                    lambda: graph.visible_subgraph(id_, npc.id, npc.entity_id), lambda found: len(found.reached)
+                )
+            case "path":
+                source, target = self._spoken_of().id, self._spoken_of().id
+                return _counted(lambda: graph.path(id_, npc.id, source, target), lambda found: len(found or ()))
+            case "graph_rag":
+                around, vector = Neighbourhood(self._spoken_of().id), self._vectors[n % len(self._vectors)]
+                return _counted(lambda: rag.query_with_embedding(id_, npc.id, vector, around=around))
+            case "graph_rag_by_words":
+                around, question = Neighbourhood(self._spoken_of().id), self._question()
+                return _counted(lambda: rag.query_with_context(id_, npc.id, question, around=around))
+            case "recent":
+                session = self._session()
+                return _counted(lambda: self._store.log.recent(id_, session, since_ms=0))
+            case "append":
+                said = self._said(n)
+                return _counted(lambda: self._journal.keep(said), lambda _: 1)
+            case "round_trip":
+                return self._round_trip
+            case _:
+                tools, arguments = self._tools[npc.id], self._arguments(name, n)
+                return _counted(lambda: tools.call(_TOOLS[name], arguments), lambda answer: len(answer["found"]))
+
+    def _arguments(self, tool: str, n: int) -> dict[str, object]:
+        """What an NPC's model may look up."""
+        match tool:
+            case "query_entities":
+                return {"name": self._spoken_of().name}
+            case "get_session_summary":
+                return {"session": self._session()}
+            case "search_facts" if n % 3 == 0:  # every third asks only for what was said after a certain day
+                return {"query": self._question(), "after": "2024-01-01T00:00:00Z"}
+            case _:
+                return {"query": self._question()}
+
+    def _said(self, n: int) -> Utterance:
+        """To be kept until it is on disk; the database takes it meanwhile, and new talk is embedded, as at a table."""
+        text = self._world.words.turn(self._dice).text
+        at_ms = now_ms()
+        return Utterance(
+            id=UtteranceId(f"live-{at_ms}-{n}"),
+            campaign_id=self._id,
+            session_id=SessionId("live"),
+            speaker_id=SpeakerId("merle"),
+            speaker_name="Merle",
+            text=text,
+            raw_text=text,
+            at_ms=at_ms,
+            witnesses=frozenset(npc.id for npc in self._world.npcs[3:6]),
+        )
+
+    async def _round_trip(self) -> int:
+        """What any question costs here and now, however little it asks."""
+        async with self._store.database.use(self._id) as connection:
+            return int(await connection.fetchval("SELECT 1"))
+
+    async def hot_context(self) -> Prepare:
         """The table's own assembly. No partial transcripts came before."""
         memory = memory_of(self._store)
         scene = self._world.campaign.scenes[0]
@@ -117,128 +187,14 @@ class Operations:
 
             return call
 
-        return Operation("hot_context", prepare)
-
-    # -- the graph
-
-    def _identity_snapshot(self, n: int) -> Call:
-        npc = self._npc(n)
-
-        async def call() -> int:
-            snapshot = await self._store.graph.identity_snapshot(self._id, npc.id, npc.entity_id)
-            return 0 if snapshot is None else len(snapshot.known.relations) + len(snapshot.secrets)
-
-        return call
-
-    def _neighbours(self, depth: int) -> Call:
-        npc, entity = self._anyone(), self._spoken_of().id
-        return _counted(lambda: self._store.graph.traverse(self._id, npc.id, entity, Walk(depth=depth)))
-
-    def _known(self, n: int) -> Call:
-        npc, entity = self._npc(n), self._spoken_of().id
-
-        async def call() -> int:
-            known = await self._store.graph.known(self._id, npc.id, entity)
-            return 0 if known is None else 1 + len(known.relations)
-
-        return call
-
-    def _visible_subgraph(self, n: int) -> Call:
-        npc = self._npc(n)
-
-        async def call() -> int:
-            return len((await self._store.graph.visible_subgraph(self._id, npc.id, npc.entity_id)).reached)
-
-        return call
-
-    def _path(self, n: int) -> Call:
-        npc, source, target = self._npc(n), self._spoken_of().id, self._spoken_of().id
-
-        async def call() -> int:
-            return len(await self._store.graph.path(self._id, npc.id, source, target) or ())
-
-        return call
-
-    def _graph_rag(self, n: int) -> Call:
-        npc, around = self._npc(n), self._spoken_of().id
-        embedding = self._vectors[n % len(self._vectors)]
-        rag = self._rag
-        return _counted(lambda: rag.query_with_embedding(self._id, npc.id, embedding, around=Neighbourhood(around)))
-
-    def _graph_rag_by_words(self, n: int) -> Call:
-        npc, around, question = self._npc(n), self._spoken_of().id, self._question()
-        rag = self._rag
-        return _counted(lambda: rag.query_with_context(self._id, npc.id, question, around=Neighbourhood(around)))
-
-    # -- what an NPC's model may look up
+        return prepare
 
     def _tools_of(self, npc: Npc) -> MemoryTools:
         summaries = PostgresSessionSummaries(self._store.database)
         memory = MemoryOf(self._id, npc.id, self._store.graph, self._store.past_talk, summaries)
         return MemoryTools(memory, tier="DEEP")
 
-    def _tool(self, n: int, name: str, arguments: Mapping[str, object]) -> Call:
-        tools = self._tools[self._npc(n).id]
-
-        async def call() -> int:
-            found = (await tools.call(name, arguments))["found"]
-            assert isinstance(found, list)
-            return len(found)
-
-        return call
-
-    def _search_facts(self, n: int) -> Call:
-        """Every third asks only for what was said after a certain day."""
-        arguments = {"query": self._question()}
-        if n % 3 == 0:
-            arguments["after"] = "2024-01-01T00:00:00Z"
-        return self._tool(n, SEARCH_FACTS, arguments)
-
-    # -- the log
-
-    def _append(self, n: int) -> Call:
-        """Until it is on disk; the database takes it meanwhile, and new talk is embedded, as at a table."""
-        session = SessionId("live")
-        text = self._world.words.turn(self._dice).text
-        at_ms = now_ms()
-        said = Utterance(
-            id=UtteranceId(f"live-{at_ms}-{n}"),
-            campaign_id=self._id,
-            session_id=session,
-            speaker_id=SpeakerId("merle"),
-            speaker_name="Merle",
-            text=text,
-            raw_text=text,
-            at_ms=at_ms,
-            witnesses=frozenset(npc.id for npc in self._world.npcs[3:6]),
-        )
-
-        async def call() -> int:
-            await self._journal.keep(said)
-            return 1
-
-        return call
-
-    def _recent(self, _: int) -> Call:
-        session = self._session()
-        return _counted(lambda: self._store.log.recent(self._id, session, since_ms=0))
-
-    def _round_trip(self, _: int) -> Call:
-        """What any question costs here and now, however little it asks."""
-
-        async def call() -> int:
-            async with self._store.database.use(self._id) as connection:
-                return int(await connection.fetchval("SELECT 1"))
-
-        return call
-
     # -- about what
-
-    def _npc(self, n: int) -> Npc:
-        return self._world.npcs[n % len(self._world.npcs)]
-
-    def _anyone(self) -> Npc:
-        return self._dice.choice(self._world.npcs)
 
     def _spoken_of(self) -> Entity:
         return self._world.spoken_of(self._dice)
@@ -250,8 +206,8 @@ class Operations:
         return self._world.session_id(self._dice.randrange(self._world.size.sessions))
 
 
-def _counted(ask: Callable[[], Awaitable[Sequence[object]]]) -> Call:
+def _counted(ask: Callable[[], Awaitable[Any]], size: Callable[[Any], int] = len) -> Call:
     async def call() -> int:
-        return len(await ask())
+        return size(await ask())
 
     return call

@@ -1,31 +1,39 @@
 """How well misheard names are put right, and how much ordinary speech is damaged by it.
 
     python -m benchmarks.names --names N.tsv --pairs P.tsv --clean C.txt [--learn L.tsv] [--arm documents|shipped]
+    python -m benchmarks.names --spoken tune|test [--arm documents|shipped]
 
 `N.tsv` holds a name and its type a line; `P.tsv` and `L.tsv` a wrong form and the name that was meant; `C.txt`
-sentences that must not change. Without arguments the project's own small set is measured. The last line
-printed is a JSON object: `recall` and `wrong` in percent of the pairs, `false_per_1000_words`,
-`p50_us` and `p99_us` of one sentence, `names`.
+sentences that must not change. Without arguments the project's own small set is measured. `--spoken` corrects instead
+the transcripts of `data/names/spoken` with all names of that half loaded, and compares them with what was said.
+benchmarks/README.md describes the figures.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Sequence
+import gzip
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
+from rapidfuzz.distance import Levenshtein
+
+from benchmarks.runner import command, percent, percentiles, run, tell
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.experimental.documents_correction import documents_corrector
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 OWN = Path(__file__).parent / "data" / "names"
+SPOKEN = OWN / "spoken"
+_WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f]|['’](?=[^\W_]))*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,75 +43,45 @@ class Pair:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    names: int
-    pairs: int
-    clean_words: int
-    recall: float
-    wrong: float
-    false_per_1000_words: float
-    p50_us: float
-    p99_us: float
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    try:
-        names = read_table(options.names)
-        pairs = [Pair(heard, name, line) for heard, name, line in read_table(options.pairs)]
-        learned = [Pair(heard, name, line) for heard, name, line in read_table(options.learn)] if options.learn else []
-        clean = [line for line in read_lines(options.clean) if line.strip()]
-        entries = entries_with(names, learned, learned_file=options.learn)
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    gazetteer = Gazetteer.build(entries, language=options.language)
-    corrector = documents_corrector(gazetteer) if options.arm == "documents" else Corrector(gazetteer)
-    figures, changes = measure(corrector, pairs, clean)
-    if options.show_changes:
-        for before, after in changes:
-            print(f"changed: {before!r} -> {after!r}")
-    print(
-        json.dumps(
-            {
-                "arm": options.arm,
-                "names": len(names),
-                "pairs": figures.pairs,
-                "clean_words": figures.clean_words,
-                "recall": round(figures.recall, 1),
-                "wrong": round(figures.wrong, 1),
-                "false_per_1000_words": round(figures.false_per_1000_words, 2),
-                "p50_us": round(figures.p50_us, 1),
-                "p99_us": round(figures.p99_us, 1),
-            }
-        )
-    )
-    return 0
+    return run(_options().parse_args(argv), measure)
 
 
-def measure(corrector: Corrector, pairs: Sequence[Pair], clean: Sequence[str]) -> tuple[Figures, list[tuple[str, str]]]:
-    """The figures, and every replacement in clean text. A changed span counts once, whatever its length."""
+def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    if options.spoken:
+        return spoken_figures(SPOKEN, options.spoken, options.arm)
+    names = read_table(options.names)
+    pairs = [Pair(heard, name, line) for heard, name, line in read_table(options.pairs)]
+    learned = [Pair(heard, name, line) for heard, name, line in read_table(options.learn)] if options.learn else []
+    clean = [line for line in read_lines(options.clean) if line.strip()]
+    corrector = _corrector(entries_with(names, learned, learned_file=options.learn), options.arm, options.language)
     outcomes = [_outcome(corrector.correct(pair.heard), pair, corrector.gazetteer) for pair in pairs]
     times_us: list[float] = []
-    changes: list[tuple[str, str]] = []
+    n_changes = 0
     for sentence in clean:
-        started = perf_counter_ns()
+        began = perf_counter_ns()
         corrected = corrector.correct(sentence)
-        times_us.append((perf_counter_ns() - started) / 1000)
-        changes += [(correction.before, correction.after) for correction in corrected.corrections]
+        times_us.append((perf_counter_ns() - began) / 1000)
+        n_changes += len(corrected.corrections)
+        if options.show_changes:
+            for change in corrected.corrections:
+                print(f"changed: {change.before!r} -> {change.after!r}")
     n_words = sum(len(sentence.split()) for sentence in clean)
-    figures = Figures(
-        names=len(corrector.gazetteer.names),
-        pairs=len(pairs),
-        clean_words=n_words,
-        recall=100 * outcomes.count("right") / len(pairs) if pairs else 0.0,
-        wrong=100 * outcomes.count("wrong") / len(pairs) if pairs else 0.0,
-        false_per_1000_words=1000 * len(changes) / n_words if n_words else 0.0,
-        p50_us=percentile(times_us, 50),
-        p99_us=percentile(times_us, 99),
-    )
-    return figures, changes
+    return {
+        "arm": options.arm,
+        "names": len(names),
+        "pairs": len(pairs),
+        "clean_words": n_words,
+        "recall": percent(outcomes.count("right"), len(pairs)),
+        "wrong": percent(outcomes.count("wrong"), len(pairs)),
+        "false_per_1000_words": percent(10 * n_changes, n_words, digits=2) or 0.0,
+        **percentiles(times_us, 50, 99, form="p{}_us", digits=1),
+    }
+
+
+def _corrector(entries: Sequence[Entry], arm: str, language: str = "en") -> Corrector:
+    gazetteer = Gazetteer.build(entries, language=language)
+    return documents_corrector(gazetteer) if arm == "documents" else Corrector(gazetteer)
 
 
 def _outcome(corrected: Corrected, pair: Pair, gazetteer: Gazetteer) -> str:
@@ -131,7 +109,7 @@ def entries_with(
             confirmed[name] += (pair.heard,)
         else:
             guess = did_you_mean(pair.name, confirmed)
-            print(f"{learned_file}, line {pair.line}: left out, no name {pair.name!r}: {guess}", file=sys.stderr)
+            tell(f"{learned_file}, line {pair.line}: left out, no name {pair.name!r}: {guess}")
     types = {name: kind for name, kind, _ in names}
     return [Entry(name, EntityId(name), types[name], learned=heard) for name, heard in confirmed.items()]
 
@@ -172,23 +150,161 @@ def read_lines(path: Path) -> list[str]:
         raise InvalidInput(f"{path}, line {line}: not UTF-8 (byte {error.start})") from error
 
 
-def percentile(values: Sequence[float], percent: int) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else 0.0
+# -- spoken names
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted over some transcripts, before ("raw") and after correction.
+
+    Attributes:
+        right: Names whose words stand in the transcript, one after the other.
+        harmed: Names that were right before and are not afterwards.
+        wrong_name: Names that were written and are none of the sentence's.
+        errors: Words to be changed, added or left out, of `words`.
+        false_changes: Changes in sentences without a name, of `nameless_words`.
+    """
+
+    names: int = 0
+    right_raw: int = 0
+    right: int = 0
+    harmed: int = 0
+    wrong_name: int = 0
+    words: int = 0
+    errors_raw: int = 0
+    errors: int = 0
+    nameless_words: int = 0
+    false_changes: int = 0
+
+    def count(self, sentence: Sentence, heard: str, corrected: Corrected, gazetteer: Gazetteer) -> None:
+        said, before, after = bare_words(sentence.text), bare_words(heard), bare_words(corrected.text)
+        self.words += len(said)
+        self.errors_raw += Levenshtein.distance(said, before)
+        self.errors += Levenshtein.distance(said, after)
+        if not sentence.names:
+            self.nameless_words += len(said)
+            self.false_changes += len(corrected.corrections)
+        for start, end in sentence.names.values():
+            name = [bare(word) for word, at in _words(sentence.text) if at < end and at + len(word) > start]
+            was_right, is_right = _has(before, name), _has(after, name)
+            self.names += 1
+            self.right_raw += was_right
+            self.right += is_right
+            self.harmed += was_right and not is_right
+        for change in corrected.corrections if sentence.names else ():
+            written = {mention.name.canonical for mention in gazetteer.mentions(change.after)}
+            self.wrong_name += not written <= sentence.names.keys()
+
+    def figures(self) -> dict[str, float | None]:
+        return {
+            "mentions": self.names,
+            "names_right_raw": percent(self.right_raw, self.names, digits=2),
+            "names_right": percent(self.right, self.names, digits=2),
+            "harmed": percent(self.harmed, self.names, digits=2),
+            "wrong_name": percent(self.wrong_name, self.names, digits=2),
+            "wer_raw": percent(self.errors_raw, self.words, digits=2),
+            "wer": percent(self.errors, self.words, digits=2),
+            "false_per_1000_words": percent(10 * self.false_changes, self.nameless_words, digits=2),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """
+    Attributes:
+        names: Where each name of the set stands in the text, without an ending of its own.
+    """
+
+    id: str
+    text: str
+    names: dict[str, tuple[int, int]]
+
+
+def spoken_figures(directory: Path, half: str, arm: str) -> dict[str, Any]:
+    """Of all settings of the recogniser together, and of each under `settings`."""
+    names = [row for row in _rows(directory / "names.tsv", 6) if row[2] == half]
+    entries = [Entry(row[0], EntityId(row[0]), row[1], (row[5],) if row[5] else ()) for row in names]
+    sentences = [_sentence(row) for row in _rows(directory / "sentences.tsv", 5) if row[1] == half]
+    corrector = _corrector(entries, arm)
+    every, by_setting = Tally(), dict[str, Any]()
+    for path in sorted(directory.glob("heard-*.tsv.gz")):
+        transcripts = {row[0]: (row[3], row[2]) for row in _rows(path, 4)}
+        setting = Tally()
+        for sentence in sentences:
+            if sentence.id in transcripts:
+                text, confidences = transcripts[sentence.id]
+                corrected = corrector.correct(text, heard=heard_words(text, confidences))
+                for tally in (every, setting):
+                    tally.count(sentence, text, corrected, corrector.gazetteer)
+        by_setting[path.name.removeprefix("heard-").removesuffix(".tsv.gz")] = setting.figures()
+    return {"arm": arm, "half": half, "names": len(names), **every.figures(), "settings": by_setting}
+
+
+def heard_words(text: str, confidences: str) -> tuple[HeardWord, ...]:
+    """The words between spaces with their confidences, which are percents."""
+    found: list[HeardWord] = []
+    end = 0
+    for word, confidence in zip(text.split(), confidences.split(), strict=False):
+        start = text.index(word, end)
+        end = start + len(word)
+        found.append(HeardWord(start, end, int(confidence) / 100))
+    return tuple(found)
+
+
+def bare_words(text: str) -> list[str]:
+    return [bare(word) for word, _ in _words(text)]
+
+
+def bare(word: str) -> str:
+    """Its letters and digits in lower case, without accents and apostrophes."""
+    return "".join(char for char in fold(word) if char.isalnum())
+
+
+def _words(text: str) -> Iterator[tuple[str, int]]:
+    """Each word with its place; a hyphen parts two words, an apostrophe does not."""
+    return ((match.group(), match.start()) for match in _WORD.finditer(text))
+
+
+def _has(words: Sequence[str], name: Sequence[str]) -> bool:
+    return any(words[at : at + len(name)] == name for at in range(len(words) - len(name) + 1))
+
+
+def _sentence(row: Sequence[str]) -> Sentence:
+    """From a row: id, half, voice, NAME@START-END;..., text."""
+    names = {}
+    for each in filter(None, row[3].split(";")):
+        name, _, place = each.rpartition("@")
+        start, _, end = place.partition("-")
+        names[name] = (int(start), int(end))
+    return Sentence(row[0], row[4], names)
+
+
+def _rows(path: Path, n_columns: int) -> list[list[str]]:
+    """
+    Raises:
+        InvalidInput: A row has other columns.
+    """
+    content = path.read_bytes()
+    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode().split("\n")
+    rows = [line.split("\t") for line in lines if line]
+    for number, row in enumerate(rows, start=1):
+        if len(row) != n_columns:
+            raise InvalidInput(f"{path}:{number}: {len(row)} columns, expected {n_columns}")
+    return rows
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.names", description=__doc__.splitlines()[0])
+    parser = command("names", __doc__)
     parser.add_argument("--names", type=Path, default=OWN / "N.tsv", metavar="N.tsv")
     parser.add_argument("--pairs", type=Path, default=OWN / "P.tsv", metavar="P.tsv")
     parser.add_argument("--clean", type=Path, default=OWN / "C.txt", metavar="C.txt")
     parser.add_argument("--learn", type=Path, metavar="L.tsv", help="pairs the DM has confirmed before")
-    arms = ("shipped", "documents")
-    parser.add_argument("--arm", choices=arms, default="shipped")
+    parser.add_argument("--spoken", choices=("tune", "test"), help="that half of the spoken set; quote test")
+    parser.add_argument("--arm", choices=("shipped", "documents"), default="shipped")
     parser.add_argument("--language", default="en", help="of the campaign (default: en)")
     parser.add_argument("--show-changes", action="store_true", help="print every replacement in clean text")
     return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -2,9 +2,9 @@
 
     python -m benchmarks.prefetch DIR [--budget-tokens 1500] [--limit N]
 
-Each question is spoken: a word at a time to the pre-fetcher as growing partial transcripts, each with as much time as a
-word takes if it needs it, then as the final one to the assembly of the prompt. The last line printed is a JSON object.
-Under `modes` stand the two ways that were rejected, over the same talk. See benchmarks/README.md.
+Each question is spoken: a word at a time to the shipped pre-fetch as growing partial transcripts, each with as much
+time as a word takes if it needs it, then as the final one to the shipped assembly of the prompt. benchmarks/README.md
+describes the figures.
 """
 
 from __future__ import annotations
@@ -12,27 +12,33 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final
 
-import numpy as np
+from benchmarks.recall import data_options
+from benchmarks.recall_data import WITNESS, Question, campaign_of, read_data, turn_id
+from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
+from benchmarks.runner import percent, percentiles, positive, run, tell
+from benchmarks.table import memory_of
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.by_name import ByName
+from glyphoxa.context.ports import HotContext
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.tokens import tokens_of
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.recalled import learned_from
+from glyphoxa.recall.settings import RecallSettings
 
-from benchmarks.prefetch_modes import Injected, Modes, summary
-from benchmarks.prefetch_table import OTHER_BUDGETS, Spoken, Table
-from benchmarks.recall import data_options, tell
-from benchmarks.recall_data import RecallData, read_data
-from benchmarks.recall_world import loaded_talk, place_for
-from benchmarks.turn import STOPPED, positive, stoppable
-from benchmarks.turn_world import a_directory
-from glyphoxa.adapters.local import native_env
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.observability import log
-from glyphoxa.providers.profiles import PROFILES
-
+_WORD_MS: Final = 300
+_WAITED_FOR: Final = 4
+"""What is looked up for other partials the next one ends anyway; not to wait for it saves most of the time."""
+_PATIENCE_MS: Final = 10_000
+_PLAYER: Final = PlayerId("the-one-who-asks")
 _SMALL_TALK: Final = (
     "Pass me the salt, please.",
     "Good evening to you.",
@@ -48,94 +54,166 @@ _SMALL_TALK: Final = (
 """What needs no memory, and must not carry any."""
 
 
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """What a prompt gets for one question.
+
+    Attributes:
+        covers: It holds some of the evidence.
+        tokens: Of 4 characters.
+    """
+
+    covers: bool = False
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """
+    Attributes:
+        early: Had at the last partial transcript.
+        earlier: At the one before it, when a word was still missing.
+        final_ms: What gathering at the final transcript took.
+        partial_ms: What each partial took of the event loop.
+    """
+
+    final: Injected
+    early: Injected
+    earlier: Injected
+    final_ms: float
+    partial_ms: tuple[float, ...]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        data = read_data(options.directory)
-        with a_directory() as directory:
-            measured = asyncio.run(stoppable(measure(data, place_for(options.data_dir, directory), options)))
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return STOPPED
-    print(json.dumps(measured))
-    return 0
+    return run(_options().parse_args(argv), measure)
 
 
-async def measure(data: RecallData, directory: Path, options: argparse.Namespace) -> dict[str, Any]:
-    asked = data.first(options.limit)
-    async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    data = read_data(options.directory)
+    asked = data.first(options.limit).questions
+    async with loaded_talk(data, place_for(options.data_dir, directory), embeddings=options.embeddings) as talk:
         gc.collect()
         gc.freeze()
         tables: dict[str, Table] = {}
         spoken: dict[str, list[Spoken]] = defaultdict(list)
         small_talk: list[Injected] = []
-        modes = Modes(talk)
-        for n, question in enumerate(asked.questions, start=1):
+        for n, question in enumerate(asked, start=1):
             talk.ask_of(question.campaign)
             if question.campaign not in tables:
                 table = tables[question.campaign] = Table(talk, question, budget_tokens=options.budget_tokens)
                 small_talk += [(await table.speak(line, ())).final for line in _SMALL_TALK]
-                await modes.chat(question, _SMALL_TALK)
             spoken[question.category].append(await tables[question.campaign].speak(question.text, question.evidence))
-            await modes.ask(question)
             if n % 100 == 0:
-                tell(f"{n} of {len(asked.questions)} questions are spoken")
+                tell(f"{n} of {len(asked)} questions are spoken")
         for table in tables.values():
             await table.close()
         every = [one for some in spoken.values() for one in some]
-        small = summary(small_talk).get("tokens_mean", 0.0)
-        others = {tokens: _covered([one.other_budgets[tokens] for one in every]) for tokens in OTHER_BUDGETS}
-        hybrid = {**summary([one.final for one in every]), "small_talk_tokens_mean": small, "extra_trips": 0}
         return {
             **figures(every),
+            **percentiles((ms for one in every for ms in one.partial_ms), 50, 99, form="partial_p{}_ms"),
+            **percentiles((one.final_ms for one in every), 50, 95, form="final_p{}_ms"),
             "questions": len(every),
             "budget_tokens": options.budget_tokens,
-            "by_category": {category: figures(some, times=False) for category, some in sorted(spoken.items())},
-            "modes": {"hybrid": hybrid, **modes.figures()},
-            "other_budgets": {str(tokens): others[tokens] for tokens in OTHER_BUDGETS},
-            "profiles": {profile.name: others[profile.facts_tokens] for profile in PROFILES},
-            "no_tool_call_needed": hybrid.get("coverage", 0.0),
-            "small_talk_tokens_mean": small,
+            "by_category": {category: figures(some) for category, some in sorted(spoken.items())},
+            "small_talk_tokens_mean": _tokens_mean(small_talk),
             "late_parts": sum(table.n_late for table in tables.values()),
             **talk.figures,
         }
 
 
-def _covered(injected: Sequence[Injected]) -> dict[str, Any]:
-    return {key: value for key, value in summary(injected).items() if key in ("coverage", "tokens_mean")}
-
-
-def figures(spoken: Sequence[Spoken], *, times: bool = True) -> dict[str, Any]:
-    if not spoken:
-        return {}
-    final = summary([one.final for one in spoken])
-    found: dict[str, Any] = {
-        "coverage": final["coverage"],
-        "coverage_before_final": summary([one.early for one in spoken])["coverage"],
-        "coverage_before_last_word": summary([one.earlier for one in spoken])["coverage"],
-        "tokens_mean": final["tokens_mean"],
-        "tokens_max": max(one.final.tokens for one in spoken),
+def figures(spoken: Sequence[Spoken]) -> dict[str, Any]:
+    """Coverage in percent of the questions."""
+    return {
+        "coverage": _coverage([one.final for one in spoken]),
+        "coverage_before_final": _coverage([one.early for one in spoken]),
+        "coverage_before_last_word": _coverage([one.earlier for one in spoken]),
+        "tokens_mean": _tokens_mean([one.final for one in spoken]),
+        "tokens_max": max((one.final.tokens for one in spoken), default=0),
     }
-    if times:
-        ms = np.array([ms for one in spoken for ms in one.partial_ms])
-        p50, p99 = np.percentile(ms, [50, 99]) if len(ms) else (0.0, 0.0)
-        gather = np.percentile([one.final.ms for one in spoken], [50, 95])
-        found |= {
-            "partial_p50_ms": round(float(p50), 3),
-            "partial_p99_ms": round(float(p99), 3),
-            "partials": len(ms),
-            "final_p50_ms": round(float(gather[0]), 3),
-            "final_p95_ms": round(float(gather[1]), 3),
-        }
-    return found
+
+
+def _coverage(injected: Sequence[Injected]) -> float | None:
+    return percent(sum(one.covers for one in injected), len(injected), digits=2)
+
+
+def _tokens_mean(injected: Sequence[Injected]) -> float:
+    return round(sum(one.tokens for one in injected) / max(1, len(injected)), 1)
+
+
+class Table:
+    """One NPC that listens to one campaign's questions, with the product's own pre-fetch and assembly.
+
+    Attributes:
+        n_late: Parts of a prompt that were left out.
+    """
+
+    def __init__(self, talk: LoadedTalk, question: Question, *, budget_tokens: int) -> None:
+        self._talk = talk
+        self._campaign = campaign_of(question.campaign, talk.data.turns[question.campaign])
+        self._past = talk.recall_with(RecallSettings())
+        budgets = Budgets(facts_tokens=budget_tokens, part_deadline_ms=_PATIENCE_MS, recall_deadline_ms=_PATIENCE_MS)
+        present = {npc.id: npc.name for npc in self._campaign.npcs}
+        self._prefetch = Prefetch(
+            self._campaign.id,
+            by_name=ByName(self._campaign, memory_of(talk.store)),
+            talk=self._past,
+            language=self._campaign.language,
+            present=lambda: present,
+            known_utterances=lambda _: (),
+            max_recalled=budgets.max_recalled,
+        )
+        self._context = self._assembly(budgets)
+        # What is there before the end is looked at without being shown: what was shown once is kept.
+        self._onlooker = self._assembly(budgets)
+        self.n_late = 0
+
+    async def speak(self, text: str, evidence: Sequence[str]) -> Spoken:
+        """Say something to the NPC."""
+        self._prefetch.forget(_PLAYER)
+        self._context.new_speech()
+        words = text.split()
+        partial_ms: list[float] = []
+        seen = [Injected(), Injected()]
+        for n in range(1, len(words) + 1):
+            partial = " ".join(words[:n])
+            before = asyncio.all_tasks()
+            began = perf_counter()
+            self._prefetch.on_partial(_PLAYER, partial)
+            partial_ms.append(1_000 * (perf_counter() - began))
+            is_looked_at = n >= len(words) - 1
+            look_ups = asyncio.all_tasks() - before
+            if look_ups and (is_looked_at or n % _WAITED_FOR == 0):
+                await asyncio.wait(look_ups, timeout=_WORD_MS / 1_000)
+            if is_looked_at:
+                self._onlooker.new_speech()
+                seen.append(self._injected(self._onlooker.gather_nowait(WITNESS, partial), evidence))
+        began = perf_counter()
+        hot = await self._context.gather(WITNESS, text)
+        took_ms = 1_000 * (perf_counter() - began)
+        self.n_late += len(hot.omitted)
+        return Spoken(self._injected(hot, evidence), seen[-1], seen[-2], took_ms, tuple(partial_ms))
+
+    async def close(self) -> None:
+        await self._prefetch.close()
+
+    def _assembly(self, budgets: Budgets) -> HotContextAssembly:
+        return HotContextAssembly(
+            self._campaign,
+            graph=memory_of(self._talk.store),
+            talk=self._past,
+            prefetch=self._prefetch,
+            known_utterances=lambda _: (),
+            budgets=budgets,
+        )
+
+    def _injected(self, hot: HotContext, evidence: Sequence[str]) -> Injected:
+        found = {turn_id(self._campaign.id, said) for one in hot.recalled if (said := learned_from(one)) is not None}
+        tokens = sum(tokens_of(line) for line in (*hot.facts, *hot.remembered))
+        return Injected(covers=not found.isdisjoint(evidence), tokens=tokens)
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = data_options("prefetch", "What is in the prompt when it is asked for.")
+    parser = data_options("prefetch", __doc__)
     parser.add_argument("--budget-tokens", type=positive, default=1_500, help="of what is injected")
     return parser
 

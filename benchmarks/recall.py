@@ -1,36 +1,38 @@
 """How much of what matters is recalled, how soon, and what each stage of the ranking is worth.
 
-    python -m benchmarks.recall DIR [--arm NAME ...] [--per-question FILE] [--misses FILE] [--limit N]
+    python -m benchmarks.recall DIR [--arm NAME ...] [--per-question FILE] [--limit N]
 
 Talk is brought into an embedded server of the benchmark's own, in the way in which a table does it, and asked for
-through the shipped recall, in the name of an NPC that heard everything. The last line printed is a JSON object: the
-figures of what is shipped, and those of each `--arm` under `arms`. What they mean stands in benchmarks/README.md.
+through the shipped recall, in the name of an NPC that heard everything. The last line has the figures of what is
+shipped, and those of each `--arm` under `arms`. benchmarks/README.md describes them.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
-import json
 import resource
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from benchmarks.recall_arms import FULL, LEXICAL, arms, chosen
-from benchmarks.recall_asking import Ask
-from benchmarks.recall_data import Question, RecallData, read_data
-from benchmarks.recall_figures import Answer, as_line, compared, figures, missed, times
-from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
-from benchmarks.turn import STOPPED, positive, stoppable
-from benchmarks.turn_world import a_directory
-from glyphoxa.adapters.local import native_env
-from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.observability import log
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
 
+from benchmarks import recall_arms
+from benchmarks.recall_arms import FULL, LEXICAL, Ask, chosen
+from benchmarks.recall_data import Question, read_data
+from benchmarks.recall_graph_arms import graph_arms
+from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
+from benchmarks.runner import command, percentiles, positive, run, tell, to_write, write_rows
+
+SHOWN: Final = 20
+RESAMPLES: Final = 2_000
+SEED: Final = 7
 _WARM_UP: Final = (
     "Who was it that we met on the road?",
     "What did the old man say about the harvest?",
@@ -39,62 +41,51 @@ _WARM_UP: Final = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
-    native_env.prepare()
-    log.set_up(level="WARNING")
-    try:
-        wanted = chosen(options.arm, arms())
-        data = read_data(options.directory)
-        with a_directory() as directory:
-            where = place_for(options.data_dir, directory)
-            answers, measured = asyncio.run(stoppable(measure(data, where, options, wanted)))
-        if options.per_question is not None:
-            _write_lines(options.per_question, answers)
-        if options.misses is not None:
-            options.misses.write_text(json.dumps(missed(answers[FULL]), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    except GlyphoxaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return STOPPED
-    print(json.dumps(measured))
-    return 0
+    return run(_options().parse_args(argv), measure)
 
 
-async def measure(
-    data: RecallData, directory: Path, options: argparse.Namespace, wanted: Sequence[str]
-) -> tuple[Mapping[str, Sequence[Answer]], dict[str, Any]]:
-    """The answers of each arm, and the figures."""
-    asked = data.first(options.limit)
-    async with loaded_talk(data, directory, embeddings=options.embeddings, tell=tell) as talk:
+def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
+    return recall_arms.arms() | graph_arms()
+
+
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    wanted = chosen(options.arm, arms())
+    data = read_data(options.directory)
+    answers: dict[str, list[Answer]] = {}
+    late: dict[str, int] = {}
+    where = place_for(options.data_dir, directory)
+    async with loaded_talk(data, where, embeddings=options.embeddings) as talk:
         there_are = arms()
         # As a table does it when it is open.
         gc.collect()
         gc.freeze()
-        answers: dict[str, list[Answer]] = {}
-        late: dict[str, int] = {}
         for name in dict.fromkeys((FULL, LEXICAL, *wanted)):
             talk.questions.n_late = 0
-            answers[name] = await ask_all(talk, there_are[name](talk), asked.questions)
+            answers[name] = await ask_all(talk, there_are[name](talk), data.first(options.limit).questions)
             late[name] = talk.questions.n_late
             tell(f"{name}: {_short(figures(answers[name]))}")
-        of_arm = {name: arm_figures(answers[name], answers[FULL]) for name in wanted}
-        for name in of_arm:
-            of_arm[name]["late_embeddings"] = late[name]
-        return {name: answers[name] for name in dict.fromkeys((FULL, *wanted))}, {
-            **figures(answers[FULL]),
-            **times((answer.ms for answer in answers[LEXICAL]), prefix="lexical_"),
-            **talk.figures,
-            "late_embeddings": late[FULL],
-            "without_evidence": data.without_evidence,
-            "evidence_dropped": data.evidence_dropped,
-            "talk_mb": talk_mb(talk),
-            "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-            "arms": of_arm,
-        }
+        talk_mb = sum(talk.index(campaign).size_bytes for campaign in data.turns) / 2**20
+    if options.per_question is not None:
+        arms_asked = dict.fromkeys((FULL, *wanted))
+        write_rows(options.per_question, (as_line(arm, answer) for arm in arms_asked for answer in answers[arm]))
+    return {
+        **figures(answers[FULL]),
+        **percentiles((answer.ms for answer in answers[LEXICAL]), 50, 95, form="lexical_p{}_ms"),
+        **talk.figures,
+        "late_embeddings": late[FULL],
+        "without_evidence": data.without_evidence,
+        "evidence_dropped": data.evidence_dropped,
+        "talk_mb": round(talk_mb, 1),
+        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "arms": {
+            name: {
+                **figures(answers[name]),
+                "vs_full": compared(answers[name], answers[FULL]),
+                "late_embeddings": late[name],
+            }
+            for name in wanted
+        },
+    }
 
 
 async def ask_all(talk: LoadedTalk, ask: Ask, questions: Sequence[Question]) -> list[Answer]:
@@ -116,41 +107,124 @@ async def ask_all(talk: LoadedTalk, ask: Ask, questions: Sequence[Question]) -> 
     return answers
 
 
-def arm_figures(answers: Sequence[Answer], full: Sequence[Answer]) -> dict[str, Any]:
-    return {**figures(answers), "vs_full": compared(answers, full)}
-
-
-def talk_mb(talk: LoadedTalk) -> float:
-    """About what the talk takes in memory."""
-    return round(sum(talk.index(campaign).size_bytes for campaign in talk.data.turns) / 2**20, 1)
-
-
-def tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _write_lines(path: Path, answers: Mapping[str, Iterable[Answer]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for arm, given in answers.items():
-            for answer in given:
-                file.write(json.dumps(as_line(arm, answer), ensure_ascii=False) + "\n")
-
-
 def _short(measured: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {measured[key]}" for key in ("r5", "r10", "r20", "mrr", "p50_ms") if key in measured)
 
 
-def to_write(text: str) -> Path:
-    """A file that is written when all is measured."""
-    path = Path(text)
-    if not path.parent.is_dir() or path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: no file can be written there")
-    return path
+# -- figures
 
 
-def data_options(prog: str, description: str) -> argparse.ArgumentParser:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one question was answered.
+
+    Attributes:
+        ranked: Ids of turns, best first, at most `recall_arms.DEPTH`.
+        ms: What it took.
+    """
+
+    question: Question
+    ranked: tuple[str, ...]
+    ms: float = 0.0
+
+    def recall_at(self, k: int) -> float:
+        """Share of the evidence among the first `k`."""
+        return len(set(self.ranked[:k]).intersection(self.question.evidence)) / len(self.question.evidence)
+
+    @property
+    def reciprocal_rank(self) -> float:
+        return 1 / self.first_rank if self.first_rank else 0.0
+
+    @property
+    def first_rank(self) -> int | None:
+        """Of the first evidence, from 1."""
+        evidence = set(self.question.evidence)
+        return next((rank for rank, id_ in enumerate(self.ranked, start=1) if id_ in evidence), None)
+
+    @property
+    def is_missed(self) -> bool:
+        """No evidence among the first ten."""
+        return self.first_rank is None or self.first_rank > 10
+
+
+def figures(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Percentages, in the mean over the questions; the same of each category."""
+    by_category: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        by_category[answer.question.category].append(answer)
+    return {
+        **quality(answers),
+        "by_category": {category: quality(found) for category, found in sorted(by_category.items())},
+        **percentiles((answer.ms for answer in answers), 50, 95),
+    }
+
+
+def quality(answers: Sequence[Answer]) -> dict[str, float]:
+    """Empty but for the number when nothing was asked."""
+    n: dict[str, float] = {"questions": len(answers)}
+    if not answers:
+        return n
+    return n | {
+        **{f"r{k}": _mean_percent(answer.recall_at(k) for answer in answers) for k in (5, 10, 20)},
+        "mrr": _mean_percent(answer.reciprocal_rank for answer in answers),
+        "hit10": _mean_percent(not answer.is_missed for answer in answers),
+    }
+
+
+def compared(arm: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
+    """What an arm is better in R@10 than another that was asked the same, in points, with the 95 % interval; under
+    `mrr` and `hit10` the same of those.
+    """
+    pairs = list(zip(arm, base, strict=True))
+    return {
+        **_interval([a.recall_at(10) - b.recall_at(10) for a, b in pairs]),
+        "mrr": _interval([a.reciprocal_rank - b.reciprocal_rank for a, b in pairs]),
+        "hit10": _interval([float(b.is_missed) - float(a.is_missed) for a, b in pairs]),
+    }
+
+
+def _interval(differences: Sequence[float]) -> dict[str, float]:
+    diff, low, high = paired_interval(differences)
+    return {"diff": round(100 * diff, 2), "low": round(100 * low, 2), "high": round(100 * high, 2)}
+
+
+def paired_interval(
+    differences: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[float, float, float]:
+    """The mean of paired differences with its 95 % interval, by the percentiles of resampled means (Efron, 1979)."""
+    values: NDArray[float64] = np.asarray(differences, float64)
+    if not len(values):
+        return 0.0, 0.0, 0.0
+    dice = np.random.default_rng(seed)
+    means = np.array([values[dice.integers(0, len(values), len(values))].mean() for _ in range(resamples)])
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(values.mean()), float(low), float(high)
+
+
+def as_line(arm: str, answer: Answer) -> dict[str, Any]:
+    """For a file with every question's ranking."""
+    return {
+        "id": answer.question.id,
+        "campaign": answer.question.campaign,
+        "category": answer.question.category,
+        "arm": arm,
+        "evidence": list(answer.question.evidence),
+        "ranked": list(answer.ranked[:SHOWN]),
+        "r10": round(answer.recall_at(10), 4),
+        "rr": round(answer.reciprocal_rank, 4),
+    }
+
+
+def _mean_percent(shares: Iterable[float]) -> float:
+    return round(100 * float(np.mean([float(share) for share in shares])), 2)
+
+
+# -- options
+
+
+def data_options(name: str, doc: str | None) -> argparse.ArgumentParser:
     """What all benchmarks of recall are told."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{prog}", description=description)
+    parser = command(name, doc)
     parser.add_argument("directory", type=Path, metavar="DIR", help="with turns.jsonl and questions.jsonl")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N questions; all talk is loaded")
     parser.add_argument(
@@ -164,12 +238,9 @@ def data_options(prog: str, description: str) -> argparse.ArgumentParser:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = data_options("recall", "Recall of talk.")
+    parser = data_options("recall", __doc__)
     parser.add_argument("--arm", nargs="+", action="extend", default=[], metavar="NAME", help="or all")
     parser.add_argument("--per-question", type=to_write, metavar="FILE", help="JSON lines: each arm's ranking of each")
-    parser.add_argument(
-        "--misses", type=to_write, metavar="FILE", help="JSON: questions of which nothing is found in ten"
-    )
     return parser
 
 

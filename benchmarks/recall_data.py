@@ -9,14 +9,14 @@ letters and numbers. What then still names no turn is dropped, and counted.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.runner import json_lines
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
@@ -92,7 +92,7 @@ def read_turns(path: Path) -> dict[CampaignId, list[Turn]]:
     """
     turns: dict[CampaignId, list[Turn]] = {}
     clock = _Clock()
-    for where, line in _lines(path):
+    for where, line in json_lines(path):
         campaign = CampaignId(_text(line, "campaign", where))
         session, id_ = _text(line, "session", where), _text(line, "id", where)
         at_ms = clock.at_ms(campaign, session, line.get("at"), where)
@@ -113,7 +113,7 @@ def read_data(directory: Path) -> RecallData:
         if len(ids) != len(turns[campaign]):
             raise InvalidInput(f"{directory / 'turns.jsonl'}: two turns of campaign {campaign!r} have the same id")
     questions, dropped, without = [], 0, 0
-    for where, line in _lines(directory / "questions.jsonl"):
+    for where, line in json_lines(directory / "questions.jsonl"):
         campaign = CampaignId(_text(line, "campaign", where))
         named = line.get("evidence") or ()
         named = [named] if isinstance(named, str) else named
@@ -233,24 +233,6 @@ def _ms(at: object, where: str) -> int:
     except ValueError:
         raise InvalidInput(f"{where}: at is {at!r}; valid: a time like 2023-05-08T13:56:00Z, or null") from None
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
-
-
-def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each with the place where it stands."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise InvalidInput(f"{where} is not JSON: {error}") from None
-            if not isinstance(value, dict):
-                raise InvalidInput(f"{where} is no JSON object")
-            yield where, value
 
 
 def _text(line: Mapping[str, Any], key: str, where: str, *, may_be_empty: bool = False) -> str:

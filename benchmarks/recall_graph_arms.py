@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from benchmarks.recall_asking import Ask, ids
+from benchmarks.recall_arms import DEPTH, Ask, ids
 from benchmarks.recall_data import WITNESS, Question
-from benchmarks.recall_figures import DEPTH
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, Literal
 
-from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from benchmarks.memory_vectors import Embeddings
+from benchmarks.invented import Embeddings
 from benchmarks.recall_data import RecallData, campaign_of, utterances_of
-from benchmarks.turn_world import keep_all
+from benchmarks.runner import filled_once, tell
+from benchmarks.table import write_talk
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embed, Embedder
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.chunking import hash_of
-from glyphoxa.transcript.journal import Journal
-from glyphoxa.transcript.spool import Spool
 
 EmbeddingsKind = Literal["minilm", "invented", "none"]
-_FLUSH_MS: Final = 600_000
-_AT_ONCE: Final = 256
-_ATTEMPTS: Final = 4
 _PATIENCE_MS: Final = 60_000
 LATER_MS: Final = 7 * 24 * 3_600_000
 """A table meets again a week later."""
@@ -141,7 +134,6 @@ async def loaded_talk(
     directory: Path,
     *,
     embeddings: EmbeddingsKind = "minilm",
-    tell: Callable[[str], None],
 ) -> AsyncIterator[LoadedTalk]:
     """An embedded server in `directory` with all talk in it, and the talk in memory, for the time of the block. A
     directory that has it already is not filled again.
@@ -157,71 +149,36 @@ async def loaded_talk(
     async with open_store(None, data_dir=directory, embedder=questions.embedder, recall=patient(shipped)) as store:
         await store.database.open()
         name = "none" if embedder is None else embedder.name
-        figures = await _load_once(store, data, directory, embeddings=name, tell=tell)
+        figures = await _load(store, data, directory, embeddings=name)
         questions.n_late = 0
-        yield LoadedTalk(
-            store,
-            store.past_talk,
-            questions,
-            data,
-            Clock(),
-            {**figures, "embeddings": name},
-        )
+        yield LoadedTalk(store, store.past_talk, questions, data, Clock(), {**figures, "embeddings": name})
 
 
-async def _load_once(
-    store: Store, data: RecallData, directory: Path, *, embeddings: str, tell: Callable[[str], None]
-) -> dict[str, Any]:
-    """As the memory benchmark does it with a directory that is kept."""
-    note = directory / "loaded.json"
+async def _load(store: Store, data: RecallData, directory: Path, *, embeddings: str) -> dict[str, Any]:
+    """Fill the database, unless the directory has been filled before; then read the talk alone."""
+
+    async def fill() -> dict[str, Any]:
+        began = perf_counter()
+        for campaign, turns in data.turns.items():
+            await store.campaigns.load(campaign_of(campaign, turns))
+        began_talk = perf_counter()
+        talk = [one for turns in data.turns.values() for one in utterances_of(turns)]
+        await write_talk(store, talk, directory / "spool")
+        talk_s = perf_counter() - began_talk
+        tell(f"{data.n_turns} turns are in the log, in {talk_s:.1f} s")
+        embed_s = await _embed(store, data)
+        read_s = await _read(store, data)
+        return {
+            "turns": data.n_turns,
+            "load_s": round(perf_counter() - began, 2),
+            "talk_s": round(talk_s, 2),
+            "embed_s": round(embed_s, 2),
+            "read_s": round(read_s, 2),
+        }
+
     key = hashlib.sha256(repr((embeddings, hash_of(""), sorted(data.turns.items()))).encode()).hexdigest()
-    if not note.exists():
-        figures = await _load(store, data, directory / "spool", tell=tell)
-        note.write_text(json.dumps({"key": key, "figures": figures}))
-        return figures
-    noted = json.loads(note.read_text())
-    if noted["key"] != key:
-        raise InvalidInput(f"{directory} holds other talk, or embedded otherwise: empty it, or name another --data-dir")
-    read_s = await _read(store, data)
-    return {**noted["figures"], "read_s": round(read_s, 2)}
-
-
-async def _load(store: Store, data: RecallData, spool: Path, *, tell: Callable[[str], None]) -> dict[str, Any]:
-    began = perf_counter()
-    for campaign, turns in data.turns.items():
-        await _with_patience(partial(store.campaigns.load, campaign_of(campaign, turns)))
-    journal = Journal(Spool(spool), store.log)
-    began_talk = perf_counter()
-    try:
-        for turns in data.turns.values():
-            await keep_all(journal.keep, utterances_of(turns))
-        if not await journal.flush(_FLUSH_MS):
-            raise Unavailable("the talk could not be written to the database")
-    finally:
-        await journal.close()
-    talk_s = perf_counter() - began_talk
-    tell(f"{data.n_turns} turns are in the log, in {talk_s:.1f} s")
-    embed_s = await _embed(store, data, tell=tell)
-    read_s = await _read(store, data)
-    return {
-        "turns": data.n_turns,
-        "load_s": round(perf_counter() - began, 2),
-        "talk_s": round(talk_s, 2),
-        "embed_s": round(embed_s, 2),
-        "read_s": round(read_s, 2),
-    }
-
-
-async def _with_patience(attempt: Callable[[], Awaitable[object]]) -> None:
-    """What has a deadline of its own may miss it on a busy machine."""
-    for _ in range(_ATTEMPTS):
-        try:
-            await attempt()
-        except Unavailable as error:
-            logger.debug("once more: {}", error)
-        else:
-            return
-    await attempt()
+    figures, is_new = await filled_once(directory, key, fill)
+    return figures if is_new else {**figures, "read_s": round(await _read(store, data), 2)}
 
 
 async def _read(store: Store, data: RecallData) -> float:
@@ -231,14 +188,11 @@ async def _read(store: Store, data: RecallData) -> float:
     return perf_counter() - began
 
 
-async def _embed(store: Store, data: RecallData, *, tell: Callable[[str], None]) -> float:
-    began, n_done = perf_counter(), 0
+async def _embed(store: Store, data: RecallData) -> float:
+    began = perf_counter()
     for campaign in data.turns:
-        while n := (await store.chunks.fill_missing(campaign, limit=_AT_ONCE)).embedded:
-            n_done += n
-            if n_done % (4 * _AT_ONCE) < n:
-                tell(f"{n_done} of {data.n_turns} turns are embedded, {perf_counter() - began:.0f} s")
         await store.chunks.fill_missing(campaign)
+        tell(f"the turns of {campaign} are embedded, {perf_counter() - began:.0f} s")
     return perf_counter() - began
 
 

@@ -290,7 +290,7 @@ class _NovaWords:
             self._final_ms = to_ms
         if not self._server.tells_positions:
             from_ms, to_ms = 0, to_ms - from_ms
-        return _results(spelled, is_final=is_final, from_finalize=from_finalize, from_ms=from_ms, to_ms=to_ms)
+        return results(spelled, is_final=is_final, from_finalize=from_finalize, heard_ms=(from_ms, to_ms))
 
 
 def _configure_failure(code: str, description: str) -> dict[str, Any]:
@@ -357,9 +357,16 @@ class _FluxWords:
         return [{**control, "type": "ConfigureSuccess", "request_id": "r1"}]
 
 
-def _results(
-    words: tuple[Word, ...], *, is_final: bool, from_finalize: bool, from_ms: int, to_ms: int
+def results(
+    words: tuple[Word, ...], *, is_final: bool, from_finalize: bool, heard_ms: tuple[int, int], spoken_ms: int = 0
 ) -> dict[str, Any]:
+    """A message of Nova's. Times count from the opening of the connection.
+
+    Args:
+        heard_ms: Where the audio begins and ends.
+        spoken_ms: When the first word begins; each takes 200 ms.
+    """
+    from_ms, to_ms = heard_ms
     transcript = " ".join(word.word for word in words)
     alternative = {
         "transcript": transcript,
@@ -368,8 +375,8 @@ def _results(
             {
                 "word": word.word.casefold(),
                 "punctuated_word": word.word,
-                "start": 0.2 * n,
-                "end": 0.2 * n + 0.2,
+                "start": spoken_ms / 1_000 + 0.2 * n,
+                "end": spoken_ms / 1_000 + 0.2 * n + 0.2,
                 "confidence": word.confidence,
             }
             for n, word in enumerate(words)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from benchmarks.servers.local import LocalServer, hang_up, tone, wait_ms
+from benchmarks.servers.local import hang_up, tone, wait_ms
 from benchmarks.servers.openai import SPEECH_RATE_HZ, tokens
-from benchmarks.servers.realtime import SpokenReply
+from benchmarks.servers.realtime import Session, SpeechServer, SpokenReply
 
 _PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 
@@ -45,40 +44,22 @@ class LiveConversation:
         return [each["name"] for tool in self.setup.get("tools", []) for each in tool["functionDeclarations"]]
 
 
-class GeminiLiveServer(LocalServer):
-    """Answers with its replies in turn, the last one again and again. `conversations`: one a connection.
+class GeminiLiveServer(SpeechServer):
+    """`conversations`: one a connection.
 
     Args:
         words_last: The transcript of the last word comes after the server said that all was generated.
     """
 
-    def __init__(  # noqa: PLR0913 - a plan for going wrong
-        self,
-        replies: Iterable[SpokenReply] = (SpokenReply("Well met."),),
-        *,
-        first_sound_ms: float = 0,
-        ms_per_character: int = 60,
-        words_last: bool = False,
-        key: str | None = None,
-        refuse_with: int | None = None,
-    ) -> None:
-        super().__init__(key=key, refuse_with=refuse_with)
-        self.first_sound_ms = first_sound_ms
-        self.ms_per_character = ms_per_character
+    def __init__(self, *given: Any, words_last: bool = False, **more: Any) -> None:
+        super().__init__(*given, **more)
         self.words_last = words_last
         self.conversations: list[LiveConversation] = []
         self._talks: list[_Talk] = []
-        self._replies = list(replies)
-        self._n_answered = 0
 
     @property
     def base_url(self) -> str:
         return self.http_url
-
-    def next_reply(self) -> SpokenReply:
-        reply = self._replies[min(self._n_answered, len(self._replies) - 1)]
-        self._n_answered += 1
-        return reply
 
     async def say_go_away(self) -> None:
         """Tell every open session that its connection will end."""
@@ -117,7 +98,7 @@ class GeminiLiveServer(LocalServer):
         return socket
 
 
-class _Talk:
+class _Talk(Session):
     def __init__(
         self,
         server: GeminiLiveServer,
@@ -125,11 +106,9 @@ class _Talk:
         socket: web.WebSocketResponse,
         conversation: LiveConversation,
     ) -> None:
+        super().__init__(request, socket)
         self._server = server
-        self._request = request
-        self._socket = socket
         self._conversation = conversation
-        self._answering: asyncio.Task[None] | None = None
         self._n_calls = 0
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -139,11 +118,6 @@ class _Talk:
 
     async def close(self, code: int, why: bytes) -> None:
         await self._socket.close(code=code, message=why)
-
-    async def stop(self) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
-            await asyncio.gather(self._answering, return_exceptions=True)
 
     async def take(self, told: dict[str, Any]) -> None:
         match told:

@@ -10,6 +10,7 @@ import hashlib
 import math
 from array import array
 from collections.abc import Callable
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
@@ -120,6 +121,7 @@ def hang_up(request: web.Request) -> None:
         request.transport.abort()
 
 
+@lru_cache(maxsize=256)
 def tone(text: str, *, rate_hz: int, ms_per_character: int = 60) -> bytes:
     """A tone that lasts about as long as the text takes to say. Mono s16le; each text has its own pitch."""
     pitch_hz = 180 + hashlib.sha256(text.encode()).digest()[0]

@@ -54,11 +54,13 @@ class Pace:
         ttft_ms: To the first token.
         tokens_per_s: After it.
         speech_ttfb_ms: To the first byte of speech; the rest follows at once.
+        ms_per_character: How long what is spoken lasts.
     """
 
     ttft_ms: float = 0
     tokens_per_s: float = 0
     speech_ttfb_ms: float = 0
+    ms_per_character: int = 60
 
 
 class OpenAiServer(LocalServer):
@@ -130,12 +132,15 @@ class OpenAiServer(LocalServer):
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         if (status := self.refusal(request)) is not None:
             return _refused(status)
+        await request.read()
+        due_s = asyncio.get_running_loop().time() + self.pace.speech_ttfb_ms / 1_000
         body = await request.json()
         self.speeches.append(body)
-        await wait_ms(self.pace.speech_ttfb_ms)
+        sound = tone(body["input"], rate_hz=SPEECH_RATE_HZ, ms_per_character=self.pace.ms_per_character)
         response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
         await response.prepare(request)
-        await response.write(tone(body["input"], rate_hz=SPEECH_RATE_HZ))
+        await until(due_s)
+        await response.write(sound)
         await response.write_eof()
         return response
 

@@ -44,8 +44,8 @@ class Conversation:
     """At each response: (role or type, text) of every item the model saw."""
 
 
-class RealtimeServer(LocalServer):
-    """Answers with its replies in turn, the last one again and again. `conversations`: one a connection."""
+class SpeechServer(LocalServer):
+    """Answers with its replies in turn, the last one again and again."""
 
     def __init__(
         self,
@@ -59,18 +59,39 @@ class RealtimeServer(LocalServer):
         super().__init__(key=key, refuse_with=refuse_with)
         self.first_sound_ms = first_sound_ms
         self.ms_per_character = ms_per_character
-        self.conversations: list[Conversation] = []
         self._replies = list(replies)
         self._n_answered = 0
-
-    @property
-    def base_url(self) -> str:
-        return f"{self.http_url}/v1"
 
     def next_reply(self) -> SpokenReply:
         reply = self._replies[min(self._n_answered, len(self._replies) - 1)]
         self._n_answered += 1
         return reply
+
+
+class Session:
+    """One WebSocket, and the answer that is being given on it."""
+
+    def __init__(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+        self._request = request
+        self._socket = socket
+        self._answering: asyncio.Task[None] | None = None
+
+    async def stop(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            await asyncio.gather(self._answering, return_exceptions=True)
+
+
+class RealtimeServer(SpeechServer):
+    """`conversations`: one a connection."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.conversations: list[Conversation] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.http_url}/v1"
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/v1/realtime", self._serve)]
@@ -96,26 +117,19 @@ class RealtimeServer(LocalServer):
         return socket
 
 
-class _Talk:
+class _Talk(Session):
     def __init__(
         self, server: RealtimeServer, request: web.Request, socket: web.WebSocketResponse, conversation: Conversation
     ) -> None:
+        super().__init__(request, socket)
         self._server = server
-        self._request = request
-        self._socket = socket
         self._conversation = conversation
-        self._answering: asyncio.Task[None] | None = None
         self._n = 0
 
     async def send(self, kind: str, **fields: Any) -> None:
         self._n += 1
         if not self._socket.closed:
             await self._socket.send_json({"type": kind, "event_id": f"event_{self._n}", **fields})
-
-    async def stop(self) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
-            await asyncio.gather(self._answering, return_exceptions=True)
 
     async def take(self, event: dict[str, Any]) -> None:
         items = self._conversation.items

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.benchmark_runs import figures_of
 from tests.support.patience import DEADLINE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,4 +96,12 @@ async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, h
         await run.communicate()
 
     assert run.returncode == 130
+    assert not _left_over(temporary)
+
+
+@pytest.mark.models
+def test_barge_in_times_an_answer_that_is_spoken_over(temporary: Path) -> None:
+    figures = figures_of("barge_in", "--turns", "1", temporary=temporary)
+    assert figures["outcomes"] == {"interrupted": 1}
+    assert figures["silenced_p50_ms"] is not None
     assert not _left_over(temporary)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from benchmarks.hints import DEMO, is_written
 from demo.script import ScriptLine, read_evening
 from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.whisper import Whisper
@@ -21,6 +22,16 @@ from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 pytestmark = pytest.mark.models
+
+DEMO = Path(__file__).resolve().parents[2] / "demo"
+
+
+def is_written(name: str, text: str) -> bool:
+    """Whether the words of a name stand in a text, whatever their case; a possessive ending does not count."""
+    of_name, of_text = (
+        " ".join(re.findall(r"[^\W_]+", re.sub(r"['\u2019]s", "", each.casefold()))) for each in (name, text)
+    )
+    return f" {of_name} " in f" {of_text} "
 
 
 @pytest.fixture(scope="module")

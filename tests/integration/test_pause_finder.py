@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pipecat.audio.vad.vad_analyzer import VADParams, VADState
 
-from benchmarks.turn_recordings import CHUNK_BYTES, CHUNK_MS, Recorded, demo_recordings
+from benchmarks.provider_process import CHUNK_BYTES, CHUNK_MS, Recorded, demo_recordings
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa_pipelines import ear
 

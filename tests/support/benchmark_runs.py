@@ -14,15 +14,15 @@ from tests.support.patience import DEADLINE_S
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def figures_of(module: str, *options: str | Path, temporary: Path, embeddings: str = "invented") -> dict[str, Any]:
-    """What its last line tells.
+def figures_of(module: str, *options: str | Path, temporary: Path) -> dict[str, Any]:
+    """The JSON object in the last line of a benchmark's output.
 
     Args:
         module: Of `benchmarks`.
         temporary: Where it may write; a path that a server's account can reach.
     """
     done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", *map(str, options), "--embeddings", embeddings],
+        [sys.executable, "-m", f"benchmarks.{module}", *map(str, options)],
         cwd=_ROOT,
         env=os.environ | {"TMPDIR": str(temporary)},
         capture_output=True,

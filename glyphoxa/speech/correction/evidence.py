@@ -5,10 +5,11 @@ said at every table; words that stand alone between two full stops are a name fa
 the middle of a sentence; and a recogniser knows when it has guessed. Each of these adds to one sum; above 0 the
 words are taken for the name.
 
-The weights are those of a logistic regression (`python -m benchmarks.names_weights`) on the tuning half of the
-spoken names, heard by a local recogniser, and on real table talk that holds none of the names. Set by hand are those
-that no such data has: what being near is worth, what a large campaign costs, and names made of ordinary words; and
-ordinary words are doubted less readily than was fitted, as damage to speech is worse than a garble that stays.
+The weights are those of a logistic regression (fitted at or before commit 592d5a9; the tool is gone) on the tuning
+half of the spoken names, heard by a local recogniser, and on real table talk that holds none of the names. Set by
+hand are those that no such data has: what being near is worth, what a large campaign costs, and names made of
+ordinary words; and ordinary words are doubted less readily than was fitted, as damage to speech is worse than a
+garble that stays.
 """
 
 from __future__ import annotations

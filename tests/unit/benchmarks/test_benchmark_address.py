@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.address import decided, figures, main, verdict
-from benchmarks.address_cases import Case, read_cases
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from benchmarks.address import Case, decided, figures, main, read_cases, verdict
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.turns.address import Addressed
 
@@ -75,7 +74,7 @@ def test_a_line_that_is_no_case_is_named_with_its_place(tmp_path: Path) -> None:
     path.write_text('\n{"id": "a"}\n', "utf-8")
     with pytest.raises(InvalidInput, match=r"cases\.jsonl:2: npcs: Field required"):
         read_cases(path)
-    with pytest.raises(NotFound, match="valid: a file with one case a line"):
+    with pytest.raises(InvalidInput, match=r"none\.jsonl cannot be read"):
         read_cases(tmp_path / "none.jsonl")
 
 

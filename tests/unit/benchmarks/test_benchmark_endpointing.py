@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.endpointing import DATA, Silence, best, by_both, by_silence, by_sound, by_words, figures
-from benchmarks.endpointing_speech import read_lines
+from benchmarks.endpointing import DATA, Silence, best, by_silence, by_words, figures, read_lines
 from glyphoxa.domain.errors import InvalidInput
 
 FOUND = [
-    Silence(0, "I would like the", 700, complete=0.9),
-    Silence(0, "I would like the blade.", None, complete=0.9),
-    Silence(1, "We need bread.", 500, complete=0.1),
-    Silence(1, "We need bread and wine.", None, complete=0.2),
-    Silence(2, "How much?", None, complete=0.9),
+    Silence(0, "I would like the", 700),
+    Silence(0, "I would like the blade.", None),
+    Silence(1, "We need bread.", 500),
+    Silence(1, "We need bread and wine.", None),
+    Silence(2, "How much?", None),
 ]
 
 
@@ -26,10 +25,8 @@ def test_a_pause_that_outlasts_the_wait_is_a_cut_and_the_wait_is_counted_at_the_
     assert figures(by_silence(700), FOUND).cut_percent == 0.0
 
 
-def test_words_sound_and_both_wait_where_each_says_that_more_is_to_come() -> None:
+def test_words_wait_where_a_sentence_is_unfinished() -> None:
     assert [by_words(480, 900)(silence) for silence in FOUND] == [900, 480, 480, 480, 480]
-    assert [by_sound(480, 900, 0.5)(silence) for silence in FOUND] == [480, 480, 900, 900, 480]
-    assert [by_both(480, 900, 0.5)(silence) for silence in FOUND] == [900, 480, 900, 900, 480]
 
 
 def test_rules_are_compared_at_no_longer_wait() -> None:

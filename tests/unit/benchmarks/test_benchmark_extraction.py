@@ -61,9 +61,9 @@ def test_what_is_found_is_compared_with_what_a_scene_tells(tmp_path: Path) -> No
     assert {each["what"] for each in figures.failures} == {
         "false entity",
         "missed entity",
-        "missed relation",
-        "false fact",
-        "missed fact",
+        "missed relationships",
+        "false facts",
+        "missed facts",
     }
 
 
@@ -79,7 +79,7 @@ def test_what_is_found_is_compared_with_what_a_scene_tells(tmp_path: Path) -> No
 )
 def test_it_says_which_line_is_no_scene(tmp_path: Path, scene: object) -> None:
     (tmp_path / "gold.jsonl").write_text(json.dumps(scene) + "\n", "utf-8")
-    with pytest.raises(InvalidInput, match="line 1"):
+    with pytest.raises(InvalidInput, match=r"gold\.jsonl:1"):
         read_gold(tmp_path / "gold.jsonl")
 
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.grounding import figures, sample
-from benchmarks.grounding_data import KINDS, Question, read
-from benchmarks.grounding_play import Answer
-from benchmarks.grounding_rules import judged
+from benchmarks.asking import Answer
+from benchmarks.grounding import KINDS, Judged, Question, figures, judged, read
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord
@@ -25,7 +23,7 @@ def asked(kind: str, half: str = "tune", language: str = "en") -> Question:
     return next(each for each in read(DATA / half / language).questions if each.kind == kind)
 
 
-def answered(question: Question, reply: str, prompt: str = "") -> Answer:
+def answered(question: Question, reply: str, prompt: str = "") -> Judged:
     record = TurnRecord(
         id=TurnId("t"),
         session_id=SessionId("s"),
@@ -39,7 +37,7 @@ def answered(question: Question, reply: str, prompt: str = "") -> Answer:
         reply=reply,
         prompt_text=prompt,
     )
-    return Answer(question, record)
+    return Judged(question, Answer(record), judged(question, reply, language="en"))
 
 
 def test_the_own_sets_hold_at_least_300_questions_of_every_kind_in_two_halves() -> None:
@@ -97,16 +95,7 @@ def test_the_figures_say_how_much_is_right_and_how_much_is_made_up() -> None:
         answered(absent, "You told me of him."),
         answered(secret, "Dorrick sank it."),
     ]
-    found: dict[str, Any] = figures([(each, judged(each.question, each.text, language="en")) for each in answers])
+    found: dict[str, Any] = figures(answers)
     assert (found["questions"], found["right"], found["refused"], found["false_memory"]) == (4, 50.0, 50.0, 100.0)
     assert (found["evidence_in_prompt"], found["right_with_evidence"], found["secret_leaks"]) == (50.0, 100.0, 1)
     assert found["false_by_kind"] == {"secret": 1, "absent": 1}
-
-
-def test_a_sample_is_the_same_in_every_run_and_in_order() -> None:
-    questions = read(SETS[0]).questions
-    assert sample(questions, 10) == sample(questions, 10)
-    assert [questions.index(each) for each in sample(questions, 10)] == sorted(
-        questions.index(each) for each in sample(questions, 10)
-    )
-    assert sample(questions, None) == list(questions)

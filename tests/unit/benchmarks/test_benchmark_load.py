@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.load import Heard, Sample, figures, growth_mb_per_hour
-from benchmarks.load_gaps import Dropouts
+from benchmarks.load import Dropouts, Heard, Sample, figures, growth_mb_per_hour
 from glyphoxa.domain.ids import NpcId
 
 BRYN, OLAF = NpcId("bryn"), NpcId("olaf")

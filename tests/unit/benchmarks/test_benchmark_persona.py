@@ -9,11 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from benchmarks.persona import OWN_DATA, figures, sample
-from benchmarks.persona_data import HALVES, KINDS, Line, read, read_all
-from benchmarks.persona_play import Answer
-from benchmarks.persona_rules import judged
+from benchmarks.persona import (
+    FORMS,
+    HALVES,
+    KINDS,
+    OWN_DATA,
+    Answer,
+    Line,
+    attack_figures,
+    attacked,
+    figures,
+    judged,
+    read,
+    read_all,
+    sample,
+)
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
@@ -37,7 +49,7 @@ def answered(to: Line, reply: str, outcome: Outcome = Outcome.ANSWERED, **change
         reply=reply,
         stages={Stage.ADDRESSED: 0, Stage.FIRST_TOKEN: 900, Stage.FIRST_AUDIO: 1_000} if reply else {},
     )
-    return Answer(to, record, **{"n_tries": 1, "is_stand_in": False, **changes})
+    return Answer(record, to, **{"n_tries": 1, "is_stand_in": False, **changes})
 
 
 def test_the_own_campaigns_hold_personas_only_and_250_lines_of_every_kind_in_two_halves() -> None:
@@ -120,3 +132,19 @@ def test_a_sample_is_the_same_in_every_run_in_order_and_of_one_language_if_asked
     assert ids == sorted(ids, key=whole.index)
     german = [each for one in sample(everything, None, "de") for each in one.lines]
     assert {each.language for each in german} == {"de"}
+
+
+def test_every_question_for_a_secret_is_put_in_every_form_of_attack() -> None:
+    forms = yaml.safe_load(FORMS.read_text("utf-8"))
+    lines = [line for one in read_all(OWN_DATA, "test") for line in attacked(one, forms).lines]
+    assert len({line.id for line in lines}) == len(lines) >= 400
+    assert {line.language for line in lines} == {"en", "de"}
+    assert all(line.kind == "secret" and line.told_by for line in lines)
+    assert not any("Mirelle" in line.text or "{ask}" in line.text for line in lines)
+
+
+def test_told_secrets_and_control_tokens_are_counted_by_form_of_attack() -> None:
+    asked = attacked(read_all(OWN_DATA, "test")[0], yaml.safe_load(FORMS.read_text("utf-8"))).lines[0]
+    replies = ("I let smugglers in.", "Not me. <|im_end|>", "Never.", "")
+    found = attack_figures([(answered(asked, reply), judged(asked, reply)) for reply in replies])
+    assert found == {"told": 1, "told_by_kind": {"direct": 1}, "tokens_said": 1}

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import salience
 from benchmarks.recall_data import read_turns
-from benchmarks.salience import fitted, measured, read_labels
+from benchmarks.salience import measured, read_labels
 from glyphoxa.domain.errors import InvalidInput
 
 LINES = ("I promise you the silver ring and the map.", "Okay.", "Hm.", "We found the letter in the chest of the king.")
@@ -33,19 +33,13 @@ def test_labelled_turns_are_counted(data: Path) -> None:
     assert measured(turns, {("c", "T1"): False})["written_percent"] == 0.0
 
 
-def test_weights_are_drawn_to_what_the_labels_say() -> None:
-    weights = fitted([({"always": 1.0, "a": float(n % 2)}, n % 2 == 1) for n in range(200)])
-    assert weights["a"] > 1 > 0 > weights["always"]
-
-
 def test_it_prints_its_figures_and_says_what_is_wrong_with_a_label(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["salience", str(data)])
-    assert salience.main() == 0
+    assert salience.main([str(data)]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["labels"] == 4
     (data / "labels.jsonl").write_text('{"campaign": "c"}\n', "utf-8")
-    assert salience.main() == 1
-    assert "labels.jsonl, line 1" in capsys.readouterr().err
-    with pytest.raises(InvalidInput, match="line 1"):
+    assert salience.main([str(data)]) == 1
+    assert "labels.jsonl:1" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match=r"labels\.jsonl:1"):
         read_labels(data / "labels.jsonl")

@@ -1,4 +1,4 @@
-"""The gate compares ratios with a baseline; the runs behind them are in `python -m benchmarks.gate --prove`."""
+"""The latency gate compares ratios with a baseline, and plays the demo's recordings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import json
 import pytest
 
 from benchmarks import gate
-from benchmarks.gate_rules import Limit, Verdict, fastest_ratio, read_limits, stalled_share, verdicts, write_limits
-from benchmarks.turn_providers import Delays, tokens_of_first_clause
-from benchmarks.turn_recordings import demo_recordings, questions
-from benchmarks.turn_world import Size, past_talk, write_campaign
+from benchmarks.gate import Limit, Verdict, fastest_ratio, read_limits, stalled_share, verdicts, write_limits
+from benchmarks.provider_process import Delays, demo_recordings, questions, tokens_of_first_clause
+from benchmarks.table import Size, past_talk, write_campaign
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import Corrupt, NotFound
 

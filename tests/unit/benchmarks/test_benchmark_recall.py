@@ -1,4 +1,4 @@
-"""The recall benchmark's own ground: what it reads, the figures it tells, and weights learnt without what they meet."""
+"""What the recall benchmark reads, the arms it knows, and its figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from benchmarks.prefetch_modes import Injected, summary
+from benchmarks.prefetch import Injected, Spoken
+from benchmarks.prefetch import figures as prefetch_figures
+from benchmarks.recall import Answer, as_line, compared, figures, paired_interval, quality
 from benchmarks.recall_arms import chosen, without_a_stage
 from benchmarks.recall_data import WITNESS, Question, RecallData, TurnIds, campaign_of, read_data, utterances_of
-from benchmarks.recall_figures import Answer, as_line, compared, figures, missed, paired_interval, quality
-from benchmarks.recall_learning import Example, learnt, left_out_weights
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.ranking.ranking import STAGES
@@ -100,9 +99,9 @@ def test_a_time_that_is_told_is_kept(tmp_path: Path) -> None:
     ("turns", "questions", "says"),
     [
         ([a_turn("1"), a_turn("1")], [], "the same id"),
-        ([{**a_turn("1"), "text": None}], [], "turns.jsonl, line 1: text is None"),
-        ([a_turn("1", at="yesterday")], [], "line 1: at is 'yesterday'"),
-        ([["no", "object"]], [], "line 1 is no JSON object"),
+        ([{**a_turn("1"), "text": None}], [], "turns.jsonl:1: text is None"),
+        ([a_turn("1", at="yesterday")], [], "1: at is 'yesterday'"),
+        ([["no", "object"]], [], "turns.jsonl:1: no JSON object"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path: Path, turns: list[object], questions: list[object], says: str) -> None:
@@ -180,28 +179,17 @@ def test_an_interval_is_the_same_in_every_run_and_narrower_with_more() -> None:
     assert paired_interval([]) == (0, 0, 0)
 
 
-def test_misses_are_grouped_and_those_that_nearly_came_stand_first() -> None:
-    far = [f"x{n}" for n in range(30)]
-    found = missed(
-        [answered(["a"], "a"), answered([*far, "a"], "a"), answered([*far[:12], "a"], "a"), answered([], "a")]
-    )
-    assert {key: found["single-hop"][key] for key in ("missed", "of", "beyond_50")} == {
-        "missed": 3,
-        "of": 4,
-        "beyond_50": 1,
-    }
-    assert [one["first_rank"] for one in found["single-hop"]["questions"]] == [13, 31, None]
-
-
 def test_a_line_of_the_file_holds_what_it_takes_to_look_into_it() -> None:
     line = as_line("bm25", answered([f"x{n}" for n in range(30)], "x1", "x25"))
     assert (line["arm"], line["id"], line["campaign"], len(line["ranked"])) == ("bm25", "q", CAMPAIGN, 20)
     assert (line["r10"], line["rr"], line["evidence"]) == (0.5, 0.5, ["x1", "x25"])
 
 
-def test_coverage_is_of_all_that_was_asked() -> None:
-    assert summary([Injected(True, 10, 1.0), Injected(False, 20, 3.0)])["coverage"] == 50
-    assert summary([Injected(True, 10, 1.0), Injected(False, 20, 3.0)])["tokens_mean"] == 15
+def test_coverage_and_tokens_are_of_all_that_was_asked() -> None:
+    some, none = Injected(covers=True, tokens=10), Injected(tokens=20)
+    found = prefetch_figures([Spoken(some, none, none, 1.0, ()), Spoken(none, none, none, 3.0, ())])
+    assert (found["coverage"], found["coverage_before_final"]) == (50, 0)
+    assert (found["tokens_mean"], found["tokens_max"]) == (15, 20)
 
 
 # -- arms
@@ -222,53 +210,6 @@ def test_an_arm_that_is_not_there_is_named_with_those_that_are() -> None:
     assert chosen(["all"], there_are) == ["bm25", "dense"]
     with pytest.raises(InvalidInput, match=r"no arm 'bm52'.*bm25"):
         chosen(["bm52"], there_are)
-
-
-# -- learning
-
-
-def examples(*, telling: int, n: int, seed: int) -> list[Example]:
-    """Of three signals one tells where the evidence is."""
-    dice = np.random.default_rng(seed)
-    found = []
-    for _ in range(n):
-        signals = dice.random((30, 3)).astype(np.float32)
-        evidence = np.array([int(dice.integers(30))])
-        signals[evidence, telling] += 0.8
-        found.append(Example(signals, evidence))
-    return found
-
-
-def test_what_tells_where_the_evidence_is_gets_the_weight() -> None:
-    weights = learnt(examples(telling=1, n=200, seed=1))
-    assert weights[1] > 3
-    assert np.abs(weights[[0, 2]]).max() < 0.7
-
-
-def test_learnt_weights_are_where_the_slope_is_level() -> None:
-    some = examples(telling=2, n=50, seed=2)
-    best = learnt(some, price=1.0)
-
-    def price(weights: np.ndarray) -> float:
-        total = float(weights @ weights)
-        for one in some:
-            scores = one.signals @ weights
-            total -= float(scores[one.evidence].mean() - np.log(np.exp(scores).sum()))
-        return total
-
-    for at in range(3):
-        for step in (-0.02, 0.02):
-            moved = best.copy()
-            moved[at] += step
-            assert price(moved) > price(best) - 1e-3
-
-
-def test_a_campaign_has_no_say_in_the_weights_it_is_measured_with() -> None:
-    by_campaign = {CampaignId(name): examples(telling=n % 2, n=60, seed=n) for n, name in enumerate("abc")}
-    found = left_out_weights(by_campaign)
-    changed = left_out_weights({**by_campaign, CampaignId("b"): examples(telling=2, n=60, seed=9)})
-    assert np.array_equal(found[CampaignId("b")], changed[CampaignId("b")])
-    assert not np.array_equal(found[CampaignId("a")], changed[CampaignId("a")])
 
 
 def test_the_data_can_be_cut_to_its_first_questions() -> None:

@@ -1,11 +1,11 @@
-"""The providers of the turn benchmark, in a process of their own so that their work is not taken for ours.
+"""Stand-ins for the providers, in a process of their own so that their work is not counted as ours.
 
-    python -m benchmarks.turn_providers
+    python -m benchmarks.provider_process
 
-reads one JSON object from standard input (see `Plan`), prints one with the addresses, and serves until standard
-input is closed: when the benchmark goes, however it goes, its providers go with it.
+reads one JSON object from standard input (see `providers`), prints one with the addresses, and serves until standard
+input is closed: when the benchmark ends, however it ends, its providers end with it.
 
-The recogniser cannot recognise speech. It knows the recordings, sees from the first 20 ms which one begins, and
+The recogniser cannot recognise speech. It knows the demo's recordings, sees from the first 20 ms which one begins, and
 answers with the words that have been spoken so far: growing partials while the player speaks, a final transcript a
 given time after it is asked to finalise.
 """
@@ -24,20 +24,94 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from aiohttp import WSMsgType, web
 
-from benchmarks.servers.local import LocalServer, tone, until
-from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Pace, Reply
-from benchmarks.turn_recordings import CHUNK_BYTES, CHUNK_MS, Recorded, read_recorded
-from glyphoxa.domain.errors import Unavailable
+from benchmarks.servers.deepgram import Word, results
+from benchmarks.servers.local import LocalServer, until
+from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from demo.script import read_evening
+from glyphoxa.adapters.audio.wav import RATE_HZ, read_recording, samples_of
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.speech.language.sentences import SentenceSplitter
 
+CHUNK_MS = 20
+CHUNK_BYTES = RATE_HZ * CHUNK_MS // 1_000 * 2
+EVENING = Path(__file__).resolve().parents[1] / "demo" / "evening.yaml"
+_FRAME = RATE_HZ // 100
+_VOICED = 0.02
+"""Of the loudest 10 ms: what is quieter (-34 dB) is the room, not the voice."""
 REPLY = "That much I know. Ask the others, friend."
 MS_PER_CHARACTER = 25
 PARTIAL_EVERY_MS = 300
 MS_PER_WORD = 200
 STARTS_WITHIN_S = 30
 STOPS_WITHIN_S = 5
+
+
+# -- the recorded players
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Somebody saying something.
+
+    Attributes:
+        pcm: 16 kHz mono s16le.
+        voiced_from_ms: Where the voice begins.
+        voiced_until_ms: Where it ends: the last 10 ms that are louder than the room.
+        longest_pause_ms: Between two voiced places.
+    """
+
+    path: Path
+    text: str
+    pcm: bytes
+    voiced_from_ms: int
+    voiced_until_ms: int
+    longest_pause_ms: int
+
+    def words_until(self, ms: int) -> list[str]:
+        """The words spoken so far, taking every character to last equally long."""
+        words = self.text.split()
+        if ms >= self.voiced_until_ms:
+            return words
+        share = (ms - self.voiced_from_ms) / (self.voiced_until_ms - self.voiced_from_ms)
+        said, spoken = 0, share * sum(map(len, words))
+        for n, word in enumerate(words):
+            said += len(word)
+            if said > spoken:
+                return words[:n]
+        return words
+
+
+def read_recorded(path: Path, text: str) -> Recorded:
+    """Raises:
+    NotFound: There is no such recording.
+    InvalidInput: It cannot be used, or is silent.
+    """
+    pcm = read_recording(path).pcm
+    samples = samples_of(pcm)
+    frames = samples[: len(samples) // _FRAME * _FRAME].reshape(-1, _FRAME)
+    loudness = np.sqrt((frames**2).mean(axis=1)) if len(frames) else np.zeros(0)
+    voiced = np.flatnonzero(loudness > loudness.max(initial=0.0) * _VOICED)
+    if len(voiced) < 2:
+        raise InvalidInput(f"recording {path} is silent")
+    pauses = (np.diff(voiced) - 1) * 10
+    return Recorded(path, text, pcm, int(voiced[0]) * 10, int(voiced[-1] + 1) * 10, int(pauses.max()))
+
+
+def demo_recordings() -> list[Recorded]:
+    """All lines of the demo."""
+    evening = read_evening(EVENING)
+    return [read_recorded(evening.wav(line), line.text) for session in evening.sessions for line in session.lines]
+
+
+def questions(recordings: Sequence[Recorded], *, to: Sequence[str]) -> list[Recorded]:
+    """Those that are one sentence and call somebody by name: with an endpointing wait of 200 ms each is one turn."""
+    return [r for r in recordings if not set(r.text[:-1]) & set(".?!") and any(name in r.text for name in to)]
+
+
+# -- for the benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +162,11 @@ async def providers(recordings: Sequence[Recorded], delays: Delays, *, reply: st
         Unavailable: It did not start.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.turn_providers", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "benchmarks.provider_process",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -109,6 +187,9 @@ async def providers(recordings: Sequence[Recorded], delays: Delays, *, reply: st
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             raise
+
+
+# -- in the process
 
 
 class KnowingDeepgram(LocalServer):
@@ -170,91 +251,21 @@ class Listening:
     def results(self, *, is_final: bool) -> dict[str, Any]:
         """A message of Nova's with those words. What is final is confirmed by it."""
         words, spoken_ms = self.words(), self._all_ms - self._heard_ms + MS_PER_WORD * self._confirmed
-        from_ms = self._confirmed_ms
+        heard_ms = (self._confirmed_ms, self._all_ms)
         if is_final:
             self._confirmed += len(words)
             self._confirmed_ms = self._all_ms
-        return results(words, is_final=is_final, from_ms=from_ms, to_ms=self._all_ms, spoken_ms=spoken_ms)
-
-
-def results(words: Sequence[str], *, is_final: bool, from_ms: int, to_ms: int, spoken_ms: int) -> dict[str, Any]:
-    """A message of Nova's. Times since the connection was opened.
-
-    Args:
-        spoken_ms: About when the first word begins.
-    """
-    return {
-        "type": "Results",
-        "channel_index": [0, 1],
-        "duration": (to_ms - from_ms) / 1_000,
-        "start": from_ms / 1_000,
-        "is_final": is_final,
-        "speech_final": is_final,
-        "from_finalize": is_final,
-        "channel": {
-            "alternatives": [
-                {
-                    "transcript": " ".join(words),
-                    "confidence": 0.98,
-                    "words": [
-                        {
-                            "word": word.casefold(),
-                            "punctuated_word": word,
-                            "start": (spoken_ms + MS_PER_WORD * n) / 1_000,
-                            "end": (spoken_ms + MS_PER_WORD * (n + 1)) / 1_000,
-                            "confidence": 0.98,
-                        }
-                        for n, word in enumerate(words)
-                    ],
-                }
-            ]
-        },
-        "metadata": {
-            "request_id": "r1",
-            "model_info": {"name": "nova-3-general", "version": "1", "arch": "nova-3"},
-            "model_uuid": "m1",
-        },
-    }
-
-
-class TalkingOpenAi(OpenAiServer):
-    """The model and the voice. The voice's sound is made beforehand, so that its first byte comes when it is due."""
-
-    def __init__(self, delays: Delays, reply: str) -> None:
-        super().__init__(
-            lambda _body: Reply(reply),
-            pace=Pace(
-                ttft_ms=delays.llm_ttft_ms,
-                tokens_per_s=delays.llm_tokens_per_s,
-                speech_ttfb_ms=delays.tts_ttfb_ms,
-            ),
-        )
-        self._sounds: dict[str, bytes] = {}
-
-    def routes(self) -> list[web.RouteDef]:
-        others = [route for route in super().routes() if route.path != "/v1/audio/speech"]
-        return [*others, web.post("/v1/audio/speech", self._say)]
-
-    async def _say(self, request: web.Request) -> web.StreamResponse:
-        await request.read()
-        due_s = asyncio.get_running_loop().time() + self.pace.speech_ttfb_ms / 1_000
-        text = (await request.json())["input"]
-        if text not in self._sounds:
-            self._sounds[text] = tone(text, rate_hz=SPEECH_RATE_HZ, ms_per_character=MS_PER_CHARACTER)
-        response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
-        await response.prepare(request)
-        await until(due_s)
-        await response.write(self._sounds[text])
-        await response.write_eof()
-        return response
+        said = tuple(map(Word, words))
+        return results(said, is_final=is_final, from_finalize=is_final, heard_ms=heard_ms, spoken_ms=spoken_ms)
 
 
 async def serve(plan: dict[str, Any]) -> None:
     delays = Delays(**plan["delays"])
+    pace = Pace(delays.llm_ttft_ms, delays.llm_tokens_per_s, delays.tts_ttfb_ms, MS_PER_CHARACTER)
     recordings = [read_recorded(Path(path), text) for path, text in plan["recordings"]]
     async with (
         KnowingDeepgram(recordings, final_ms=delays.stt_final_ms) as deepgram,
-        TalkingOpenAi(delays, plan["reply"]) as openai,
+        OpenAiServer([Reply(plan["reply"])], pace=pace) as openai,
     ):
         print(json.dumps(asdict(Addresses(deepgram.ws_url, openai.base_url))), flush=True)
         await asyncio.to_thread(sys.stdin.read)

@@ -22,8 +22,8 @@ from pipecat.turns.user_stop.speech_timeout_user_turn_stop_strategy import Speec
 from pipecat.turns.user_turn_strategies import UserTurnStrategies
 from pipecat.workers.runner import WorkerRunner
 
-from benchmarks.turn_play import Microphone, clock_ms
-from benchmarks.turn_recordings import Recorded
+from benchmarks.provider_process import Recorded
+from benchmarks.table import Microphone, clock_ms
 from glyphoxa.config.settings import Settings
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts

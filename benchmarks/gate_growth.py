@@ -11,7 +11,7 @@ import asyncio
 import gc
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,8 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from benchmarks.memory_vectors import Embeddings
-from benchmarks.memory_world import InventedCampaign, Size
+from benchmarks.invented import Embeddings, InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
-from benchmarks.recall_speed import CAMPAIGN, InventedTalk
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.beginning import beginning
 from glyphoxa.context.by_name import ByName
@@ -34,13 +32,15 @@ from glyphoxa.context.prompt import with_hot_context
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import SpeechStarted
-from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.ids import CampaignId, PlayerId, UtteranceId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.turns.address import Addressing, Said
 
+CAMPAIGN: Final = CampaignId("invented")
 NAMES: Final = (50, 5_000)
 TURNS: Final = (500, 5_000)
 """Fewer than Recall ranks in a thread."""
@@ -60,12 +60,10 @@ class Growth:
     Attributes:
         ratio: CPU time of the same texts, large campaign to small.
         large_ms: CPU time of one text in the large campaign.
-        large_yardsticks: The same in units of a fixed piece of Python. It depends on the processor.
     """
 
     ratio: float
     large_ms: float
-    large_yardsticks: float
 
 
 def names_growth(campaign: Campaign) -> Growth:
@@ -103,7 +101,6 @@ async def _growth(small: Work, large: Work, texts: Sequence[str]) -> Growth:
     gc.freeze()
     ratios: list[float] = []
     large_ns: list[int] = []
-    yardstick_ns: list[int] = []
     for at in range(_WARM_UP, _WARM_UP + _ROUNDS * _TEXTS_A_ROUND, _TEXTS_A_ROUND):
         took_ns = {small: 0, large: 0}
         for n, text in enumerate(texts[at : at + _TEXTS_A_ROUND]):
@@ -113,10 +110,8 @@ async def _growth(small: Work, large: Work, texts: Sequence[str]) -> Growth:
                 took_ns[work] += time.process_time_ns() - began
         ratios.append(took_ns[large] / took_ns[small])
         large_ns.append(took_ns[large])
-        yardstick_ns.append(_yardstick_ns())
     gc.unfreeze()
-    one_ns = min(large_ns) / _TEXTS_A_ROUND
-    return Growth(statistics.median(ratios), one_ns / 1e6, one_ns / min(yardstick_ns))
+    return Growth(statistics.median(ratios), min(large_ns) / _TEXTS_A_ROUND / 1e6)
 
 
 class _Mind:
@@ -166,6 +161,54 @@ class _Mind:
         return corrected
 
 
+@dataclass(frozen=True, slots=True)
+class InventedTalk:
+    """A `TalkFeed` over what is in memory already.
+
+    Attributes:
+        said: By their change numbers, which count from 0.
+        vectors: Shape (turns, dimensions).
+        ends_ms: A day after the last of it.
+        places: Of each utterance.
+    """
+
+    said: Sequence[FeedUtterance]
+    vectors: NDArray[float32]
+    ends_ms: int
+    places: Mapping[UtteranceId, int]
+
+    @classmethod
+    def of(cls, world: InventedCampaign, embeddings: Embeddings) -> InventedTalk:
+        said: list[FeedUtterance] = []
+        for session in world.talk():
+            for ordinal, turn in enumerate(session, start=1):
+                one = turn.utterance
+                said.append(
+                    FeedUtterance(
+                        change_seq=len(said),
+                        utterance_id=one.id,
+                        session_id=one.session_id,
+                        ordinal=ordinal,
+                        speaker_id=one.speaker_id,
+                        speaker_name=one.speaker_name,
+                        text=one.text,
+                        at_ms=one.at_ms,
+                        witnesses=one.witnesses | {WITNESS},
+                    )
+                )
+        vectors = np.concatenate([embeddings.invented(min(2_000, len(said) - at)) for at in range(0, len(said), 2_000)])
+        places = {one.utterance_id: one.change_seq for one in said}
+        return cls(said, vectors, said[-1].at_ms + 24 * 3_600_000, places)
+
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
+        return TalkPage(self.said[since : since + limit], TalkHead("en", IndexGeneration("", 0, 1)))
+
+    async def embeddings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
+    ) -> list[Embedding]:
+        return [Embedding(one, self.vectors[None, self.places[one]]) for one in utterances]
+
+
 async def _recall(n_turns: int) -> Recall:
     embeddings = Embeddings.load("invented", seed=7)
     feed = InventedTalk.of(_world(n_turns), embeddings)
@@ -191,14 +234,3 @@ def _free_of_cost(dimensions: int) -> Embedder:
         return np.repeat(vector, len(texts), axis=0)
 
     return Embedder("known", dimensions, embed)
-
-
-def _yardstick_ns() -> int:
-    """Time strings, dicts and calls, as our own work has them; about 10 ms on a machine of 2024."""
-    began = time.process_time_ns()
-    counts: dict[str, int] = {}
-    for n in range(20_000):
-        key = f"{n % 977:x}"
-        counts[key] = counts.get(key, 0) + len(key.upper())
-    sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return time.process_time_ns() - began

@@ -1,18 +1,30 @@
-"""The invented campaigns that the memory benchmark loads: a few names that everybody speaks of, and many that few do.
+"""Invented campaigns for the benchmarks of memory: names, talk, a graph, and vectors for all of it.
 
-Everything follows from the seed and the size, so that two runs measure the same. See `docs/memory-measured.md`.
+A few names are spoken of by everybody, and many by few; common words come often and most words seldom, as in speech.
+Everything follows from the seed and the size, so that two runs measure the same.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
-from benchmarks.memory_words import Words, invented_name, pick_by_rank
+import numpy as np
+import yaml
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.weights.store import WeightStore as Weights
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
@@ -25,8 +37,13 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.providers.registry import EMBEDDINGS, find
+from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.transcript.episodes import EPISODE, episode_of
 from glyphoxa.world.api import EntityAdded, Event, FactStated
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.minilm import MiniLm
 
 TURNS_IN_A_SESSION: Final = 400
 TURNS_IN_A_SCENE: Final = 20
@@ -48,6 +65,18 @@ _RELATIONS: Final = (
 )  # fmt: skip
 _ONE_A_SUBJECT: Final = frozenset({"LOCATED_AT"})
 _ONE_AN_OBJECT: Final = frozenset({"OWNS"})
+DIMENSIONS: Final = 384
+Kind = Literal["real", "invented"]
+_MOVED: Final = 0.75  # the noise's length: a cosine of 1 / sqrt(1 + 0.75²) = 0.8 to where it came from
+
+MINILM = find(EMBEDDINGS, "minilm").weights[0]
+_LISTS: Final[dict[str, list[str]]] = yaml.safe_load(
+    (Path(__file__).parent / "data" / "invented" / "words.yaml").read_text("utf-8")
+)
+_SLOTS: Final = {"verb": "verbs", "thing": "things", "quality": "qualities"}
+
+
+# -- campaigns
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +319,179 @@ def invented_campaigns(n: int, size: Size, *, other_share: float, seed: int) -> 
     """The measured one first; the others, each a share of its size, are there to be in the way."""
     sizes = [size, *(size.part(other_share) for _ in range(n - 1))]
     return [InventedCampaign(CampaignId(f"campaign-{at:02d}"), one, seed=seed + at) for at, one in enumerate(sizes)]
+
+
+# -- names and sentences
+
+
+def pick_by_rank(n: int, *, exponent: float = 0.9, offset: int = 3) -> list[float]:
+    """Cumulative weights for `random.choices`: the rank r, from 0, is drawn like 1 / (r + 1 + offset) ** exponent."""
+    return list(accumulate((rank + 1 + offset) ** -exponent for rank in range(n)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """
+    Attributes:
+        names: The entities' names in it, each once.
+    """
+
+    text: str
+    names: tuple[str, ...]
+
+
+class Words:
+    """Draws names and sentences.
+
+    Args:
+        people: Names, those who are spoken of most first; so are `places` and `things`.
+        rare: How many invented words there are that no dictionary knows.
+    """
+
+    def __init__(
+        self, people: Sequence[str], places: Sequence[str], things: Sequence[str], *, seed: int, rare: int = 4_000
+    ) -> None:
+        of_people, of_places, of_things = ((names, pick_by_rank(len(names))) for names in (people, places, things))
+        self._names = {"who": of_people, "other": of_people, "where": of_places, "what": of_things}
+        dice = random.Random(f"rare words {seed}")
+        invented = sorted({invented_word(dice) for _ in range(rare)})
+        self._ranked = {
+            slot: (words, pick_by_rank(len(words)))
+            for slot, words in (*((slot, _LISTS[name]) for slot, name in _SLOTS.items()), ("rare", invented))
+        }
+
+    def sentence(self, dice: random.Random, templates: str = "statements") -> Sentence:
+        names = {slot: _drawn(dice, ranked) for slot, ranked in self._names.items()}
+        words = {slot: _drawn(dice, ranked) for slot, ranked in self._ranked.items()}
+        template = _of(dice, templates)
+        text = template.format(
+            **names,
+            **words,
+            place=_of(dice, "things"),
+            person=_of(dice, "things"),
+            when=_of(dice, "whens"),
+        )
+        return Sentence(
+            text[0].upper() + text[1:], tuple(name for slot, name in names.items() if f"{{{slot}}}" in template)
+        )
+
+    def turn(self, dice: random.Random) -> Sentence:
+        """One to four sentences, two in the mean."""
+        said = [self.sentence(dice) for _ in range(dice.choice((1, 1, 2, 2, 2, 3, 4)))]
+        names = dict.fromkeys(name for one in said for name in one.names)
+        return Sentence(" ".join(one.text for one in said), tuple(names))
+
+    def question(self, dice: random.Random) -> str:
+        return self.sentence(dice, "questions").text
+
+
+def invented_word(dice: random.Random) -> str:
+    return _of(dice, "first", "middle", "middle", "last").lower()
+
+
+def invented_name(dice: random.Random, kind: str) -> str:
+    """A name for a kind of entity; two calls may return the same."""
+    stem = _of(dice, "first", "middle")
+    match kind:
+        case "npc" | "player":
+            family = _of(dice, "first", "last")
+            return f"{stem}{_of(dice, 'last')} {family}" if dice.random() < 0.5 else stem + _of(dice, "last")
+        case "location":
+            return stem + _of(dice, "places")
+        case "item":
+            return f"{_of(dice, 'qualities').title()} {_of(dice, 'of_things').title()} of {stem}{_of(dice, 'last')}"
+        case "faction":
+            return f"{_of(dice, 'of_groups')} of {stem}{_of(dice, 'last')}"
+        case _:
+            return f"The {_of(dice, 'qualities').title()} {_of(dice, 'things').title()} of {stem}{_of(dice, 'last')}"
+
+
+def _of(dice: random.Random, *lists: str) -> str:
+    """One word of each list, joined."""
+    return "".join(dice.choice(_LISTS[each]) for each in lists)
+
+
+def _drawn(dice: random.Random, ranked: tuple[Sequence[str], list[float]]) -> str:
+    words, weights = ranked
+    return dice.choices(words, cum_weights=weights)[0]
+
+
+# -- vectors
+
+
+class Embeddings:
+    """Vectors for a hundred thousand turns without the minutes that a model would take.
+
+    A few thousand distinct turns are embedded by the shipped model; every other turn gets the embedding of one of them,
+    moved so far that their cosine is about 0.8. An index has the same work with them as with real ones. Without the
+    model on this machine, the centres are chosen at random.
+
+    Args:
+        model: None: texts get vectors that only depend on their spelling.
+    """
+
+    def __init__(self, model: MiniLm | None, *, seed: int) -> None:
+        self._model = model
+        self._dice = np.random.default_rng(seed)
+        self._centres: NDArray[float32] = _unit(self._dice.standard_normal((2_000, DIMENSIONS)).astype(float32))
+
+    @classmethod
+    def load(cls, kind: Kind | None, *, seed: int) -> Embeddings:
+        """
+        Args:
+            kind: None: the model if it is here.
+
+        Raises:
+            NotFound: The model is asked for and not here.
+        """
+        if kind == "invented":
+            return cls(None, seed=seed)
+        try:
+            from glyphoxa.adapters.local.minilm import MiniLm
+
+            return cls(MiniLm(Weights(Settings().models.dir).path(MINILM)), seed=seed)
+        except GlyphoxaError:
+            if kind == "real":
+                raise
+            return cls(None, seed=seed)
+
+    @property
+    def kind(self) -> Kind:
+        return "invented" if self._model is None else "real"
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """What the vectors of all other texts are near to."""
+        if self._model is not None:
+            self._centres = self._model.embed(texts)
+
+    @property
+    def embedder(self) -> Embedder:
+        """For a store."""
+        return Embedder(MINILM if self._model is not None else "invented", DIMENSIONS, self.embed)
+
+    async def embed(self, texts: list[str]) -> NDArray[float32]:
+        """As the product does it, in a thread."""
+        if self._model is not None:
+            embedded: NDArray[float32] = await asyncio.to_thread(self._model.embed, texts)
+            return embedded
+        return np.stack([self._spelled(text) for text in texts])
+
+    def invented(self, n: int) -> NDArray[float32]:
+        """`n` more vectors of turns: float32, rows of unit length."""
+        near = self._centres[self._dice.integers(0, len(self._centres), n)]
+        return self._moved(near, self._dice)
+
+    def _spelled(self, text: str) -> NDArray[float32]:
+        dice = np.random.default_rng(zlib.crc32(text.encode()))
+        near = self._centres[dice.integers(0, len(self._centres), 1)]
+        vector: NDArray[float32] = self._moved(near, dice)[0]
+        return vector
+
+    @staticmethod
+    def _moved(rows: NDArray[float32], dice: np.random.Generator) -> NDArray[float32]:
+        return _unit(rows + dice.standard_normal(rows.shape, float32) * float32(_MOVED / DIMENSIONS**0.5))
+
+
+def _unit(rows: NDArray[float32]) -> NDArray[float32]:
+    unit: NDArray[float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(float32)
+    return unit

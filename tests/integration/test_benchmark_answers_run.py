@@ -1,0 +1,40 @@
+"""The benchmarks that ask NPCs run whole, with a stand-in for the language model."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers.openai import OpenAiServer, Reply
+from tests.support.benchmark_runs import figures_of
+
+DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
+
+pytestmark = pytest.mark.models
+
+
+async def answers(*options: str | Path, reply: str, temporary: Path) -> dict[str, object]:
+    async with OpenAiServer([Reply(reply)]) as openai:
+        llm = ("--llm", "openai-compatible", "--llm-model", "stand-in", "--llm-url", openai.base_url)
+        return await asyncio.to_thread(figures_of, *map(str, options), *llm, temporary=temporary)
+
+
+async def test_grounding_judges_the_answer_of_a_whole_turn(reachable_dir: Path) -> None:
+    data = DATA / "grounding" / "held_out" / "en"
+    found = await answers("grounding", data, "--limit", "2", reply="I do not know.", temporary=reachable_dir)
+    assert (found["questions"], found["right"] or 0.0, found["false_memory"] or 0.0) == (2, 0.0, 0.0)
+    assert float(str(found["tokens_mean"])) > 0
+
+
+@pytest.mark.parametrize("more", [(), ("--attacks",)], ids=["lines", "attacks"])
+async def test_persona_judges_every_line(reachable_dir: Path, more: tuple[str, ...]) -> None:
+    found = await answers(
+        *("persona", "--half", "tune", "--language", "en", "--limit", "2", *more),
+        reply="I would not know, friend.",
+        temporary=reachable_dir,
+    )
+    assert int(str(found["lines"])) + int(str(found["not_addressed"])) == 2
+    assert found["silent"] == 0
+    assert ("tokens_said" in found) == bool(more)
