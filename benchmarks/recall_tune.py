@@ -39,7 +39,7 @@ from glyphoxa.domain.recalled import Signal
 from glyphoxa.observability import log
 from glyphoxa.recall.question import read_question
 from glyphoxa.recall.ranking.ranking import DEFAULT, RankingWeights, rank
-from glyphoxa.recall.ranking.time_of_view import fit_of
+from glyphoxa.recall.ranking.time_fit import fit_of
 from glyphoxa.recall.settings import RecallSettings
 
 

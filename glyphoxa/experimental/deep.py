@@ -31,7 +31,7 @@ from glyphoxa.recall.ranking.ranked import Ranked
 from glyphoxa.recall.ranking.ranking import RankingWeights
 from glyphoxa.recall.ranking.signals import by_words
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
-from glyphoxa.recall.temporal.zone import Zone
+from glyphoxa.recall.temporal.days import Zone
 from glyphoxa.transcript.ports import TalkQuery
 
 _BASE: Final = 400

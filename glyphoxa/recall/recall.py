@@ -20,15 +20,13 @@ from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.question import RecallQuestion, read_question
 from glyphoxa.recall.ranking.ranked import Ranked, rank_view
 from glyphoxa.recall.ranking.ranking import RankingWeights
-from glyphoxa.recall.ranking.recap import asks_for_recap
-from glyphoxa.recall.recaps import Recaps
+from glyphoxa.recall.ranking.recap import Recaps, asks_for_recap
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.generation_vectors import GenerationVectors
-from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
+from glyphoxa.recall.semantic.question_vectors import GenerationVectors, LeftOut, QuestionVectors
 from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.recall.talk_embeddings import Another
-from glyphoxa.recall.temporal.ports import TimesOfCampaigns
+from glyphoxa.recall.temporal.evenings import TimesOfCampaigns
 from glyphoxa.recall.times_cache import TimesCache
 from glyphoxa.transcript.feed import TalkFeed
 from glyphoxa.transcript.ports import SessionSummaries, TalkQuery

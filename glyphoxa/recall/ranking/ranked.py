@@ -13,10 +13,8 @@ from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.recalled import RecalledUtterance, Signal
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.question import RecallQuestion
-from glyphoxa.recall.ranking.ranking import Ranking, RankingWeights, rank
-from glyphoxa.recall.ranking.several import POOL, apart, wants_several
-from glyphoxa.recall.ranking.time_of_view import fit_of
-from glyphoxa.recall.temporal.fit import Fit
+from glyphoxa.recall.ranking.ranking import POOL, Ranking, RankingWeights, apart, rank, wants_several
+from glyphoxa.recall.ranking.time_fit import Fit, fit_of
 from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import TalkQuery
 
