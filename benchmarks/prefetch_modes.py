@@ -28,8 +28,7 @@ from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.npc.budget import SEARCH_SESSIONS
 from glyphoxa.npc.look_ups import MemoryOf
 from glyphoxa.npc.tools import MemoryTools
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.speech.names.campaign_entries import entries_of
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.world.api import Known

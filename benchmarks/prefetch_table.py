@@ -22,8 +22,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.recalled import learned_from
 from glyphoxa.providers.profiles import PROFILES
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 
 OTHER_BUDGETS: Final = tuple(sorted({300, *(profile.facts_tokens for profile in PROFILES)}))
 _WORD_MS: Final = 300

@@ -25,7 +25,7 @@ from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 FULL: Final = "full"
 LEXICAL: Final = "lexical"

@@ -14,7 +14,7 @@ from benchmarks.recall_figures import DEPTH
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 
 _SHORT: Final = {

@@ -37,9 +37,8 @@ from glyphoxa.adapters.local import native_env
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.observability import log
-from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 from glyphoxa.transcript.ports import TalkQuery
 

@@ -40,7 +40,7 @@ from glyphoxa.observability import log
 from glyphoxa.recall.question import read_question
 from glyphoxa.recall.ranking.ranking import DEFAULT, RankingWeights, rank
 from glyphoxa.recall.ranking.time_fit import fit_of
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.by_name import FactsByName, KnownByName
 from glyphoxa.recall.entities.facts import TOOK_PART, FactsAsked, asked_predicates, facts_asked
-from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.entities.named_world import FactsByName, KnownByName, NamedWorld
 from glyphoxa.recall.question import MOST_CHARACTERS, asks_for_a_time
 from glyphoxa.recall.ranking.ranking import BY_WORDS
-from glyphoxa.recall.recall import Recall, RecallResult
+from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
 from glyphoxa.recall.terms import NAME, Terms
 

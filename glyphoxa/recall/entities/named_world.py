@@ -14,17 +14,61 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
-from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.entities.gate import ExactGate, Named
 from glyphoxa.recall.question import MOST_CHARACTERS
 from glyphoxa.recall.terms import Terms
 from glyphoxa.world.api import Changes, IdentitySnapshot, Known, WorldEntity, WorldEvent, WorldState, apply, may_know
+
+# -- by name
+#
+# What a table asks of memory by name.
+
+
+@dataclass(frozen=True, slots=True)
+class KnownByName:
+    """
+    Attributes:
+        known: As far as the one who is asked may know, and as it holds now.
+        why: "named 'the smith'".
+        is_named: It stands in the question itself, and did not come along with what does.
+    """
+
+    known: Known
+    why: str
+    is_named: bool = True
+
+
+class FactsByName(Protocol):
+    """See `glyphoxa.recall.entities.world_cache.WorldCache`."""
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        """Have in memory what is known now.
+
+        Raises:
+            Unavailable: It cannot be read; what is in memory stays.
+        """
+        ...
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        """Whom a question names, at once, in the order in which they are named; who only comes along stands last. None
+        when nothing is in memory.
+        """
+        ...
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it.
+
+        Raises:
+            Unavailable: Nothing is in memory.
+        """
+        ...
+
 
 # -- worded facts
 #

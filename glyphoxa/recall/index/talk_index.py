@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
-from glyphoxa.recall.arrays import NOWHERE
 from glyphoxa.recall.index.view import NEVER, UtteranceTable, View, ViewColumns, began_ms
-from glyphoxa.recall.semantic.vectors import Vectors
+from glyphoxa.recall.semantic.vectors import NOWHERE, Vectors
 from glyphoxa.recall.terms import NAME, SearchTerms, Terms, Trait, traits_of
 from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration
 

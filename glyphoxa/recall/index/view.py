@@ -15,7 +15,7 @@ from numpy import bool_, float32, int32, int64, uint8
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.recall.arrays import NOWHERE, grown
+from glyphoxa.recall.semantic.vectors import NOWHERE, grown
 from glyphoxa.recall.terms import Trait
 from glyphoxa.transcript.feed import FeedUtterance
 

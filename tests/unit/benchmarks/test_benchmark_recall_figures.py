@@ -18,7 +18,7 @@ from benchmarks.recall_learning import Example, learnt, left_out_weights
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 CAMPAIGN = CampaignId("the-fen")
 

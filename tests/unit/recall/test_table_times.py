@@ -15,8 +15,7 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.times_cache import TimesCache
 from glyphoxa.transcript.ports import TalkQuery

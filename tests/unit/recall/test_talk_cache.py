@@ -14,8 +14,7 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.recall.terms import Terms
 from glyphoxa.transcript.feed import Embedding, IndexGeneration
