@@ -17,7 +17,7 @@ from glyphoxa.recall.ranking.time_fit import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.temporal.days import DAY_MS, Days, Story, Zone
 from glyphoxa.recall.temporal.reader import MOST_CHARACTERS, NO_TIME, SessionReference, TimeAsk, read_time, tells_time
 from glyphoxa.recall.temporal.words import TimeWords, read_words
-from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.language.words import fold, words
 from tests.support.proof import n_examples
 
 NOW = round(datetime(2026, 11, 22, 20, tzinfo=UTC).timestamp() * 1_000)
@@ -158,19 +158,18 @@ def known(language: str) -> TimeWords:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_files_hold_words_as_they_are_looked_up(language: str) -> None:
-    words = known(language)
-    for group in (*words.values.values(), *words.lists.values(), words.relations, words.triggers):
+    table = known(language)
+    for group in (*table.values.values(), *table.lists.values(), table.relations, table.triggers):
         for each in group:
             assert [fold(word) for word in each.split()] == each.split()
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_every_phrase_is_found_by_one_of_the_words_that_it_is_looked_for_by(language: str) -> None:
-    for begins, pattern in (
-        (begins, pattern) for kind, begins, pattern in known(language).phrases if kind != "recap_of"
-    ):
-        for row in ROWS:
-            text = " ".join(fold(word) for word in row["question"].replace(",", " ").replace("?", " ").split())
+    """Of what happened the verb need not be in the pattern."""
+    texts = [" ".join(word.full for word in words(row["question"])) for row in ROWS]
+    for kind, begins, pattern in known(language).phrases:
+        for text in texts if kind != "recap_of" else ():
             assert pattern.search(text) is None or begins & set(text.split())
 
 
