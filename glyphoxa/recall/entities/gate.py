@@ -3,7 +3,7 @@
 Similarity always finds something, and so brings what nobody asked for. Here the rules are those of names. What a
 question calls for is
 
-    whatever is named in it, in whole words, one typo forgiven   (`glyphoxa.recall.entities.gate`)
+    whatever is named in it, in whole words, one typo forgiven   (`NamesInText`)
     and, with a relation or an event, whoever takes part in it
 
 as far as the one who asks may see it and it still holds: what was superseded or resolved, what he may not know and
@@ -114,7 +114,7 @@ def _rests(word: str) -> set[str]:
 # several, and whoever asks decides which of them count, before anything else is looked at: a name that he may not know
 # hides no other and corrects no typo. And no sound is compared: the ear has put names right before.
 #
-# One typo is forgiven in one word of a name (`glyphoxa.recall.entities.gate`), not in a word that is right as it is: an
+# One typo is forgiven in one word of a name (`Typos`), not in a word that is right as it is: an
 # ordinary word is no typo, unless it is written as a name.
 
 _SHORTEST_PLURAL: Final = 4

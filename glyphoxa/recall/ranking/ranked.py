@@ -52,7 +52,7 @@ class Ranked:
         return [self.recalled(at, score=score) for at, score in self.best(limit)]
 
     def best(self, limit: int) -> list[tuple[int, float]]:
-        """Where those stand in the view, each with its score, 0 to 1. Not always falling: see `several`."""
+        """Where those stand in the view, each with its score, 0 to 1. Not always falling: see `apart`."""
         scores = self.ranking.scores
         among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
         best = _best(scores, among, max(limit, POOL) + 1)

@@ -138,7 +138,7 @@ class RankingWeights:
     weight, three evenings of Critical Role, and rounded; how that serves other talk is in `docs/recall-measured.md`.
 
     Attributes:
-        apart: See `glyphoxa.recall.ranking.ranking`; 0: an answer may lie in one session as well as in many.
+        apart: See the function of that name; 0: an answer may lie in one session as well as in many.
         by_words: While the question has no vector: it is not asked for on partial transcripts, or it is late.
         extra: Signals that are computed elsewhere, by the names that they have in the tables.
         min_cosine: With no word in common, less similar than this is not about the question. True hits are as low (at

@@ -231,19 +231,20 @@ class _Reading:
         """The first day, month or weekday of the story that is named."""
         names = _names_of(story.calendar, self.known)
         for match in (match for pattern in names.patterns for match in pattern.finditer(self._joined)):
-            said, day = match.groupdict(), self._day(match.groupdict())
+            said = match.groupdict()
             first, last = self._span(match)
             days: StoryDays | None = None
             if "month" not in said:
-                days = StoryDays(day, day)
+                days = StoryDays(*[self._day(said)] * 2)
             elif (weekday := names.weekdays.get(said["month"])) is not None:
                 first, last = self._span(match, "month")
                 days = story.weekday(weekday) if self._is_placed(first) else None
             else:
                 nth = names.months[said["month"]]
-                is_day = story.calendar.months[nth][1] == 1
-                if self._is_date(match, may_have_article=is_day):
-                    days = story.month(nth, day=None if is_day else day, year=said["year"] and int(said["year"]))
+                length = story.calendar.months[nth][1]
+                if self._is_date(match, may_have_article=length == 1):
+                    day = None if length == 1 else self._day(said, most=length)
+                    days = story.month(nth, day=day, year=self._year_of_story(match, story))
             if days is not None:
                 relation, begins, _ = self._lead(first)
                 self._ask = replace(self._ask, story=_story_related(days, relation))
@@ -277,10 +278,20 @@ class _Reading:
             before -= 1
         return before >= 0 and self._tokens[before] in self._list("placing")
 
-    def _day(self, said: Mapping[str, str | None]) -> int | None:
-        """Of the date in a match."""
-        day = said.get("day") or said.get("after") or said.get("o")
-        return None if day is None else self.known.number(day)
+    def _day(self, said: Mapping[str, str | None], *, most: int = 31) -> int | None:
+        """Of the date in a match. More than a month has, behind its name, is a number of something else."""
+        if (day := said.get("day") or said.get("o")) is not None:
+            return self.known.number(day)
+        after = said.get("after")
+        return None if after is None or self.known.number(after) > most else self.known.number(after)
+
+    def _year_of_story(self, match: re.Match[str], story: Story) -> int | None:
+        """A small number alone behind a date is seldom a year: "on the 3rd of Hammer 5 goblins came"."""
+        if match["year"] is None:
+            return None
+        _, end = self._span(match, "after" if match["after"] else "month")
+        is_linked = self._span(match, "year")[0] > end + 1
+        return int(match["year"]) if is_linked or int(match["year"]) >= 100 or (story.year or 0) < 100 else None
 
     # -- spans and places
 
