@@ -18,8 +18,7 @@ from glyphoxa.domain.knowledge import Between, Viewer
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.question import RecallQuestion, read_question
-from glyphoxa.recall.ranking.ranked import Ranked, rank_view
-from glyphoxa.recall.ranking.ranking import DEFAULT, RankingWeights
+from glyphoxa.recall.ranking.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.ranking.recap import Recaps, asks_for_recap
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.semantic.question_vectors import GenerationVectors, LeftOut, QuestionVectors

@@ -22,7 +22,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.question import RecallQuestion
-from glyphoxa.recall.ranking.ranked import Ranked
+from glyphoxa.recall.ranking.ranking import Ranked
 from glyphoxa.recall.ranking.time_fit import (
     Fit,
     PastSession,
@@ -257,7 +257,7 @@ def _chosen(fit: Fit | None, sessions: Sequence[PastSession], talk: RankedTalk, 
     scope = there if fit is None else there[fit.scores >= max(_LEAST_FIT, _IN_SCOPE * float(fit.scores.max()))]
     best = {index: float(talk.worth[talk.turns.of_session(index)].max()) for index in np.unique(scope).tolist()}
     by_worth = sorted(best, key=lambda index: (best[index], sessions[index].number))
-    return sorted(by_worth[max(0, len(best) - most) :], key=lambda index: sessions[index].number)
+    return sorted(by_worth[max(0, len(best) - most) :], key=lambda index: (sessions[index].number, index))
 
 
 def _cut(text: str, share: int, *, n_lead: int = 0) -> str:
