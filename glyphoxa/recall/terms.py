@@ -12,6 +12,7 @@ from functools import lru_cache
 import Stemmer
 
 from glyphoxa.recall.temporal.reader import tells_time
+from glyphoxa.recall.temporal.words import read_words
 from glyphoxa.speech.language.irregular_verbs import IRREGULAR
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
@@ -61,6 +62,7 @@ class Terms:
         self.language = language
         self._stop = vocabulary_of(language).stop
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
+        read_words(primary)  # whoever waits for sound shall not wait for its patterns later
         algorithm = _STEMMERS.get(primary)
         stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
         verbs = IRREGULAR.get(primary, {})
