@@ -215,7 +215,7 @@ class _Reading:
         for pattern in self.known.dates:
             for match in pattern.finditer(self._joined) if self._ask.window is None else ():
                 said = match.groupdict()
-                name, year = said.get("month", ""), said.get("year") and int(said["year"])
+                name, year = said.get("month", ""), int(said["year"]) if said.get("year") else None
                 is_season, is_doubtful = name in seasons, name in doubtful
                 may_have_article = is_season and not is_doubtful
                 if (is_season or is_doubtful) and not self._is_date(match, may_have_article=may_have_article):
