@@ -21,8 +21,7 @@ from glyphoxa.domain.recalled import Recalled, RecalledUtterance
 from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.index.talk_index import ViewSnapshot
 from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]

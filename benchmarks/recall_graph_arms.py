@@ -13,7 +13,7 @@ from benchmarks.recall_data import WITNESS, Question
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 
 _SHORT: Final = {

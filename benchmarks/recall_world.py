@@ -24,9 +24,8 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embed, Embedder
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.chunking import hash_of
 
 EmbeddingsKind = Literal["minilm", "invented", "none"]

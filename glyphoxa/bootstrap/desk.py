@@ -34,7 +34,7 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.npc.table import Table
-from glyphoxa.recall.api import Recall
+from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.api import TalkSearch
 from glyphoxa.world.api import KnowledgeGraph
 

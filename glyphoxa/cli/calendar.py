@@ -15,7 +15,7 @@ from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.recall.api import STILL_PLAYED_MS
+from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
 from glyphoxa.transcript.api import BETWEEN, day_now
 from glyphoxa.world.api import moment
 

@@ -31,7 +31,10 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.api import MOST_CHARACTERS, FactsByName, RecallAround, RecallResult, RecallSettings
+from glyphoxa.recall.around import RecallAround
+from glyphoxa.recall.entities.named_world import FactsByName
+from glyphoxa.recall.question import MOST_CHARACTERS
+from glyphoxa.recall.recall import RecallResult, RecallSettings
 from glyphoxa.transcript.api import TalkQuery
 from glyphoxa.world.api import Passage, moment
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
     from glyphoxa.bootstrap.desk import Desk
     from glyphoxa.domain.campaign import Campaign
-    from glyphoxa.recall.api import Embedder, RecallSettings
+    from glyphoxa.recall.recall import RecallSettings
+    from glyphoxa.recall.semantic.embedder import Embedder
 
 T = TypeVar("T")
 

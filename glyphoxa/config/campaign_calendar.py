@@ -8,7 +8,7 @@ from glyphoxa.config.campaign_blocks import CalendarBlock
 from glyphoxa.config.located_yaml import LocatedYaml, Problem, YamlPath
 from glyphoxa.domain.calendar import StoryCalendar, name_words
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.recall.temporal.zone import read_zone
+from glyphoxa.recall.temporal.days import read_zone
 
 
 def check_zone(source: LocatedYaml, name: str) -> list[Problem]:

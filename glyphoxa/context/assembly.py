@@ -35,7 +35,8 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.api import Terms, asks_for_a_time
+from glyphoxa.recall.question import asks_for_a_time
+from glyphoxa.recall.terms import Terms
 from glyphoxa.transcript.api import PastTalk, TalkQuery
 from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 

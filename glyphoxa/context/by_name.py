@@ -11,7 +11,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import FactsByName, KnownByName, NamedWorld
+from glyphoxa.recall.entities.named_world import FactsByName, KnownByName, NamedWorld
 from glyphoxa.world.api import IdentitySnapshot, Known
 
 _NOW_MS = 0

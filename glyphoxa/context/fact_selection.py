@@ -10,7 +10,8 @@ from dataclasses import replace
 from glyphoxa.context.knowledge import most_telling, recalled_of
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import FactsAsked, KnownByName, facts_asked
+from glyphoxa.recall.entities.facts import FactsAsked, facts_asked
+from glyphoxa.recall.entities.named_world import KnownByName
 from glyphoxa.world.api import Known
 
 _BESIDE = 0.5

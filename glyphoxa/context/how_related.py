@@ -16,7 +16,7 @@ from glyphoxa.context.knowledge import fact_sentence, is_secret, recalled
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import KnownByName
+from glyphoxa.recall.entities.named_world import KnownByName
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.world.api import KnowledgeGraph
 

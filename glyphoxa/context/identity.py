@@ -12,7 +12,7 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import Terms
+from glyphoxa.recall.terms import Terms
 from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
 
 

@@ -12,7 +12,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import TOOK_PART
+from glyphoxa.recall.entities.facts import TOOK_PART
 from glyphoxa.world.api import Known
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import NAME, Terms
+from glyphoxa.recall.terms import NAME, Terms
 
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2

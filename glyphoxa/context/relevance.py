@@ -13,7 +13,7 @@ from typing import Final
 
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.recalled import ANSWERING, RecalledSummary, RecalledTalk, Signal, is_own_utterance
-from glyphoxa.recall.api import BY_WORDS
+from glyphoxa.recall.ranking.ranking import BY_WORDS
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}

@@ -27,11 +27,10 @@ from glyphoxa.experimental.graph.reranking import Reranker
 from glyphoxa.experimental.graph.settings import GraphRecallSettings
 from glyphoxa.experimental.graph.talk_graph import TalkGraph
 from glyphoxa.experimental.graph_cache import GraphCache
-from glyphoxa.recall.ranking.ranked import Ranked
-from glyphoxa.recall.ranking.ranking import RankingWeights
+from glyphoxa.recall.ranking.ranking import Ranked, RankingWeights
 from glyphoxa.recall.ranking.signals import by_words
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
-from glyphoxa.recall.temporal.zone import Zone
+from glyphoxa.recall.temporal.days import Zone
 from glyphoxa.transcript.ports import TalkQuery
 
 _BASE: Final = 400

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.domain.recalled import Signal
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
-from glyphoxa.recall.lexical.terms import SearchTerms
 from glyphoxa.recall.ranking.ranking import RankingWeights
 from glyphoxa.recall.ranking.signals import SCALE, by_words, rarity
+from glyphoxa.recall.terms import SearchTerms
 
 NAME: Final = Signal.SECOND_HOP.value
 WEIGHT: Final = 1.0

@@ -12,7 +12,7 @@ from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.look_ups import MemoryOf
 from glyphoxa.npc.tools import MemoryTools
 from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 TIER: Final[BudgetTier] = "DEEP"
 """Nobody waits at a table for these answers."""

@@ -19,7 +19,7 @@ from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
 from glyphoxa.npc.tool_answers import MOST_FOUND, Found, bare, best_match, described, fact_found, found, nothing, when
 from glyphoxa.npc.tool_arguments import moment, optional, required
-from glyphoxa.recall.api import asked_predicates
+from glyphoxa.recall.entities.facts import asked_predicates
 from glyphoxa.transcript.api import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.api import FactQuery, KnowledgeGraph, Passage, TalkAround
 

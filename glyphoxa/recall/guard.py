@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.domain.recalled import RecalledTalk
-from glyphoxa.recall.by_name import FactsByName, KnownByName
+from glyphoxa.recall.entities.named_world import FactsByName, KnownByName
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.watch import MemoryWatch
 from glyphoxa.world.api import (

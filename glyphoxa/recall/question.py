@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.recall.lexical.terms import MOST_WORDS, NAME, SearchTerms, Terms
-from glyphoxa.recall.temporal.ask import TimeAsk
 from glyphoxa.recall.temporal.days import Days
-from glyphoxa.recall.temporal.reader import read_time
-from glyphoxa.recall.temporal.table_times import TableTimes
+from glyphoxa.recall.temporal.evenings import TableTimes
+from glyphoxa.recall.temporal.reader import TimeAsk, read_time
+from glyphoxa.recall.terms import MOST_WORDS, NAME, SearchTerms, Terms
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.words import words
 

@@ -18,20 +18,43 @@ from glyphoxa.domain.knowledge import Between, Viewer
 from glyphoxa.domain.recalled import RecalledTalk
 from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.question import RecallQuestion, read_question
-from glyphoxa.recall.ranking.ranked import Ranked, rank_view
-from glyphoxa.recall.ranking.ranking import RankingWeights
-from glyphoxa.recall.ranking.recap import asks_for_recap
-from glyphoxa.recall.recaps import Recaps
+from glyphoxa.recall.ranking.ranking import DEFAULT, Ranked, RankingWeights, rank_view
+from glyphoxa.recall.ranking.recap import Recaps, asks_for_recap
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.generation_vectors import GenerationVectors
-from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.semantic.question_vectors import GenerationVectors, LeftOut, QuestionVectors
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.recall.talk_embeddings import Another
-from glyphoxa.recall.temporal.ports import TimesOfCampaigns
+from glyphoxa.recall.temporal.evenings import TimesOfCampaigns
 from glyphoxa.recall.times_cache import TimesCache
 from glyphoxa.transcript.feed import TalkFeed
 from glyphoxa.transcript.ports import SessionSummaries, TalkQuery
+
+# -- settings
+#
+# How recall of talk is done: its deadlines, and the weights of its ranking.
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """
+    Attributes:
+        deadline_ms: For reading a campaign's talk into memory when that was not done before.
+        embed_deadline_ms: For the question's embedding; when it is late, words alone decide.
+        patient_embed_deadline_ms: The same where nobody waits.
+        refresh_deadline_ms: For what has changed in the log; what is not there yet is not recalled yet.
+        patient_refresh_deadline_ms: The same where nobody waits.
+        summaries_deadline_ms: For the summaries of the sessions of which a recap is asked for.
+        weights: Of the ranking.
+    """
+
+    deadline_ms: int = 1_000
+    embed_deadline_ms: int = 40
+    patient_embed_deadline_ms: int = 900
+    refresh_deadline_ms: int = 20
+    patient_refresh_deadline_ms: int = 300
+    summaries_deadline_ms: int = 20
+    weights: RankingWeights = DEFAULT
+
 
 _IN_A_THREAD = 20_000
 """Turns from which a ranking would hold up the event loop for more than three milliseconds. Beside others who work, a

@@ -12,10 +12,10 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.cursor import Cursor
 from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.refreshing import CampaignCache
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.talk_embeddings import Another, TalkEmbeddings
+from glyphoxa.recall.terms import Terms
 from glyphoxa.transcript.feed import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
 
 _PAGE = 500

@@ -15,8 +15,7 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.temporal.ports import TimesOfCampaigns
-from glyphoxa.recall.temporal.table_times import TableTimes
+from glyphoxa.recall.temporal.evenings import TableTimes, TimesOfCampaigns
 
 _BY_DEFAULT: Final = CampaignTimes(time_zone="UTC")
 

@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance

@@ -22,7 +22,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.talk_cache import TalkCache
 from glyphoxa.transcript.feed import Embedding, FeedUtterance, TalkPage
 from glyphoxa.transcript.ports import TalkQuery

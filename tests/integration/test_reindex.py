@@ -25,8 +25,8 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.chunk_rows import nearest

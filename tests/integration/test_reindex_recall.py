@@ -18,8 +18,8 @@ from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.utterance import Utterance
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_embeddings import Another
 from glyphoxa.transcript.ports import TalkQuery
 from tests.integration.test_reindex import is_free

@@ -18,8 +18,7 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, Viewer, Visibility
 from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.domain.utterance import Utterance
-from glyphoxa.recall.by_name import KnownByName
-from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
 from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition

@@ -27,9 +27,8 @@ from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.entities.world_cache import WorldCache
-from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.recall.talk_embeddings import Another
 
 

@@ -11,19 +11,139 @@ is left out before a name is looked at: it hides no name, corrects no typo and t
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.ids import EntityId, FactId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
-from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.entities.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.entities.gate import ExactGate, Named
-from glyphoxa.recall.entities.worded_facts import WordedFacts
-from glyphoxa.recall.lexical.terms import Terms
 from glyphoxa.recall.question import MOST_CHARACTERS
+from glyphoxa.recall.terms import Terms
 from glyphoxa.world.api import Changes, IdentitySnapshot, Known, WorldEntity, WorldEvent, WorldState, apply, may_know
+
+# -- by name
+#
+# What a table asks of memory by name.
+
+
+@dataclass(frozen=True, slots=True)
+class KnownByName:
+    """
+    Attributes:
+        known: As far as the one who is asked may know, and as it holds now.
+        why: "named 'the smith'".
+        is_named: It stands in the question itself, and did not come along with what does.
+    """
+
+    known: Known
+    why: str
+    is_named: bool = True
+
+
+class FactsByName(Protocol):
+    """See `glyphoxa.recall.entities.world_cache.WorldCache`."""
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        """Have in memory what is known now.
+
+        Raises:
+            Unavailable: It cannot be read; what is in memory stays.
+        """
+        ...
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        """Whom a question names, at once, in the order in which they are named; who only comes along stands last. None
+        when nothing is in memory.
+        """
+        ...
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it.
+
+        Raises:
+            Unavailable: Nothing is in memory.
+        """
+        ...
+
+
+# -- worded facts
+#
+# Facts found by the words of their text: "When does the gate close?" names nobody, and a town's description tells.
+
+LEAST_WORDS: Final = 3
+"""A text: what is shorter is a value, and is asked for by its entity's name."""
+_LEAST_SHARED: Final = 2
+_LEAST_SHARE: Final = 0.6
+"""Of the words of a question that say something."""
+_MOST_ALIKE: Final = 2
+"""Texts with the one word of a question: with more of them the word says too little."""
+_MOST_LOOKED_AT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WordedFact:
+    """
+    Attributes:
+        words: The stems that it shares with the question.
+    """
+
+    id: FactId
+    words: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class WordedFacts:
+    """An inverted index of texts.
+
+    Args:
+        terms: Of the language of texts and questions.
+    """
+
+    terms: Terms
+    _having: dict[str, set[FactId]] = field(default_factory=dict)
+    _of: dict[FactId, frozenset[str]] = field(default_factory=dict)
+
+    def put(self, fact: FactId, text: str) -> None:
+        """A fact with its text, in the place of the one it had. A short text is not found by its words."""
+        self.drop(fact)
+        if len(text.split()) < LEAST_WORDS:
+            return
+        stems = self._of[fact] = frozenset(self.terms.stems(text))
+        for stem in stems:
+            self._having.setdefault(stem, set()).add(fact)
+
+    def drop(self, fact: FactId) -> None:
+        """It is found no more; nothing where it never was."""
+        for stem in self._of.pop(fact, ()):
+            having = self._having[stem]
+            having.discard(fact)
+            if not having:
+                del self._having[stem]
+
+    def find(self, question: str, *, may_see: Callable[[FactId], bool], most: int) -> list[WordedFact]:
+        """Facts that share enough words with a question, those with most of them first.
+
+        Args:
+            may_see: What it refuses neither is found nor keeps another one from being found.
+        """
+        asked = dict.fromkeys(self.terms.stems(question))
+        shared: Counter[FactId] = Counter()
+        for stem in asked:
+            shared.update(self._having.get(stem, ()))
+        if len(asked) == 1:
+            few = [fact for fact in sorted(shared) if may_see(fact)] if len(shared) <= _MOST_LOOKED_AT else []
+            return self._told(few if len(few) <= _MOST_ALIKE else [], asked)[:most]
+        wanted = max(_LEAST_SHARED, _LEAST_SHARE * len(asked))
+        ranked = sorted((fact for fact, n in shared.items() if n >= wanted), key=lambda fact: (-shared[fact], fact))
+        return self._told((fact for fact in ranked[:_MOST_LOOKED_AT] if may_see(fact)), asked)[:most]
+
+    def _told(self, facts: Iterable[FactId], asked: Iterable[str]) -> list[WordedFact]:
+        return [WordedFact(fact, tuple(stem for stem in asked if stem in self._of[fact])) for fact in facts]
+
 
 _MOST_KEPT: Final = 256
 """What viewers know of entities, which is asked for again with each partial transcript; a capital has a thousand facts.

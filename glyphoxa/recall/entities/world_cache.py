@@ -18,9 +18,8 @@ from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.recall.by_name import KnownByName
 from glyphoxa.recall.cursor import Cursor
-from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
 from glyphoxa.recall.refreshing import CampaignCache
 from glyphoxa.world.api import IdentitySnapshot, TakenBack, Undone, WorldEvent, WorldFeed
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.recalled import Signal
 from glyphoxa.recall.index.talk_index import TermMatch, ViewSnapshot
-from glyphoxa.recall.lexical.traits import Trait
 from glyphoxa.recall.question import RecallQuestion
+from glyphoxa.recall.terms import Trait
 
 Values = NDArray[float32]
 """Of one signal: a number for each turn."""

@@ -8,12 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy import bool_, float32, int32, intp
 from numpy.typing import NDArray
 
-from glyphoxa.recall.arrays import NOWHERE, grown
+# -- arrays
+#
+# Arrays that grow with the talk.
+
+
+NOWHERE: Final = -1
+"""The place of what is not there."""
+_SPARE: Final = 1.5
+
+
+def grown(array: NDArray[Any], least: int = 64, fill: int = 0) -> NDArray[Any]:
+    """A longer copy; what is added is not told from the outside."""
+    longer = np.zeros(max(least, int(len(array) * _SPARE)), array.dtype)
+    if fill:
+        longer[len(array) :] = fill
+    longer[: len(array)] = array
+    return longer
+
 
 _BLOCK_BYTES = 1 << 24
 """With smaller ones a thread asks for the interpreter more often than it works."""

@@ -1,4 +1,4 @@
-"""Spans of time: days of our calendar, where the table is.
+"""Days of our calendar, where the table is, and days of its story.
 
 A moment is milliseconds since the Unix epoch, a day is its number since 1970-01-01. A day begins at midnight of the
 table's clock, and is 23 or 25 hours long where that clock is changed: each boundary is looked up by itself. Every
@@ -7,22 +7,61 @@ moment is in one day.
 
 from __future__ import annotations
 
+import zoneinfo
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
 from typing import Final
 
-from glyphoxa.recall.temporal.zone import Zone
+from loguru import logger
 
-MINUTE_MS: Final = 60_000
-HOUR_MS: Final = 60 * MINUTE_MS
+from glyphoxa.domain.calendar import StoryCalendar, StoryDays
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+
+Zone = tzinfo | None
+"""As `datetime` takes it. None: the machine's, as its C library has it, with its daylight saving."""
+
+HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 FADES_DAYS: Final = 3
 """Before a day or month that was named. Measured on five conversations of LoCoMo: 1 to 7 days differ little."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST_DAY: Final = date(1800, 1, 1).toordinal() - _EPOCH_DAY
 _LAST_DAY: Final = date(9998, 12, 31).toordinal() - _EPOCH_DAY
-_LAST_YEAR: Final = 9998
 _EARLIEST_NOW: Final = 366
+_SHORTEST_MONTH: Final = 10
+"""Days of a month of the story; shorter ones are festivals, and nobody means them by "last month"."""
+
+
+def read_zone(name: str) -> Zone:
+    """
+    Args:
+        name: Such as "Europe/Berlin"; "" for the machine's.
+
+    Raises:
+        InvalidInput: This machine knows no zone of that name.
+    """
+    if not name:
+        return None
+    if name == "UTC":
+        return UTC  # also where there is no time zone data
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        known = zoneinfo.available_timezones()
+    if not known:
+        raise InvalidInput(f"time zone {name!r}: this machine has no time zone data; pip install tzdata brings it")
+    raise InvalidInput(f"unknown time zone {name!r}, {did_you_mean(name, known)} (IANA names, such as Europe/Berlin)")
+
+
+@lru_cache(maxsize=64)
+def zone_of_campaign(name: str) -> Zone:
+    """Of one that was stored, maybe by a machine that knows more zones than this one: what it does not know is UTC."""
+    try:
+        return read_zone(name)
+    except InvalidInput as error:
+        logger.warning("days begin at midnight UTC: {}", error)
+        return UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +119,6 @@ class Days:
         return round(datetime.fromordinal(ordinal).replace(hour=hour, tzinfo=self.zone).timestamp() * 1_000)
 
     @property
-    def year(self) -> int:
-        return self._date.year
-
-    @property
     def _date(self) -> date:
         return date.fromordinal(self.today + _EPOCH_DAY)
 
@@ -95,74 +130,129 @@ class Days:
         """Hours of a day from midnight, `last_hour` not in it; beyond 24 is the day after."""
         return TimeWindow(self.begins_ms(day, hour=first_hour), self.begins_ms(day, hour=last_hour), DAY_MS // 2)
 
-    def in_calendar(self, year: int | None, month: int | None, day: int | None) -> TimeWindow | None:
-        """A year, a month or a day. Without a year the latest that has begun. None when there is no such day.
+    def in_calendar(
+        self, year: int | None, month: int | None = None, day: int | None = None, *, n_months: int = 1
+    ) -> TimeWindow | None:
+        """A year, some months or a day. Without a year the latest that has begun. None when there is no such day.
 
         Args:
-            month: From 1.
+            month: The first, from 1.
         """
         if year is None:
-            latest = self.in_calendar(self.year, month, day)
+            year = self._date.year
+            latest = self.in_calendar(year, month, day, n_months=n_months)
             is_ahead = latest is not None and latest.from_ms is not None and latest.from_ms > self.now_ms
-            return self.in_calendar(self.year - 1, month, day) if latest is None or is_ahead else latest
+            return self.in_calendar(year - 1, month, day, n_months=n_months) if latest is None or is_ahead else latest
+        n_months = n_months if month else 12
+        after = (month or 1) + n_months
         try:
-            if month is None:
-                return self.window(_number(year, 1, 1), _number(year, 12, 31), fades=10 * FADES_DAYS)
-            if day is None:
-                return self.window(_number(year, month, 1), _number(year + month // 12, month % 12 + 1, 1) - 1)
-            return self.window(_number(year, month, day), _number(year, month, day))
+            first = _number(year, month or 1, day or 1)
+            last = first if day else _number(year + (after - 1) // 12, (after - 1) % 12 + 1, 1) - 1
         except ValueError:
             return None
-
-    def season(self, first_month: int, year: int | None) -> TimeWindow | None:
-        """Three months; without a year the latest that has begun."""
-        if year is None:
-            year = self.year - (_number(self.year, first_month, 1) > self.today)
-        if not 1 <= year <= _LAST_YEAR:
-            return None
-        first = _number(year, first_month, 1)
-        return self.window(first, first + 89, fades=10)
+        return self.window(first, last, fades=FADES_DAYS * (1 if day else n_months))
 
     def weekday(self, nth: int) -> int:
         """The day of the latest such weekday before today, 0 is Monday."""
         back = (self._date.weekday() - nth) % 7
         return self.today - (back or 7)
 
-    def week(self, ago: int) -> TimeWindow:
-        """Monday to Sunday."""
-        monday = self.today - self._date.weekday() - 7 * ago
-        return self.window(monday, monday + 6, fades=1)
-
-    @property
-    def is_weekend(self) -> bool:
-        return self._date.weekday() > 4
-
-    def weekend(self, ago: int) -> TimeWindow:
-        """The latest that has begun is 0. Friday is in it: tables meet in its evening."""
-        back = (self._date.weekday() - 5) % 7
-        friday = self.today - back - 1 - 7 * ago
-        return self.window(friday, friday + 2, fades=1)
-
-    def month(self, ago: int) -> TimeWindow:
-        counted = self.year * 12 + self._date.month - 1 - ago
-        found = self.in_calendar(counted // 12, counted % 12 + 1, None)
-        return found or self.window(self.today - 30 * (ago + 1), self.today - 30 * ago)
+    def of_unit(self, unit: str, ago: int) -> TimeWindow | None:
+        """This week, weekend, month or year, or one before; None for another unit. The last weekend is that before this
+        one on its own days only. Friday is in it: tables meet in its evening.
+        """
+        today, year, month = self.today, self._date.year, self._date.month
+        match unit:
+            case "week":
+                monday = today - self._date.weekday() - 7 * ago
+                return self.window(monday, monday + 6, fades=1)
+            case "weekend":
+                weekday = self._date.weekday()
+                friday = today - (weekday - 5) % 7 - 1 - (7 * ago if weekday > 4 else 0)
+                return self.window(friday, friday + 2, fades=1)
+            case "month":
+                counted = year * 12 + month - 1 - ago
+                return self.in_calendar(counted // 12, counted % 12 + 1)
+            case "year":
+                return self.in_calendar(year - ago)
+            case _:
+                return None
 
     def about(self, days_ago: float, *, within: float) -> TimeWindow:
         """Around a moment in the past, `within` days to either side."""
-        at = self._from_ms(days_ago) - round(days_ago * DAY_MS)
-        return TimeWindow(at - round(within * DAY_MS), at + round(within * DAY_MS), round(max(within, 0.02) * DAY_MS))
+        at, reach = self._ago_ms(days_ago), round(within * DAY_MS)
+        return TimeWindow(at - reach, at + reach, round(max(within, 0.02) * DAY_MS))
 
     def since(self, days_ago: float) -> TimeWindow:
-        at = self._from_ms(days_ago) - round(days_ago * DAY_MS)
-        return TimeWindow(at, None, round(max(days_ago / 4, 0.02) * DAY_MS))
+        return TimeWindow(self._ago_ms(days_ago), None, round(max(days_ago / 4, 0.02) * DAY_MS))
 
-    def _from_ms(self, days_ago: float) -> int:
-        """Whence one counts back: days from the day that it still is, hours from now."""
-        if self.evening is None or days_ago < 1:
-            return self.now_ms
-        return min(self.now_ms, self.begins_ms(self.evening + 1) - 1)
+    def _ago_ms(self, days_ago: float) -> int:
+        """Days are counted back from the day that it still is, hours from now."""
+        from_ms = self.now_ms
+        if self.evening is not None and days_ago >= 1:
+            from_ms = min(self.now_ms, self.begins_ms(self.evening + 1) - 1)
+        return from_ms - round(days_ago * DAY_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """
+    Attributes:
+        today: The day that it stands at; None if nobody has said.
+    """
+
+    calendar: StoryCalendar
+    today: int | None = None
+
+    @property
+    def year(self) -> int | None:
+        if self.today is None or not self.calendar.months:
+            return None
+        return self.calendar.date_of(self.today)[0]
+
+    def month(self, nth: int, *, day: int | None, year: int | None) -> StoryDays | None:
+        """A month or one of its days; without a year the latest that has begun. None if there is no such day, or
+        nobody has said which year it is.
+        """
+        if year is not None:
+            return self.calendar.days_of(nth, year=year, day=day)
+        if self.today is None or self.year is None:
+            return None
+        found = self.calendar.days_of(nth, year=self.year, day=day)
+        is_ahead = found is not None and found.first is not None and found.first > self.today
+        return self.calendar.days_of(nth, year=self.year - 1, day=day) if is_ahead else found
+
+    def weekday(self, nth: int) -> StoryDays | None:
+        """The latest such day before today."""
+        if self.today is None:
+            return None
+        n = len(self.calendar.weekdays)
+        return StoryDays(*[self.today - ((self.calendar.weekday_of(self.today) - nth) % n or n)] * 2)
+
+    def of_window(self, window: TimeWindow, days: Days) -> StoryDays | None:
+        """Days as far from its today as the span is from ours: at a table "yesterday" may be either."""
+        if self.today is None:
+            return None
+        first = None if window.from_ms is None else self.today + days.day_of(window.from_ms) - days.today
+        last = None if window.until_ms is None else self.today + days.day_of(window.until_ms - 1) - days.today
+        return StoryDays(first, last)
+
+    def of_unit(self, unit: str, ago: int) -> StoryDays | None:
+        """This month or year of the story, or the last one; None where it has none, or another unit is meant."""
+        months = [nth for nth, (_, length) in enumerate(self.calendar.months) if length >= _SHORTEST_MONTH]
+        if self.today is None or self.year is None or unit not in ("year", "month"):
+            return None
+        if unit == "year":
+            first = (self.year - ago) * self.calendar.days_a_year
+            return StoryDays(first, first + self.calendar.days_a_year - 1)
+        if not months:
+            return None
+        now = self.calendar.date_of(self.today)[1]
+        at = max((place for place, nth in enumerate(months) if nth <= now), default=-1) - ago
+        return self.calendar.days_of(months[at % len(months)], year=self.year + at // len(months))
 
 
 def _number(year: int, month: int, day: int) -> int:
+    if year > 9998:
+        raise ValueError(f"{year} is too far")
     return date(year, month, day).toordinal() - _EPOCH_DAY

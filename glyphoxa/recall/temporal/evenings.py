@@ -6,15 +6,19 @@ session whose name is used for weeks is many evenings. It lasts until noon of th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy import int64
 from numpy.typing import NDArray
 
-from glyphoxa.recall.temporal.days import HOUR_MS, Days
-from glyphoxa.recall.temporal.zone import Zone
+from glyphoxa.domain.calendar import CampaignTimes, StoryDays
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.recall.temporal.days import HOUR_MS, Days, Story, Zone, zone_of_campaign
 
 STILL_PLAYED_MS: Final = 6 * HOUR_MS
 """Talk after less silence than this goes on with the same evening."""
@@ -60,6 +64,57 @@ def as_of_its_evening(at_ms: NDArray[int64], zone: Zone, evenings: NDArray[int64
     is_night = (which >= 0) & (at_ms <= ends[which])
     counted: NDArray[int64] = np.where(is_night, begins[which] - 1, at_ms)
     return counted
+
+
+class TimesOfCampaigns(Protocol):
+    async def times(self, campaign: CampaignId) -> CampaignTimes:
+        """How a campaign tells the time; as by default for one that is not stored.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
+
+
+def _never() -> NDArray[int64]:
+    return np.zeros(0, int64)
+
+
+@dataclass(slots=True, eq=False)
+class TableTimes:
+    """
+    Args:
+        story: None if it counts no days.
+        sessions: The days of the story on which they were played, where that is known.
+        said_at_ms: When everything was said at the table, in any order. Asked once, and only where a day is told: the
+            evenings are the table's, also for an NPC that came after midnight.
+    """
+
+    zone: Zone = UTC
+    story: Story | None = None
+    sessions: Mapping[str, StoryDays] = field(default_factory=dict)
+    said_at_ms: Callable[[], NDArray[int64]] = _never
+    _evenings: NDArray[int64] | None = None
+
+    @classmethod
+    def of(cls, times: CampaignTimes, said_at_ms: Callable[[], NDArray[int64]]) -> TableTimes:
+        story = None if times.calendar is None else Story(times.calendar, times.today)
+        return cls(zone_of_campaign(times.time_zone), story, times.sessions, said_at_ms)
+
+    @property
+    def evenings(self) -> NDArray[int64]:
+        """See `evenings_in`."""
+        if self._evenings is None:
+            self._evenings = evenings_in(self.said_at_ms())
+        return self._evenings
+
+    def days(self, now_ms: int) -> Days:
+        """What the words for days mean now."""
+        return days_at(now_ms, self.zone, self.evenings)
+
+    def as_of_its_evening(self, at_ms: NDArray[int64]) -> NDArray[int64]:
+        """See the function of that name."""
+        return as_of_its_evening(at_ms, self.zone, self.evenings)
 
 
 class _Day(NamedTuple):

@@ -1,123 +1,114 @@
-"""What a language must tell for its times to be read: tables, no decisions.
+"""How a language tells times: the words and patterns of `data/LANGUAGE/time.toml`, as regular expressions.
 
-All words are folded (see `glyphoxa.speech.language.words.fold`): "März" is "marz". A phrase is a regular expression
-over such words set apart by single spaces, in which `{n}` stands for an amount, `{u}` for a unit, `{o}` for an ordinal,
-`{w}` for a weekday and `{s}` for a season. Its repetitions are bounded, so that reading stays linear.
+A pattern is one over folded words (see `glyphoxa.speech.language.words.fold`) set apart by single spaces, and matches
+whole words only. `{n}` stands in it for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}`
+for a month and `{s}` for a season, each a group of that name; another name stands for a list of the file. Repetitions
+are bounded, so that reading stays linear.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Literal
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]
 
-SESSION, WEEKEND, NIGHT = 0.0, -1.0, -2.0
-"""Units that are no number of days."""
+_DATA: Final = Path(__file__).parent / "data"
+_YEAR: Final = r"(?:19|20|21)\d\d"
+_NUMBERED: Final = {"n": ("numbers", 1), "o": ("ordinals", 1), "m": ("months", 1), "w": ("weekdays", 0)}
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """
-    Attributes:
-        kind: What it says; `glyphoxa.recall.temporal.reader` knows them.
-        begins: One of these words must be there: most phrases need not be looked for.
-    """
-
-    kind: str
-    begins: frozenset[str]
-    pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TimeWords:
     """One language.
 
     Attributes:
-        months: To 1 to 12.
-        doubtful: Months and seasons that are ordinary words as well, and need more than themselves.
-        month_after: Words after which a doubtful month is one.
-        tens: Words that an ordinal behind them is added to: "twenty" in "twenty-fifth".
-        units: To days, or one of the units that are none.
-        seasons: To the number of their first month.
-        relations: Words that stand before a moment, or before an event.
-        vague: Amounts that are no numbers.
-        dates_only: Of the relations those that stand before dates alone, and before no event.
-        needs_article: Of the relations those that may as well be of place: an event follows them with an article.
-        needs_clause: Those that begin a clause, and so stand before a pronoun or an article.
-        pairs: Two words that are one relation, to the one that stands for it ("prior to").
-        clause_begins: Pronouns and articles.
-        asks_alone: A relation that alone before a sentence asks for its time.
-        stops: Where the words of an event end, as another clause begins.
-        hollow: Words that alone name no event.
-        day_first: Whether "8.5.2023" is certain to be in May.
-        in_year: Words after which four digits are a year.
-        day_words: "day", before a number of the story.
-        on_day: Words after which the name of a day of the story is one.
-        parts: What stands before a span and means only its beginning, middle or end.
+        values: What words stand for, by slot: the number of a month, of an ordinal, the name of a unit.
+        lists: Words by the name of their list.
+        relations: Words that stand before a moment or an event.
+        phrases: Kind, words one of which must be there, and the pattern. The reader knows the kinds.
+        dates: Days, months and years of our calendar: groups `day` or `after` (behind the month), `month` or
+            `number`, `year`, and `of` where it ties a day to a month.
+        counted: Days of a story that are only counted.
+        lead: A relation at the end of a text ("before the").
         amount: An amount of time at the end of a text ("two weeks", "the Monday").
-        tells: Words by which a turn tells a time.
-        tells_phrases: Likewise, of more than one word.
+        part: What stands before a span and means only its beginning, middle or end.
+        tells: That something was told with its time.
+        triggers: Without one of these, and without a number, no time is told.
     """
 
-    months: Mapping[str, int]
-    doubtful: frozenset[str]
-    month_after: frozenset[str]
-    numbers: Mapping[str, int]
-    ordinals: Mapping[str, int]
-    tens: Mapping[str, int]
-    units: Mapping[str, float]
-    weekdays: Mapping[str, int]
-    seasons: Mapping[str, int]
+    values: Mapping[str, Mapping[str, Any]]
+    lists: Mapping[str, frozenset[str]]
     relations: Mapping[str, Relation]
-    vague: frozenset[str]
-    dates_only: frozenset[str]
-    needs_article: frozenset[str]
-    needs_clause: frozenset[str]
-    pairs: Mapping[tuple[str, str], str]
-    articles: frozenset[str]
-    clause_begins: frozenset[str]
-    asks_alone: frozenset[str]
-    stops: frozenset[str]
-    hollow: frozenset[str]
-    day_first: bool
-    in_year: frozenset[str]
-    day_words: frozenset[str]
-    on_day: frozenset[str]
-    parts: tuple[tuple[Part, re.Pattern[str]], ...]
+    phrases: tuple[tuple[str, frozenset[str], re.Pattern[str]], ...]
+    dates: tuple[re.Pattern[str], ...]
+    date_of_story: str
+    counted: re.Pattern[str]
+    lead: re.Pattern[str]
     amount: re.Pattern[str]
-    phrases: tuple[Phrase, ...]
-    tells: frozenset[str]
-    tells_phrases: re.Pattern[str]
+    part: re.Pattern[str]
+    tells: re.Pattern[str]
     triggers: frozenset[str]
 
-
-def compiled(phrases: Iterable[tuple[str, str, str]], words: Mapping[str, Iterable[str]]) -> tuple[Phrase, ...]:
-    """Phrases from kind, the words that one of must be there, and pattern.
-
-    Args:
-        words: What fills a slot of a pattern: `n` numbers, `o` ordinals (both also as digits) and so on.
-    """
-    digits = {"n": r"|\d{1,3}", "o": r"|\d{1,3}(?:st|nd|rd|th)"}
-    slots = {slot: any_of(choice) + digits.get(slot, "") for slot, choice in words.items()}
-    found = []
-    for kind, begins, pattern in phrases:
-        text = pattern
-        for slot, choice in slots.items():
-            text = text.replace("{" + slot + "}", f"(?P<{slot}>{choice})")
-        found.append(Phrase(kind, frozenset(begins.split()), whole(text)))
-    return tuple(found)
+    def number(self, word: str | None) -> int:
+        """Of an amount or an ordinal; 1 if there is none."""
+        word = word or "1"
+        digits = word[:-2] if word[-2:] in ("st", "nd", "rd", "th") else word
+        found: int = self.values["n"].get(word) or self.values["o"].get(word, 1)
+        return int(digits) if digits.isdecimal() else found
 
 
-def day_before(at: int, tokens: Sequence[str], words: TimeWords) -> tuple[int | None, int]:
-    """The number that an ordinal gives which ends there, and its first word: two in "twenty fifth"."""
-    day = words.ordinals.get(tokens[at]) if 0 <= at < len(tokens) else None
-    if day is not None and day < 10 and at and tokens[at - 1] in words.tens:
-        return words.tens[tokens[at - 1]] + day, at - 1
-    return day, at
+@lru_cache(maxsize=16)
+def read_words(language: str) -> TimeWords | None:
+    """None if nothing is known of that language."""
+    path = _DATA / language / "time.toml"
+    if not (language.isalpha() and path.is_file()):
+        return None
+    data = tomllib.loads(path.read_text("utf-8"))
+    values: dict[str, dict[str, Any]] = {slot: _numbered(data[key], at) for slot, (key, at) in _NUMBERED.items()}
+    endings = data.get("ordinal_endings", "").split() or [""]
+    values["o"] = {word + ending: number for word, number in values["o"].items() for ending in endings}
+    values["u"] = {word: unit for unit, words in data["units"].items() for word in words.split()}
+    values["s"] = data["seasons"]
+    relations = {word: relation for relation, words in data["relations"].items() for word in words.split(", ")}
+    lists = {name: frozenset(words.split(", ") if words else ()) for name, words in data["lists"].items()}
+
+    day = rf"(?:{_any_of(values['o'])}|\d{{1,3}}(?:st|nd|rd|th)?)"
+    slots = {name: f"(?:{_any_of(words)})" for name, words in lists.items()}
+    slots |= {slot: f"(?P<{slot}>{_any_of(words)})" for slot, words in values.items()}
+    slots["n"] = slots["n"][:-1] + r"|\d{1,3})"
+    slots["o"] = slots["o"][:-1] + r"|\d{1,3}(?:st|nd|rd|th))"
+    slots |= {"day": f"(?P<day>{day})", "after": rf"(?P<after>{day})(?!\S)", "number": r"(?P<number>0?[1-9]|1[0-2])"}
+
+    def filled(pattern: str, **more: str) -> str:
+        known = slots | more
+        return re.sub(r"\{([a-z]+)\}", lambda match: known[match[1]], pattern)
+
+    month, year = f"(?P<month>{_any_of([*values['m'], *values['s']])})", f"(?P<year>{_YEAR})"
+    phrases = tuple((kind, frozenset(begins.split()), whole(filled(text))) for kind, begins, text in data["phrases"])
+    before = _any_of(word for word, relation in relations.items() if relation != "during")
+    lead = rf"(?:^| )(?P<relation>{before})(?: {{articles}})?$"
+    triggers = [begins for _, begins, _ in phrases]
+    return TimeWords(
+        values,
+        lists,
+        relations,
+        phrases,
+        dates=tuple(whole(filled(text, month=month, year=year)) for text in data["dates"]),
+        date_of_story=filled(data["dates"][0], month="{month}", year=r"(?P<year>\d{1,6})"),
+        counted=whole(filled(data["counted"])),
+        lead=re.compile(filled(lead)),
+        amount=re.compile(filled(r"(?:^| )(?:(?:{n} )?{u}|{w})$")),
+        part=re.compile(rf"(?:^| )(?:{data['part']})$"),
+        tells=whole(rf"{filled(data['tells'])}|(?:19|20)\d\d"),
+        triggers=frozenset().union(*triggers, values["m"], values["s"], *(word.split() for word in relations)),
+    )
 
 
 def whole(pattern: str) -> re.Pattern[str]:
@@ -125,11 +116,16 @@ def whole(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\S)(?:{pattern})(?!\S)")
 
 
-def any_of(words: Iterable[str]) -> str:
+def names_pattern(pattern: str, names: Iterable[str]) -> re.Pattern[str]:
+    """The pattern of a date with those names of months in it."""
+    return whole(pattern.replace("{month}", f"(?P<month>{_any_of(map(re.escape, names))})"))
+
+
+def _any_of(words: Iterable[str]) -> str:
     """The longest first."""
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-def set_of(*lines: str) -> frozenset[str]:
-    """The words of those lines."""
-    return frozenset(" ".join(lines).split())
+def _numbered(text: str, first: int) -> dict[str, int]:
+    """From "january|jan, february": by their place."""
+    return {word: nth for nth, words in enumerate(text.split(", "), first) for word in words.split("|")}

@@ -17,7 +17,7 @@ from benchmarks.recall_data import WITNESS, Question, RecallData, TurnIds, campa
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 CAMPAIGN = CampaignId("the-fen")
 

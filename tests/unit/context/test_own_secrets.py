@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.context.own_secrets import OwnSecret, touched, without, words_of
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.recalled import RecalledFact
-from glyphoxa.recall.api import Terms
+from glyphoxa.recall.terms import Terms
 
 TERMS = Terms("en")
 TEXT = "Hob lets smugglers through the north gate each night."

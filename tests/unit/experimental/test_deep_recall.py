@@ -23,8 +23,7 @@ from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, Node
 from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
 from glyphoxa.experimental.graph.of_view import graph_of_view
 from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
-from glyphoxa.recall.recall import Recall, RecallResult
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.settings import RecallSettings
 from glyphoxa.transcript.feed import IndexGeneration
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
-from glyphoxa.recall.by_name import KnownByName
-from glyphoxa.recall.entities.named_world import NamedWorld
+from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
 from glyphoxa.world.api import (
     AliasAdded,
     Cause,

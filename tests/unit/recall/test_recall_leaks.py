@@ -23,8 +23,7 @@ from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
 from glyphoxa.experimental.deep import DeepRecall
 from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.ranking.ranking import DEFAULT
-from glyphoxa.recall.recall import Recall, RecallResult
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH

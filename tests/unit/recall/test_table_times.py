@@ -15,9 +15,8 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.lexical.terms import Terms
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.times_cache import TimesCache
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -156,3 +155,19 @@ async def test_talk_that_was_let_go_is_not_kept_by_its_evenings() -> None:
     gc.collect()
     assert gone() is None
     assert len(times.evenings) == 0
+
+
+@pytest.mark.parametrize(
+    ("times", "in_words"),
+    [
+        (CampaignTimes(calendar=StoryCalendar((("Hammer", 30),)), today=11), "12 Hammer"),
+        (CampaignTimes(calendar=StoryCalendar(), today=12), "12"),
+        (CampaignTimes(calendar=StoryCalendar()), ""),
+        (CampaignTimes(), ""),
+    ],
+)
+async def test_the_day_of_the_story_is_written_as_its_calendar_writes_it(times: CampaignTimes, in_words: str) -> None:
+    cache = TimesCache(TimesTwin(times))
+    assert cache.story_day(CAMPAIGN) == ""
+    await cache.refresh(CAMPAIGN, "1")
+    assert cache.story_day(CAMPAIGN) == in_words

@@ -14,10 +14,10 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.recall.lexical.terms import Terms
-from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.settings import RecallSettings
+from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
+from glyphoxa.recall.temporal.words import read_words
+from glyphoxa.recall.terms import Terms
 from glyphoxa.transcript.feed import Embedding, IndexGeneration
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -376,6 +376,14 @@ async def test_a_languages_lists_of_words_are_not_read_where_sound_is_waited_for
     await ids(a_recall(some_talk()))
     assert threads
     assert threading.main_thread() not in threads
+
+
+def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
+    read_words.cache_clear()
+    Terms("de-AT")
+    assert read_words.cache_info().misses == 1
+    read_words("de")
+    assert read_words.cache_info().hits == 1
 
 
 async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_some_moment(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId
-from glyphoxa.recall.api import Terms
-from glyphoxa.recall.entities.worded_facts import WordedFacts
+from glyphoxa.recall.entities.named_world import WordedFacts
+from glyphoxa.recall.terms import Terms
 from tests.support.proof import n_examples
 
 TOWN = "Pinewatch is a walled town. Its gate closes at sunset."

@@ -16,8 +16,13 @@ from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.calendar import StoryDays
-from glyphoxa.recall.temporal.ask import Anchor, PlaceKind, SessionReference, TimeAsk
-from glyphoxa.recall.temporal.days import TimeWindow
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.question import RecallQuestion
+from glyphoxa.recall.ranking.signals import by_words
+from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.recall.temporal.reader import Anchor, PlaceKind, SessionReference, TimeAsk
 from glyphoxa.recall.temporal.words import Part, Relation
 
 _TOLD_LATER: Final = 6.0
@@ -31,13 +36,17 @@ _STORY_FADES_OPEN_DAYS: Final = 3.0
 _STORY_TOLD_LATER: Final = 2.0
 _FAR: Final = 50.0
 _OUTSIDE_PART: Final = 0.3
+_PART_AT: Final[Mapping[Part, float]] = {"beginning": 1 / 6, "middle": 1 / 2, "end": 5 / 6}
+_RECENT_SESSIONS: Final = 2
+_MOST_ANCHORS: Final = 3
+_SURE: Final = 0.6
+"""Of the best by words: a turn that is nearly as good may tell of the event as well."""
 _NEAR_EVENT: Final = 10.0
 """Turns after which something said beside an event is still about it, more likely than not."""
 _BESIDE_EVENT: Final = 3.0
-_RECENT_SESSIONS: Final = 2
-_MOST_ANCHORS: Final = 3
-_TRUST_IN_SPAN: Final = 1.0
-_TRUST_IN_PLACE: Final[Mapping[PlaceKind, float]] = {
+_OF_EVENT: Final[Mapping[Relation, float]] = {"after": 0.5, "since": 1.0, "before": -0.5, "until": -1.0, "during": 0.0}
+"""How well all fits that comes after an event; below 0, that comes before it."""
+_TRUST: Final[Mapping[PlaceKind, float]] = {
     "session": 1.0,
     "first": 0.5,
     "latest": 0.3,
@@ -54,8 +63,7 @@ _TRUST_DURING, _TRUST_IN_EVENT = 0.1, 0.05
 class PastSession:
     """
     Attributes:
-        number: From 1: among all that were played, or among those the viewer was at; see
-            `glyphoxa.recall.ranking.time_of_view.sessions_of`.
+        number: From 1; see `sessions_of`.
         first_ms: When its first turn was said, milliseconds since the Unix epoch.
         story: Its days of the story, as far as they are known.
         summary: As the viewer may know it; None if none is written.
@@ -99,14 +107,78 @@ class Fit:
         scores: Of each turn, 0 to 1; float32, shape (n,).
         prior: The same for a ranking, shape (n,): each of the times counts by how far it has proved to tell where the
             answer is. A date tells it well; of an event the words find what is said of it, and its time adds little.
-        is_exact: What does not fit is not meant.
         reason: For who looks: "asked about last session (session 11)".
     """
 
     scores: NDArray[float32]
     prior: NDArray[float32]
-    is_exact: bool
     reason: str
+
+
+# -- over the talk that one remembers
+
+
+def fit_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> Fit | None:
+    """How well each turn fits the time that is asked about; None if the question tells none."""
+    if not question.time.tells_a_time or not len(seen):
+        return None
+    sessions = sessions_of(question, index, seen)
+    current = current_session(sessions, now_ms=question.now_ms)
+    anchors = anchors_of(question, index, viewer, seen)
+    return fit_in_time(question.time, sessions, turns_of(question, seen), current=current, anchors=anchors)
+
+
+def turns_of(question: RecallQuestion, seen: ViewSnapshot) -> TurnTimes:
+    at_ms, window = seen.columns.at_ms, question.time.window
+    by_evening = question.times.as_of_its_evening(at_ms) if window is not None and window.is_of_days else None
+    return TurnTimes(at_ms, seen.columns.sessions, by_evening)
+
+
+def sessions_of(
+    question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot, summaries: Mapping[SessionId, str] | None = None
+) -> list[PastSession]:
+    """The sessions of a view in its order. They have the numbers of the table where one is asked for by its number or
+    as the last one: who asks counts the evenings that were played. Otherwise those that the viewer was at are counted:
+    "long ago" is no sooner because of evenings of which it knows nothing.
+
+    Args:
+        summaries: As the viewer may know them.
+    """
+    place = question.time.place
+    numbers = index.session_numbers() if place is None or place.kind == "session" else None
+    columns = seen.columns
+    ends = [*(columns.starts[1:] - 1).tolist(), len(columns) - 1] if len(columns) else []
+    found = []
+    for nth, (start, end) in enumerate(zip(columns.starts.tolist(), ends, strict=True), start=1):
+        session = index.said(int(columns.rows[start])).session_id
+        at_ms = columns.at_ms[start : end + 1]
+        # What was rolled back since it was looked at has no number any more.
+        number = nth if numbers is None else numbers.get(session, 0)
+        story, summary = question.times.sessions.get(session), (summaries or {}).get(session)
+        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), story, summary))
+    return found
+
+
+def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
+    """The number of the session that is being played; None between sessions. One in which something was said so
+    recently goes on: "last session" is the one before it.
+    """
+    last = max(sessions, key=lambda session: session.number, default=None)
+    return None if last is None or now_ms - last.last_ms > STILL_PLAYED_MS else last.number
+
+
+def anchors_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> list[int]:
+    """Turns that tell of the event by which the question tells its time, the likeliest first."""
+    anchor = question.time.anchor
+    if anchor is None:
+        return []
+    scores = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
+    best = np.argsort(-scores, kind="stable")[:_MOST_ANCHORS]
+    # Talk may have grown since.
+    return [int(at) for at in best if scores[at] > _SURE * scores[best[0]] and at < len(seen)]
+
+
+# -- over turns and sessions
 
 
 def fit_in_time(
@@ -125,55 +197,38 @@ def fit_in_time(
         current: Number of the session that is played; None between sessions: then the last one is "last session".
         anchors: Turns that tell of the event in `ask.anchor`, the likeliest first.
     """
-    fits: list[NDArray[float32]] = []
-    trust: list[float] = []
+    fits: list[tuple[float, NDArray[float32]]] = []
     resolved = ""
     if ask.window is not None or ask.story is not None:
-        fits.append(_in_span(ask, sessions, turns))
-        trust.append(_TRUST_IN_SPAN)
+        fits.append((1.0, _in_span(ask, sessions, turns)))
     if ask.place is not None and len(sessions):
-        fits.append(_at_place(ask.place, sessions, turns, current))
-        trust.append(_TRUST_IN_PLACE[ask.place.kind])
-        if ask.place.kind == "session":
-            resolved = f" (session {session_number(ask.place, sessions, current)})"
+        latest = max(session.number for session in sessions) + 1 if current is None else current
+        meant = latest - (ask.place.back or 0) if ask.place.number is None else ask.place.number
+        fits.append((_TRUST[ask.place.kind], _at_place(ask.place, sessions, turns, latest, meant)))
+        resolved = f" (session {meant})" if ask.place.kind == "session" else ""
     if ask.anchor is not None and len(anchors):
-        fits.append(_beside_event(ask.anchor, turns, anchors))
-        trust.append(_TRUST_DURING if ask.anchor.relation == "during" else _TRUST_IN_EVENT)
+        trust = _TRUST_DURING if ask.anchor.relation == "during" else _TRUST_IN_EVENT
+        fits.append((trust, _beside_event(ask.anchor, turns, anchors)))
     if not fits:
         return None
-    is_exact = ask.place is not None and ask.place.is_exact
-    prior = np.minimum(np.tensordot(np.array(trust, float32), np.array(fits), 1), float32(1.0))
-    return Fit(np.minimum.reduce(fits), prior, is_exact, f"asked about {ask.words}{resolved}")
-
-
-def session_number(place: SessionReference, sessions: Sequence[PastSession], current: int | None) -> int:
-    """Of the session that is meant, whether there is one or not."""
-    if place.number is not None:
-        return place.number
-    return _present(sessions, current) - (place.back or 0)
-
-
-def _present(sessions: Sequence[PastSession], current: int | None) -> int:
-    return max((session.number for session in sessions), default=0) + 1 if current is None else current
+    prior = np.minimum(sum(np.float32(trust) * scores for trust, scores in fits), float32(1.0))
+    return Fit(np.minimum.reduce([scores for _, scores in fits]), prior, f"asked about {ask.words}{resolved}")
 
 
 def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: TurnTimes) -> NDArray[float32]:
-    scores = np.zeros(len(turns), float32)
-    if ask.window is not None:
-        by_evening = turns.as_of_evening_ms if ask.window.is_of_days else None
-        scores = _in_window(ask.window, turns.at_ms if by_evening is None else by_evening)
+    scores, window = np.zeros(len(turns), float32), ask.window
+    if window is not None:
+        at_ms = turns.at_ms
+        if window.is_of_days and turns.as_of_evening_ms is not None:
+            at_ms = turns.as_of_evening_ms
+        scores += 1
+        if window.from_ms is not None:
+            scores *= _faded((window.from_ms - at_ms) / window.fades_ms)
+        if window.until_ms is not None:
+            scores *= _faded((at_ms - window.until_ms + 1) / (_TOLD_LATER * window.fades_ms))
     if ask.story is not None and len(sessions):
         of_sessions = np.array([_in_story(ask.story, session.story) for session in sessions], float32)
         scores = np.maximum(scores, of_sessions[turns.sessions])
-    return scores
-
-
-def _in_window(window: TimeWindow, at_ms: NDArray[int64]) -> NDArray[float32]:
-    scores = np.ones(len(at_ms), float32)
-    if window.from_ms is not None:
-        scores *= _faded((window.from_ms - at_ms) / window.fades_ms)
-    if window.until_ms is not None:
-        scores *= _faded((at_ms - window.until_ms + 1) / (_TOLD_LATER * window.fades_ms))
     return scores
 
 
@@ -199,19 +254,18 @@ def _in_story(asked: StoryDays, session: StoryDays | None) -> float:
 
 
 def _at_place(
-    place: SessionReference, sessions: Sequence[PastSession], turns: TurnTimes, current: int | None
+    place: SessionReference, sessions: Sequence[PastSession], turns: TurnTimes, latest: int, meant: int
 ) -> NDArray[float32]:
+    """
+    Args:
+        latest: Number of the present session.
+        meant: Of the one that is asked for, whether there is one or not.
+    """
     numbers = np.array([session.number for session in sessions], float64)
-    ago = np.maximum(_present(sessions, current) - numbers, 0.0)
+    ago = np.maximum(latest - numbers, 0.0)
     match place.kind:
         case "session":
-            target = session_number(place, sessions, current)
-            scores = _by_relation(numbers - target, place.relation)
-            if place.part is not None and place.is_exact:
-                of_turns: NDArray[float32] = scores.astype(float32)[turns.sessions]
-                meant = np.flatnonzero(of_turns)
-                of_turns[meant] = _in_part(place.part, len(meant))
-                return of_turns
+            scores = _by_relation(numbers - meant, place.relation)
         case "recent":
             reach = place.back or _RECENT_SESSIONS
             scores = np.exp2(-np.maximum(ago - reach, 0.0) / reach)
@@ -226,37 +280,25 @@ def _at_place(
         case "whole":
             return np.ones(len(turns), float32)
     found: NDArray[float32] = scores.astype(float32)[turns.sessions]
+    if place.part is not None and place.is_exact:
+        there = np.flatnonzero(found)
+        found[there] = _in_part(_PART_AT[place.part], len(there))
     return found
 
 
 def _by_relation(later: NDArray[float64], relation: Relation) -> NDArray[float64]:
     """How well sessions fit that are by so many later than the one that is meant."""
-    scores: NDArray[float64]
-    match relation:
-        case "during":
-            scores = (later == 0).astype(float64)
-        case "before":
-            scores = np.exp2(-np.maximum(later + 1, 0.0))
-        case "until":
-            scores = np.exp2(-np.maximum(later, 0.0))
-        case "after":
-            scores = np.exp2(np.minimum(later - 1, 0.0))
-        case "since":
-            scores = np.exp2(np.minimum(later, 0.0))
+    if relation == "during":
+        return (later == 0).astype(float64)
+    outside = {"before": later + 1, "until": later, "after": 1 - later, "since": -later}[relation]
+    scores: NDArray[float64] = np.exp2(-np.maximum(outside, 0.0))
     return scores
 
 
-def _in_part(part: Part, n: int) -> NDArray[float32]:
-    """1 in that third of the session, fading to its other end; shape (n,)."""
-    at = np.linspace(0.0, 1.0, n, dtype=float32)
-    outside: NDArray[float32]
-    match part:
-        case "beginning":
-            outside = np.maximum(at - 1 / 3, 0.0) * 1.5
-        case "end":
-            outside = np.maximum(2 / 3 - at, 0.0) * 1.5
-        case "middle":
-            outside = np.maximum(np.abs(at - 0.5) - 1 / 6, 0.0) * 3
+def _in_part(middle: float, n: int) -> NDArray[float32]:
+    """1 in that third of the session, fading to its further end; shape (n,)."""
+    distance = np.abs(np.linspace(0.0, 1.0, n, dtype=float32) - middle)
+    outside = np.maximum(distance - 1 / 6, 0.0) / (max(middle, 1 - middle) - 1 / 6)
     scores: NDArray[float32] = 1.0 - (1.0 - _OUTSIDE_PART) * outside
     return scores
 
@@ -264,23 +306,12 @@ def _in_part(part: Part, n: int) -> NDArray[float32]:
 def _beside_event(anchor: Anchor, turns: TurnTimes, anchors: Sequence[int]) -> NDArray[float32]:
     """The best of what fits one of the turns that tell of it."""
     scores = np.zeros(len(turns), float32)
-    later, earlier = _BESIDE.get(anchor.relation, 0.0), _BESIDE.get(_REVERSED[anchor.relation], 0.0)
+    later = _OF_EVENT[anchor.relation]
     for at in anchors[:_MOST_ANCHORS]:
         np.maximum(scores[at:], later, out=scores[at:])
-        np.maximum(scores[: at + 1], earlier, out=scores[: at + 1])
+        np.maximum(scores[: at + 1], -later, out=scores[: at + 1])
         of_session = turns.of_session(int(turns.sessions[at]))
         distance = np.arange(of_session.start, of_session.stop) - float(at)
-        is_near = _faded(np.abs(distance) / np.where(distance * (later - earlier) < 0, _BESIDE_EVENT, _NEAR_EVENT))
+        is_near = _faded(np.abs(distance) / np.where(distance * later < 0, _BESIDE_EVENT, _NEAR_EVENT))
         np.maximum(scores[of_session], is_near, out=scores[of_session])
     return scores
-
-
-_BESIDE: Final[Mapping[Relation, float]] = {"after": 0.5, "since": 1.0}
-"""How well all fits that comes after an event."""
-_REVERSED: Final[Mapping[Relation, Relation]] = {
-    "after": "before",
-    "since": "until",
-    "before": "after",
-    "until": "since",
-    "during": "during",
-}

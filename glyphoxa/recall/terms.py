@@ -1,23 +1,30 @@
-"""By which words talk is found: stemmed in the campaign's language, and names as they are.
-
-A name stands in the index twice, unstemmed (`=grimjaw`) and as any word: a question that writes it like a name finds
-only the name ("Has Will come?" nothing that somebody will do), one in small letters, as a recogniser may give it, finds
-it as well.
-"""
+"""By which terms talk is found, and what kind of utterance may answer a question."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntFlag
 from functools import lru_cache
 
 import Stemmer
 
+from glyphoxa.recall.temporal.reader import tells_time
+from glyphoxa.recall.temporal.words import read_words
 from glyphoxa.speech.language.irregular_verbs import IRREGULAR
 from glyphoxa.speech.language.phonetics import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import Word, words
+
+# -- terms
+#
+# By which words talk is found: stemmed in the campaign's language, and names as they are.
+#
+# A name stands in the index twice, unstemmed (`=grimjaw`) and as any word: a question that writes it like a name finds
+# only the name ("Has Will come?" nothing that somebody will do), one in small letters, as a recogniser may give it,
+# finds it as well.
 
 NAME = "="
 MOST_WORDS = 200
@@ -55,6 +62,7 @@ class Terms:
         self.language = language
         self._stop = vocabulary_of(language).stop
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
+        read_words(primary)  # whoever waits for sound shall not wait for its patterns later
         algorithm = _STEMMERS.get(primary)
         stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
         verbs = IRREGULAR.get(primary, {})
@@ -98,3 +106,35 @@ class Terms:
 
 
 _I = frozenset(("i", "im", "ill", "id", "ive"))
+
+
+# -- traits
+#
+# What kind of utterance it is, as far as that tells whether it may answer a question.
+
+_ASKS = re.compile(r"[?？][\s\"'”’»)\]]*$")
+_DIGITS = re.compile(r"\d")
+
+
+class Trait(IntFlag):
+    """
+    Attributes:
+        ASKS: It ends with a question.
+        TELLS_TIME: It says when something was ("yesterday", "in June").
+        TELLS_NUMBER: There is a number in it.
+    """
+
+    ASKS = 1
+    TELLS_TIME = 2
+    TELLS_NUMBER = 4
+
+
+def traits_of(text: str, *, language: str) -> Trait:
+    found = Trait(0)
+    if _ASKS.search(text):
+        found |= Trait.ASKS
+    if tells_time(text, language=language):
+        found |= Trait.TELLS_TIME
+    if _DIGITS.search(text):
+        found |= Trait.TELLS_NUMBER
+    return found
