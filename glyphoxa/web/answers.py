@@ -7,26 +7,28 @@ from collections.abc import Mapping
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
+from loguru import logger
 from pydantic import ValidationError
 from starlette.requests import HTTPConnection
 
-from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.web.access.invitations import BadInvitation
-from glyphoxa.web.access.roles import Forbidden, NotInvited
-from glyphoxa.web.page_socket import error_code, first_problem, in_words
-from glyphoxa.web.refusals import values_of
-from glyphoxa.web.seats import SeatTaken
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.web.access.roles import Refusal
+from glyphoxa.web.seats import NotNow
 
 MAX_BODY_BYTES = 64 * 1024
 BODY_WITHIN_MS = 10_000
 
 
-class TooSlow(InvalidInput):
+class TooSlow(Refusal):
+    status = 408
+
     def __init__(self) -> None:
         super().__init__(f"the request did not arrive within {BODY_WITHIN_MS} ms")
 
 
-class TooLarge(InvalidInput):
+class TooLarge(Refusal):
+    status = 413
+
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"a request has at most {most_bytes} bytes")
 
@@ -46,7 +48,7 @@ async def content_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> b
 
 
 async def on_invalid_input(_: HTTPConnection, error: Exception) -> JSONResponse:
-    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
+    status = error.status if isinstance(error, Refusal) else 404 if isinstance(error, NotFound) else 400
     return error_answer(error_code(error), str(error), status=status, values=values_of(error))
 
 
@@ -69,17 +71,33 @@ def error_answer(
     return JSONResponse({"error": {"code": code, "message": message, "values": values or {}}}, status_code=status)
 
 
-def rationed(what: str, *, wait_ms: int) -> JSONResponse:
-    message = f"{what}; try again in {wait_ms} ms"
-    return error_answer("rationed", message, status=429, values={"wait_s": -(-wait_ms // 1_000)})
+def values_of(error: Exception) -> Mapping[str, str | int]:
+    return error.values if isinstance(error, Refusal) else {}
 
 
-_STATUS: dict[type[InvalidInput], int] = {
-    NotInvited: 401,
-    Forbidden: 403,
-    BadInvitation: 403,
-    SeatTaken: 409,
-    NotFound: 404,
-    TooSlow: 408,
-    TooLarge: 413,
-}
+def error_code(error: Exception) -> str:
+    """One word for a page to know an error by."""
+    match error:
+        case Refusal():
+            return error.code
+        case NotFound():
+            return "not_found"
+        case Unavailable():
+            return "unavailable"
+        case _:
+            return "invalid"
+
+
+def in_words(error: Exception) -> str:
+    """For players. What a provider or the database answered is for the DM alone, and is logged."""
+    if isinstance(error, InvalidInput | NotNow):
+        return str(error)
+    logger.warning("a page was refused: {}", error)
+    return "something that the table needs is away; the DM's log says what"
+
+
+def first_problem(error: ValidationError) -> str:
+    """In words for whoever wrote the request."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    return f"{where}: {problem['msg']}" if where else str(problem["msg"])

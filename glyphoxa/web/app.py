@@ -22,17 +22,24 @@ from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.invitations import BadInvitation
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
-from glyphoxa.web.answers import content_of, error_answer, on_invalid_body, on_invalid_input, on_unavailable, rationed
+from glyphoxa.web.answers import (
+    content_of,
+    error_answer,
+    error_code,
+    in_words,
+    on_invalid_body,
+    on_invalid_input,
+    on_unavailable,
+    values_of,
+)
 from glyphoxa.web.consent import ConsentDoor
 from glyphoxa.web.events import Json, memory_json
 from glyphoxa.web.guard import Guard
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
 from glyphoxa.web.ice import OfferedServer, offered
-from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, error_code, in_words
+from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, SeatLimits
 from glyphoxa.web.peer import ConnectPeer, Offer
 from glyphoxa.web.portraits import PortraitDoor
-from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.refusals import values_of
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
 from glyphoxa.web.table_view import TableView
 
@@ -127,13 +134,11 @@ class _Web:
         self._is_secure = entrance.is_secure
         self._record = entrance.record
         self._ice_servers = entrance.ice_servers
-        self._rations = {player.id: SeatRations() for player in table.campaign.players}
-        self._spectators = SeatRations()
+        self._limits = {player.id: SeatLimits() for player in table.campaign.players}
+        self._spectators = SeatLimits()
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
-        self.consent = ConsentDoor(
-            entrance, self._seats, offers_wait_ms=lambda p: self._rations_of(p).offers.take(at_ms=_now_ms())
-        )
+        self.consent = ConsentDoor(entrance, self._seats, wait_ms=lambda player: self._wait_ms(self._limits_of(player)))
         self._view = TableView(table, self._seats)
         self.portraits = PortraitDoor(table, entrance.authenticator)
         self._is_watching = False
@@ -203,8 +208,8 @@ class _Web:
         body = OfferBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
         self._need(grants, Action.PLAY, player, address=_address(request))
-        if wait_ms := self._rations_of(player).offers.take(at_ms=_now_ms()):
-            return rationed("too many offers for this seat", wait_ms=wait_ms)
+        if wait_ms := self._wait_ms(self._limits_of(player)):
+            raise Rationed("this seat is asked for", wait_ms=wait_ms)
         if not self.consent.may_offer(grants, player, body.sdp):
             return await self.consent.refuse(player)
         host = request.client.host if request.client else ""
@@ -231,7 +236,7 @@ class _Web:
             await self._watch(socket, outbox)
             return
         try:
-            if wait_ms := self._rations_of(player).sittings.take(at_ms=_now_ms()):
+            if wait_ms := self._wait_ms(self._limits_of(player)):
                 raise Rationed("this seat is asked for", wait_ms=wait_ms)
             place = await self._sit(socket, player, outbox)
         except GlyphoxaError as error:
@@ -247,8 +252,7 @@ class _Web:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
             outbox.put_json(self._welcome(grants, place, language=socket.query_params.get("language", "")))
             with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
-                rations = self._rations_of(place.player.id)
-                await self._serve(socket, outbox, rations, place)
+                await self._serve(socket, outbox, self._limits_of(place.player.id), place)
         finally:
             # A server that stops cancels us here; the seat must be left all the same.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
@@ -256,23 +260,21 @@ class _Web:
 
     async def _watch(self, socket: WebSocket, outbox: PageOutbox) -> None:
         """Somebody reads along and has no seat."""
-        if wait_ms := self._spectators.sittings.take(at_ms=_now_ms()):
+        if wait_ms := self._wait_ms(self._spectators):
             await _refuse(socket, Rationed("the table is watched", wait_ms=wait_ms))
             return
         grants = self._authenticator.grants(socket.cookies)
         self._record(AuditKind.WATCHES, who=_who(grants), address=_address(socket))
         outbox.put_json(self._welcome(grants, None))
         with self._hub.joined(outbox, PageReader(None, is_dm=grants.may(Action.DIRECT))):
-            await self._serve(socket, outbox, SeatRations(), None)
+            await self._serve(socket, outbox, SeatLimits(), None)
 
-    async def _serve(
-        self, socket: WebSocket, outbox: PageOutbox, rations: SeatRations, place: TakenSeat | None
-    ) -> None:
+    async def _serve(self, socket: WebSocket, outbox: PageOutbox, limits: SeatLimits, place: TakenSeat | None) -> None:
         cookies = dict(socket.cookies)
         presence = Presence(
             place,
             outbox,
-            rations,
+            limits,
             grants=lambda: self._authenticator.grants(cookies),
             on_move=lambda grants, scene: self._record(
                 AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=_address(socket)
@@ -317,8 +319,11 @@ class _Web:
             self._record(AuditKind.REFUSED, who=_who(grants), what=action.value, address=address)
             raise
 
-    def _rations_of(self, player: PlayerId) -> SeatRations:
-        return self._rations[self._table.campaign.player(player).id]
+    def _limits_of(self, player: PlayerId) -> SeatLimits:
+        return self._limits[self._table.campaign.player(player).id]
+
+    def _wait_ms(self, limits: SeatLimits) -> int:
+        return limits.requests.take(at_ms=int(asyncio.get_running_loop().time() * 1_000))
 
     def tell_in_force(self, in_force: str, done: str) -> None:
         """To every page of a game master: what one has commanded, the other sees."""
@@ -352,10 +357,6 @@ async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
         await socket.close(CLOSE_CODES[code], reason=code)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page had gone before it was refused")
-
-
-def _now_ms() -> int:
-    return int(asyncio.get_running_loop().time() * 1_000)
 
 
 async def _join_page() -> FileResponse:

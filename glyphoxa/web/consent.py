@@ -16,8 +16,9 @@ from glyphoxa.web.access.consent_text import ConsentText
 from glyphoxa.web.access.consents import sends_sound, sitter
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.roles import Action, Grants
-from glyphoxa.web.answers import content_of, error_answer, rationed
+from glyphoxa.web.answers import content_of, error_answer
 from glyphoxa.web.events import Json
+from glyphoxa.web.page_socket import Rationed
 from glyphoxa.web.seats import Seats
 
 
@@ -35,15 +36,15 @@ class ConsentDoor:
     """Lets nobody be heard who has not agreed. Where `entrance.consents` is None nobody is asked.
 
     Args:
-        offers_wait_ms: Takes one of a seat's ration of offers; 0, or in how many milliseconds there is another.
+        wait_ms: Counts a request of a seat; 0, or after how many milliseconds it may come.
     """
 
-    def __init__(self, entrance: Entrance, seats: Seats, *, offers_wait_ms: Callable[[PlayerId], int]) -> None:
+    def __init__(self, entrance: Entrance, seats: Seats, *, wait_ms: Callable[[PlayerId], int]) -> None:
         self._consents = entrance.consents
         self._authenticator = entrance.authenticator
         self._record = entrance.record
         self._seats = seats
-        self._offers_wait_ms = offers_wait_ms
+        self._wait_ms = wait_ms
 
     def described(self, grants: Grants, player: PlayerId, *, language: str = "") -> Json | None:
         """As the welcome holds it: in this language, if there is a text in it."""
@@ -79,14 +80,14 @@ class ConsentDoor:
         body = ConsentBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
         grants.need(Action.PLAY, player)
-        wait_ms = self._offers_wait_ms(player)  # an unknown player is refused here
+        wait_ms = self._wait_ms(player)  # an unknown player is refused here
         if self._consents is None:
             raise InvalidInput("this table asks nobody for consent")
         if body.agrees:
             if self._consents.text_of(body.text) is None:
                 return error_answer("changed", "the text has changed; load the page again to read it", status=409)
             if wait_ms:
-                return rationed("too often for this seat", wait_ms=wait_ms)
+                raise Rationed("this seat is asked for", wait_ms=wait_ms)
         text = self._consents.text_of(body.text) or self._consents.text
         await self._decide(grants, player, text if body.agrees else None, request)
         return JSONResponse({"consent": self.described(grants, player, language=text.language)})

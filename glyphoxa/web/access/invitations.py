@@ -1,8 +1,8 @@
 """Invitations of one table: what a link carries, and what a browser is given for it.
 
-A link carries a token: a grant and a number, signed with the table's own key (HMAC-SHA256). The number belongs to the
-grant; it grows when the link is revoked, and with it every token and cookie of before is void. So a link stays good
-from one evening to the next, and can be shown again, though no list of links is kept.
+A link carries a token: a grant and a number, which `itsdangerous` signs with the table's own key (HMAC-SHA256) and
+compares in constant time. The number belongs to the grant; it grows when the link is revoked, which voids every earlier
+token and cookie. So a link stays good from one evening to the next, and can be shown again, though no list is kept.
 
 The DM's link is good once: it carries a code, of which a digest is kept until it is used.
 
@@ -12,26 +12,27 @@ Plain objects: the time is an argument, and the key comes from whoever makes the
 from __future__ import annotations
 
 import hashlib
-import hmac
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
-from glyphoxa.domain.errors import InvalidInput
+from itsdangerous import BadData, URLSafeSerializer
+
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.web.access.roles import Grant, Refusal, Role
 
 KEY_BYTES = 32
 CODE_GOOD_FOR_S = 24 * 3_600
 COOKIE_GOOD_FOR_S = 90 * 24 * 3_600
-_SIGNATURE_BYTES = 16
-"""128 bits: nobody guesses one. RFC 2104, section 5, allows an HMAC to be cut to half of its length."""
 _LONGEST = 500
 
 
-class BadInvitation(InvalidInput):
+class BadInvitation(Refusal):
     """A link that is not, or no longer, good."""
+
+    code = "forbidden"
+    status = 403
 
     def __init__(self) -> None:
         super().__init__("this link is not good any more; ask your game master for a new one")
@@ -84,7 +85,7 @@ class Invitations:
 
     def cookie(self, grant: Grant, *, now_s: int) -> str:
         """What a browser shows from now on."""
-        return self._signed("cookie", grant, str(now_s))
+        return self._signed("cookie", grant, now_s)
 
     def grant_of(self, cookie: str, *, now_s: int) -> Grant | None:
         """None: it was not made here, was revoked, or is too old."""
@@ -92,7 +93,7 @@ class Invitations:
             grant, issued = self._verified("cookie", cookie)
         except BadInvitation:
             return None
-        return grant if issued.isdecimal() and int(issued) + COOKIE_GOOD_FOR_S > now_s else None
+        return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
 
     def revoked(self, grant: Grant) -> Invitations:
         """Every link and cookie of it that there is becomes void."""
@@ -102,29 +103,26 @@ class Invitations:
     def _number(self, grant: Grant) -> int:
         return self.numbers.get(grant.key, 0)
 
-    def _signed(self, purpose: str, grant: Grant, extra: str) -> str:
-        # The id of a player may hold any letter; a token must survive messengers and cookie headers.
-        player = (grant.player or "").encode().hex()
-        fields = (grant.role.value, player, str(self._number(grant)), extra)
-        return ".".join((*fields, self._signature(purpose, fields)))
+    def _signed(self, purpose: str, grant: Grant, extra: str | int) -> str:
+        return self._serializer(purpose).dumps([grant.role.value, grant.player, self._number(grant), extra])
 
-    def _signature(self, purpose: str, fields: tuple[str, ...]) -> str:
-        signed = "\n".join((purpose, *fields)).encode()
-        return urlsafe_b64encode(hmac.digest(self.key, signed, hashlib.sha256)[:_SIGNATURE_BYTES]).decode().rstrip("=")
-
-    def _verified(self, purpose: str, text: str) -> tuple[Grant, str]:
+    def _verified(self, purpose: str, text: str) -> tuple[Grant, Any]:
         """Raises: BadInvitation."""
-        *fields, signature = text[:_LONGEST].split(".")
-        if len(fields) != 4 or not text.isascii():
+        if len(text) > _LONGEST or not text.isascii():
             raise BadInvitation
-        # Nothing is made of what a stranger wrote before it is known that no stranger wrote it.
-        if not hmac.compare_digest(signature, self._signature(purpose, tuple(fields))):
-            raise BadInvitation
-        role, player, number, extra = fields
-        grant = Grant(Role(role), PlayerId(bytes.fromhex(player).decode()) if player else None)
-        if number != str(self._number(grant)):
+        try:
+            role, player, number, extra = self._serializer(purpose).loads(text)
+        except BadData:
+            raise BadInvitation from None
+        grant = Grant(Role(role), None if player is None else PlayerId(player))
+        if number != self._number(grant):
             raise BadInvitation
         return grant, extra
+
+    def _serializer(self, purpose: str) -> URLSafeSerializer:
+        """A key of its own for each purpose, so that a link is no cookie. It decodes nothing before it is verified."""
+        using = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+        return URLSafeSerializer(self.key, salt=f"glyphoxa.{purpose}", signer_kwargs=using)
 
 
 def _digest(code: str) -> str:

@@ -97,7 +97,7 @@ def test_links_lead_where_the_table_was_opened_last(tmp_path: Path) -> None:
     links = Links(InvitationRegister(tmp_path, CAMPAIGN), {PlayerId("mira"): "Mira"})
     links.served_at("https://table.example/")
     link = links.link(MIRA)
-    assert link.startswith("https://table.example/join#player.")
+    assert link.startswith("https://table.example/join#")
     assert links.dm_link(now_s=NOW) != links.dm_link(now_s=NOW)
     links.revoke(MIRA)
     assert links.link(MIRA) != link
