@@ -33,7 +33,7 @@ from glyphoxa.domain.knowledge import PUBLIC, Claim, Provenance, Visibility, wit
 from glyphoxa.domain.utterance import Utterance
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.desk.frame import CommandedTable, DeskParts
-from glyphoxa.web.desk.routes import add_desk
+from glyphoxa.web.desk.live import add_desk
 from glyphoxa.world.api import Cause, EntityAdded, Event, FactStated
 
 if TYPE_CHECKING:

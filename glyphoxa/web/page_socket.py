@@ -20,9 +20,9 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
-from glyphoxa.web.answers import error_code, first_problem, in_words, values_of
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import PageOutbox, Shut
+from glyphoxa.web.requests import error_code, first_problem, in_words, values_of
 from glyphoxa.web.seats import NotNow, TakenSeat
 
 MAX_TEXT_LENGTH = 600

@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Seat, Table
 from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.hub import PageOutbox, Shut
-from glyphoxa.web.peer import ConnectPeer, Offer, Peer
+from glyphoxa.web.sound import ConnectPeer, Offer, Peer
 
 SHORTEST_TICKET = 16
 

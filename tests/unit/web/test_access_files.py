@@ -13,10 +13,8 @@ import pytest
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.web.access.audit import AuditKind, AuditLog, read_audit
-from glyphoxa.web.access.invitations import BadInvitation
-from glyphoxa.web.access.links import Links
-from glyphoxa.web.access.register import InvitationRegister
+from glyphoxa.web.access.links import BadInvitation, InvitationRegister, Links
+from glyphoxa.web.access.records import AuditKind, AuditLog, read_audit
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.tls import GOOD_FOR, fingerprint, given, self_signed
 

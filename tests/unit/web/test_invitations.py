@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.web.access.invitations import (
+from glyphoxa.web.access.links import (
     CODE_GOOD_FOR_S,
     COOKIE_GOOD_FOR_S,
     KEY_BYTES,
