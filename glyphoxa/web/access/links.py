@@ -184,7 +184,7 @@ class InvitationRegister:
                 raise
             if error.args != self._complained:
                 self._complained = error.args
-                logger.warning("{}; the links of before stay good", error)
+                logger.warning("{}; the links that were read before stay valid", error)
         return self._known[1]
 
     def change(self, change: Callable[[Invitations], tuple[Invitations, T]]) -> T:
@@ -287,7 +287,7 @@ class Links:
         return self._link(self.register.current().token(grant))
 
     def revoke(self, grant: Grant) -> None:
-        """Nobody comes in by the links of before, and who has come is put out."""
+        """Make the existing links void and disconnect their users."""
         self.register.change(lambda now: (now.revoked(grant), None))
 
     def grant_named(self, who: str) -> Grant:

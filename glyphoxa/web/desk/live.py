@@ -122,7 +122,7 @@ class LivePages:
         grant = links.grant_named((await form_of(request)).get("who", ""))
         await asyncio.to_thread(links.revoke, grant)
         self._frame.record(AuditKind.REVOKED, "", who=grant.key)
-        return see_other("", "/desk/links", "the links of before are void, and whoever came by them is put out")
+        return see_other("", "/desk/links", "the existing links are void, and their users are disconnected")
 
 
 def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
