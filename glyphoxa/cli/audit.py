@@ -8,7 +8,7 @@ from collections import deque
 from glyphoxa.cli.invite import CAMPAIGN, campaign_of
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, at_once, limit
-from glyphoxa.web.access.audit import AuditKind, audit_path, read_audit
+from glyphoxa.web.access.records import AuditKind, audit_path, read_audit
 from glyphoxa.world.api import moment
 
 VERB = Verb(at_once)

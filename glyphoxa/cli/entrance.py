@@ -13,15 +13,13 @@ from urllib.parse import urlsplit
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
-from glyphoxa.web.access.authenticator import InvitedOnly
-from glyphoxa.web.access.consent_text import CONSENT_LANGUAGES, consent_text
-from glyphoxa.web.access.consents import ConsentRegister, consents_path
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
+from glyphoxa.web.access.entrance import Entrance, InvitedOnly
 from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.ice import IceServer, servers_of
 from glyphoxa.web.serving import is_of_this_machine, own_address, reached_at, url_of
+from glyphoxa.web.sound import IceServer, servers_of
 from glyphoxa.web.tls import Tls, fingerprint, given, self_signed
 
 

@@ -14,8 +14,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
 from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path
 from glyphoxa.web.access.roles import Grant, Role
 
 VERB = Verb(at_once)

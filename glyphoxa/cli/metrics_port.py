@@ -42,7 +42,7 @@ async def serving_metrics(
     if listener is None or observers.metrics is None:
         yield None
         return
-    from glyphoxa.web.metrics import create_metrics_app
+    from glyphoxa.web.app import create_metrics_app
     from glyphoxa.web.serving import Server, url_of
 
     server = Server(create_metrics_app(page, observers.metrics.registry))

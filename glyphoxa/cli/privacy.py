@@ -21,7 +21,7 @@ from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.web.access.forgotten import forget, lines_about
+from glyphoxa.web.access.records import forget, lines_about
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from glyphoxa.providers.extras import PAGE_MODULES, need
 
 if TYPE_CHECKING:
     from glyphoxa.cli.entrance import PageAddress
-    from glyphoxa.web.peer import Peers
+    from glyphoxa.web.sound import Peers
 
 GROUP = "glyphoxa.pipelines"
 PAGES_MS = 8_000
@@ -145,7 +145,7 @@ async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None
     from glyphoxa.cli.retention import erase_old_before_opening
     from glyphoxa.web.app import create_app
     from glyphoxa.web.desk.frame import DeskParts
-    from glyphoxa.web.desk.routes import add_desk
+    from glyphoxa.web.desk.live import add_desk
     from glyphoxa.web.serving import Server
 
     task = asyncio.current_task()

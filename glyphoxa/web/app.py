@@ -7,34 +7,44 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.access.invitations import BadInvitation
+from glyphoxa.web.access.links import BadInvitation
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
-from glyphoxa.web.answers import content_of, error_answer, on_invalid_body, on_invalid_input, on_unavailable, rationed
-from glyphoxa.web.consent import ConsentDoor
 from glyphoxa.web.events import Json, memory_json
-from glyphoxa.web.guard import Guard
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
-from glyphoxa.web.ice import OfferedServer, offered
-from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, error_code, in_words
-from glyphoxa.web.peer import ConnectPeer, Offer
-from glyphoxa.web.portraits import PortraitDoor
-from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.refusals import values_of
+from glyphoxa.web.page_routes import ConsentDoor, PortraitDoor, TableView
+from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, SeatLimits
+from glyphoxa.web.requests import (
+    Guard,
+    address_of,
+    content_of,
+    error_answer,
+    error_code,
+    in_words,
+    on_invalid_body,
+    on_invalid_input,
+    on_unavailable,
+    values_of,
+)
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
-from glyphoxa.web.table_view import TableView
+from glyphoxa.web.sound import ConnectPeer, Offer, OfferedServer, offered
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 STATIC = Path(__file__).parent / "static"
 
@@ -127,13 +137,11 @@ class _Web:
         self._is_secure = entrance.is_secure
         self._record = entrance.record
         self._ice_servers = entrance.ice_servers
-        self._rations = {player.id: SeatRations() for player in table.campaign.players}
-        self._spectators = SeatRations()
+        self._limits = {player.id: SeatLimits() for player in table.campaign.players}
+        self._spectators = SeatLimits()
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
-        self.consent = ConsentDoor(
-            entrance, self._seats, offers_wait_ms=lambda p: self._rations_of(p).offers.take(at_ms=_now_ms())
-        )
+        self.consent = ConsentDoor(entrance, self._seats, wait_ms=lambda player: self._wait_ms(self._limits_of(player)))
         self._view = TableView(table, self._seats)
         self.portraits = PortraitDoor(table, entrance.authenticator)
         self._is_watching = False
@@ -171,7 +179,7 @@ class _Web:
     async def join(self, request: Request) -> JSONResponse:
         """A link becomes a cookie that no script can read."""
         body = JoinBody.model_validate_json(await content_of(request))
-        address = _address(request)
+        address = address_of(request)
         try:
             # The game master's code is used up on disk, which may be slow.
             grant, cookie = await asyncio.to_thread(self._authenticator.redeem, body.token)
@@ -193,23 +201,22 @@ class _Web:
 
     async def describe(self, request: Request) -> Json:
         grants = self._authenticator.grants(request.cookies)
-        self._need(grants, Action.WATCH, address=_address(request))
+        self._need(grants, Action.WATCH, address=address_of(request))
         return self._view.described(grants)
 
     async def offer(self, request: Request) -> JSONResponse:
         # Before the body is read: a stranger gets no megabytes of ours.
         grants = self._authenticator.grants(request.cookies)
-        self._need(grants, Action.PLAY, address=_address(request))
+        self._need(grants, Action.PLAY, address=address_of(request))
         body = OfferBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
-        self._need(grants, Action.PLAY, player, address=_address(request))
-        if wait_ms := self._rations_of(player).offers.take(at_ms=_now_ms()):
-            return rationed("too many offers for this seat", wait_ms=wait_ms)
+        self._need(grants, Action.PLAY, player, address=address_of(request))
+        if wait_ms := self._wait_ms(self._limits_of(player)):
+            raise Rationed("this seat is asked for", wait_ms=wait_ms)
         if not self.consent.may_offer(grants, player, body.sdp):
             return await self.consent.refuse(player)
-        host = request.client.host if request.client else ""
         place, sdp = await self._seats.connect_peer(
-            player, Offer(body.sdp, host, self._ice_for(TABLE)), ticket=body.ticket or ""
+            player, Offer(body.sdp, address_of(request), self._ice_for(TABLE)), ticket=body.ticket or ""
         )
         if not self.consent.may_offer(grants, player, body.sdp):  # withdrawn meanwhile
             return await self.consent.refuse(player)
@@ -220,7 +227,7 @@ class _Web:
         watches = "watch" in socket.query_params
         player = None if watches else PlayerId(socket.query_params.get("player", ""))
         try:
-            self._need(grants, Action.WATCH if watches else Action.PLAY, player, address=_address(socket))
+            self._need(grants, Action.WATCH if watches else Action.PLAY, player, address=address_of(socket))
         except (NotInvited, Forbidden) as error:
             # Before the websocket is there: a page of ours looks why with `/api/table`.
             await socket.send_denial_response(await on_invalid_input(socket, error))
@@ -231,7 +238,7 @@ class _Web:
             await self._watch(socket, outbox)
             return
         try:
-            if wait_ms := self._rations_of(player).sittings.take(at_ms=_now_ms()):
+            if wait_ms := self._wait_ms(self._limits_of(player)):
                 raise Rationed("this seat is asked for", wait_ms=wait_ms)
             place = await self._sit(socket, player, outbox)
         except GlyphoxaError as error:
@@ -242,40 +249,37 @@ class _Web:
             return
         seat = f"the seat of {place.player.id}"
         kind = AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK
-        self._record(kind, who=_who(grants), what=seat, address=_address(socket))
+        self._record(kind, who=_who(grants), what=seat, address=address_of(socket))
         try:
             # Nothing is awaited between the two, so no event falls between the history and what follows.
             outbox.put_json(self._welcome(grants, place, language=socket.query_params.get("language", "")))
             with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
-                rations = self._rations_of(place.player.id)
-                await self._serve(socket, outbox, rations, place)
+                await self._serve(socket, outbox, self._limits_of(place.player.id), place)
         finally:
             # A server that stops cancels us here; the seat must be left all the same.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
-            self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=_address(socket))
+            self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=address_of(socket))
 
     async def _watch(self, socket: WebSocket, outbox: PageOutbox) -> None:
         """Somebody reads along and has no seat."""
-        if wait_ms := self._spectators.sittings.take(at_ms=_now_ms()):
+        if wait_ms := self._wait_ms(self._spectators):
             await _refuse(socket, Rationed("the table is watched", wait_ms=wait_ms))
             return
         grants = self._authenticator.grants(socket.cookies)
-        self._record(AuditKind.WATCHES, who=_who(grants), address=_address(socket))
+        self._record(AuditKind.WATCHES, who=_who(grants), address=address_of(socket))
         outbox.put_json(self._welcome(grants, None))
         with self._hub.joined(outbox, PageReader(None, is_dm=grants.may(Action.DIRECT))):
-            await self._serve(socket, outbox, SeatRations(), None)
+            await self._serve(socket, outbox, SeatLimits(), None)
 
-    async def _serve(
-        self, socket: WebSocket, outbox: PageOutbox, rations: SeatRations, place: TakenSeat | None
-    ) -> None:
+    async def _serve(self, socket: WebSocket, outbox: PageOutbox, limits: SeatLimits, place: TakenSeat | None) -> None:
         cookies = dict(socket.cookies)
         presence = Presence(
             place,
             outbox,
-            rations,
+            limits,
             grants=lambda: self._authenticator.grants(cookies),
             on_move=lambda grants, scene: self._record(
-                AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=_address(socket)
+                AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=address_of(socket)
             ),
         )
         await PageSocket(socket, self._table, presence, pulse=self._pulse).serve()
@@ -317,8 +321,11 @@ class _Web:
             self._record(AuditKind.REFUSED, who=_who(grants), what=action.value, address=address)
             raise
 
-    def _rations_of(self, player: PlayerId) -> SeatRations:
-        return self._rations[self._table.campaign.player(player).id]
+    def _limits_of(self, player: PlayerId) -> SeatLimits:
+        return self._limits[self._table.campaign.player(player).id]
+
+    def _wait_ms(self, limits: SeatLimits) -> int:
+        return limits.requests.take(at_ms=int(asyncio.get_running_loop().time() * 1_000))
 
     def tell_in_force(self, in_force: str, done: str) -> None:
         """To every page of a game master: what one has commanded, the other sees."""
@@ -331,10 +338,6 @@ class _Web:
 
 def _who(grants: Grants) -> str:
     return " ".join(sorted(grant.key for grant in grants.held))
-
-
-def _address(connection: HTTPConnection) -> str:
-    return connection.client.host if connection.client else ""
 
 
 def _claim(socket: WebSocket) -> SeatClaim:
@@ -354,10 +357,6 @@ async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
         logger.debug("the page had gone before it was refused")
 
 
-def _now_ms() -> int:
-    return int(asyncio.get_running_loop().time() * 1_000)
-
-
 async def _join_page() -> FileResponse:
     """The token stands behind the `#` of its link, which no browser sends: no log has it, no messenger's preview."""
     return FileResponse(STATIC / "join.html", media_type="text/html; charset=utf-8")
@@ -365,3 +364,22 @@ async def _join_page() -> FileResponse:
 
 async def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+
+
+def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
+    """What a monitoring system asks, on a port of its own: figures, and whether the table lives and is ready.
+
+    Args:
+        page: The app of `create_app`, which has to be running. All of its health is told: this port is not for players.
+    """
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    app = FastAPI(title="Glyphoxa metrics", docs_url=None, redoc_url=None, openapi_url=None)
+
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    app.add_api_route("/metrics", metrics, methods=["GET"])
+    app.add_api_route("/healthz", page.state.whole_health, methods=["GET"])
+    app.router.routes.extend(route for route in page.routes if isinstance(route, Route) and route.path == "/readyz")
+    return app

@@ -10,25 +10,63 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import WebSocket, WebSocketDisconnect
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.invitations import BadInvitation
-from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
+from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import PageOutbox, Shut
-from glyphoxa.web.ration import SeatRations
-from glyphoxa.web.refusals import Refusal, values_of
-from glyphoxa.web.seats import NotNow, SeatTaken, Superseded, TakenSeat
+from glyphoxa.web.requests import error_code, first_problem, in_words, values_of
+from glyphoxa.web.seats import NotNow, TakenSeat
 
 MAX_TEXT_LENGTH = 600
+SHORTEST_LINE = 160
+"""Characters that a line costs at least: many short ones are more work than their letters."""
 MOVE_WITHIN_MS = 10_000
+
+
+@dataclass(slots=True)
+class RateLimit:
+    """A token bucket: so many at once, and then one after each `every_ms`.
+
+    Keeps one number: when all that was taken so far would have been taken, had it come evenly.
+    """
+
+    burst: int
+    every_ms: int
+    _even_until_ms: int = 0
+
+    def take(self, n: int = 1, *, at_ms: int) -> int:
+        """Take `n`. Returns 0, or after how many milliseconds to ask again; nothing is taken then.
+
+        More than `burst` at once are never given.
+        """
+        after_ms = max(self._even_until_ms - at_ms, 0) + n * self.every_ms
+        if (wait_ms := after_ms - self.burst * self.every_ms) > 0:
+            return wait_ms
+        self._even_until_ms = at_ms + after_ms
+        return 0
+
+
+@dataclass(slots=True)
+class SeatLimits:
+    """What one seat may send, so that nobody's haste is another's silence. Generous for fast typing.
+
+    Attributes:
+        lines: Typed lines, in characters.
+        requests: Websockets and offers that ask for the seat, consents, changes of scene.
+        messages: Of any kind over the websocket. Whoever sends more is read more slowly.
+    """
+
+    lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 10))
+    requests: RateLimit = field(default_factory=lambda: RateLimit(20, 1_000))
+    messages: RateLimit = field(default_factory=lambda: RateLimit(60, 50))
 
 
 class PageMessage(BaseModel):
@@ -43,6 +81,8 @@ class PageMessage(BaseModel):
 
 
 class TooLong(Refusal):
+    code = "too_long"
+
     def __init__(self, n_characters: int) -> None:
         text = f"a line has at most {MAX_TEXT_LENGTH} characters, this one has {n_characters}"
         super().__init__(text, most=MAX_TEXT_LENGTH, n=n_characters)
@@ -50,6 +90,9 @@ class TooLong(Refusal):
 
 class Rationed(Refusal):
     """A seat sends more than one table can take in."""
+
+    code = "rationed"
+    status = 429
 
     def __init__(self, what: str, *, wait_ms: int) -> None:
         wait_s = -(-wait_ms // 1_000)
@@ -83,7 +126,7 @@ class Presence:
 
     place: TakenSeat | None
     outbox: PageOutbox
-    rations: SeatRations
+    limits: SeatLimits
     grants: Callable[[], Grants]
     on_move: Callable[[Grants, SceneId], None]
 
@@ -106,7 +149,7 @@ class PageSocket:
         self._table = table
         self._presence = presence
         self._outbox = presence.outbox
-        self._rations = presence.rations
+        self._limits = presence.limits
         self._pulse = pulse
         self._heard_ms = _now_ms()
         self._beats = False
@@ -153,7 +196,7 @@ class PageSocket:
                 text = await self._socket.receive_text()
                 self._heard_ms = _now_ms()
                 # Whoever sends too much is read more slowly: their network holds back what is left.
-                await asyncio.sleep(self._rations.messages.borrow(at_ms=_now_ms()) / 1_000)
+                await asyncio.sleep(self._limits.messages.take(at_ms=_now_ms()) / 1_000)
                 await self._obey(text)
             except (WebSocketDisconnect, RuntimeError):
                 # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
@@ -194,7 +237,7 @@ class PageSocket:
             raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
         if len(words) > MAX_TEXT_LENGTH:
             raise TooLong(len(words))
-        if wait_ms := self._rations.take_line(len(words), at_ms=_now_ms()):
+        if wait_ms := self._limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
             raise Rationed("you type", wait_ms=wait_ms)
         if line is None:
             self._table.say(player, words)
@@ -203,7 +246,7 @@ class PageSocket:
 
     async def _move(self, scene: SceneId) -> None:
         grants = self._presence.need(Action.MOVE)
-        if wait_ms := self._rations.moves.take(at_ms=_now_ms()):
+        if wait_ms := self._limits.requests.take(at_ms=_now_ms()):
             raise Rationed("the scene changes", wait_ms=wait_ms)
         try:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
@@ -217,37 +260,6 @@ class PageSocket:
     ) -> None:
         told: Json = {"type": "error", "code": code, "message": message, "values": values or {}, "line": line}
         self._outbox.put_json(told)
-
-
-def error_code(error: Exception) -> str:
-    """One word for a page to know an error by."""
-    codes = (
-        (NotInvited, "not_invited"),
-        (Forbidden, "forbidden"),
-        (BadInvitation, "forbidden"),
-        (SeatTaken, "seat_taken"),
-        (Superseded, "superseded"),
-        (TooLong, "too_long"),
-        (Rationed, "rationed"),
-        (NotFound, "not_found"),
-        (Unavailable, "unavailable"),
-    )
-    return next((code for kind, code in codes if isinstance(error, kind)), "invalid")
-
-
-def in_words(error: Exception) -> str:
-    """For players. What a provider or the database answered is for the DM alone, and is logged."""
-    if isinstance(error, InvalidInput | NotNow):
-        return str(error)
-    logger.warning("a page was refused: {}", error)
-    return "something that the table needs is away; the DM's log says what"
-
-
-def first_problem(error: ValidationError) -> str:
-    """In words for whoever wrote the request."""
-    problem = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg']}" if where else str(problem["msg"])
 
 
 def _line_in(text: str) -> str | None:

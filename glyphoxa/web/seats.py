@@ -26,9 +26,9 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Seat, Table
+from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.hub import PageOutbox, Shut
-from glyphoxa.web.peer import ConnectPeer, Offer, Peer
-from glyphoxa.web.refusals import Refusal
+from glyphoxa.web.sound import ConnectPeer, Offer, Peer
 
 SHORTEST_TICKET = 16
 
@@ -38,6 +38,9 @@ class NotNow(Unavailable):
 
 
 class SeatTaken(Refusal):
+    code = "seat_taken"
+    status = 409
+
     def __init__(self, player: Player, *, free: list[Player]) -> None:
         names = ", ".join(p.id for p in free) or "none"
         super().__init__(
@@ -45,8 +48,10 @@ class SeatTaken(Refusal):
         )
 
 
-class Superseded(InvalidInput):
+class Superseded(Refusal):
     """A newer connection of the same browser holds the seat: this one was long on its way."""
+
+    code = "superseded"
 
     def __init__(self, player: Player) -> None:
         super().__init__(f"a newer connection of this page holds the seat of {player.name} ({player.id})")

@@ -1,3 +1,5 @@
+"""Addresses of this machine, and uvicorn on one of them within limits."""
+
 from __future__ import annotations
 
 import asyncio
@@ -11,16 +13,19 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
+import h11
 import uvicorn
 from loguru import logger
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.web.connection import MOST_CONNECTIONS, LimitedConnection, Limits
 from glyphoxa.web.tls import Tls
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024
+"""Of a websocket's message, and of a request's head."""
+MOST_CONNECTIONS = 256
 LOST_AFTER_MS = 30_000
 """A connection that acknowledged nothing for so long is gone, whatever is still to be sent on it."""
 COMPLAIN_EVERY_S = 60
@@ -119,6 +124,51 @@ def _most_connections() -> int:
     return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, most // 4))
 
 
+class Limits(NamedTuple):
+    """
+    Attributes:
+        head_ms: The head of a request must be there by then.
+        request_ms: And its answer must be taken so long after that. Longer than any deadline of the page's routes.
+        connections: So many at once, websockets included.
+    """
+
+    head_ms: int = 10_000
+    request_ms: int = 90_000
+    connections: int = MOST_CONNECTIONS
+
+
+class _LimitedConnection(H11Protocol):
+    """Adds what uvicorn has no setting for.
+
+    uvicorn times a connection out only after its first answer, and its `limit_concurrency` closes no idle connection:
+    it refuses everybody while that many are open. A websocket leaves this protocol with its upgrade, and is pinged.
+    """
+
+    def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits = limits
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            transport.abort()
+        self._deadline = self.loop.call_later(self._limits.head_ms / 1_000, self._head_is_due)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._deadline.cancel()
+        super().handle_websocket_upgrade(event)
+
+    def _head_is_due(self) -> None:
+        if self.headers is None:
+            self.transport.abort()
+        else:
+            self._deadline = self.loop.call_later(self._limits.request_ms / 1_000, self.transport.abort)
+
+
 class Server(uvicorn.Server):
     """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short.
 
@@ -138,11 +188,12 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(LimitedConnection, limits=limits or Limits(connections=_most_connections())),  # type: ignore[arg-type]
+                http=partial(_LimitedConnection, limits=limits or Limits(connections=_most_connections())),  # type: ignore[arg-type]
                 backlog=BACKLOG,
                 log_level="warning",
                 access_log=False,
                 ws_max_size=MAX_MESSAGE_BYTES,
+                h11_max_incomplete_event_size=MAX_MESSAGE_BYTES,
                 timeout_graceful_shutdown=CLOSE_WITHIN_S,
                 server_header=False,
                 proxy_headers=bool(trusted_proxies),

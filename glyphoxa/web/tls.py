@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.web.access.private_files import open_private, private_directory
+from glyphoxa.web.access.records import open_private, private_directory
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, GeneralName

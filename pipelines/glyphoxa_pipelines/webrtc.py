@@ -20,8 +20,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
-from glyphoxa.web.ice import OfferedServer
-from glyphoxa.web.peer import Offer
+from glyphoxa.web.sound import Offer, OfferedServer
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.webrtc import BrowserMicrophone
 

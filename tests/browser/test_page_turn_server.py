@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.ice import IceServer
+from glyphoxa.web.sound import IceServer
 from tests.support.browser import Open, sit
 from tests.support.patience import DEADLINE_S
 from tests.support.programs import program

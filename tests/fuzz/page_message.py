@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from glyphoxa.web.page_socket import PageMessage, _line_in, first_problem
+from glyphoxa.web.page_socket import PageMessage, _line_in
+from glyphoxa.web.requests import first_problem
 from tests.fuzz.running import FuzzTarget
 
 

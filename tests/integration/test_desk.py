@@ -22,7 +22,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.web.access.audit import AuditKind
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.api import Cause, EntityAdded, FactStated
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE

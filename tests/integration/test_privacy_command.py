@@ -33,8 +33,7 @@ from glyphoxa.speech.learning.history import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record
-from glyphoxa.web.access.audit import AuditKind, AuditLog, audit_path
-from glyphoxa.web.access.forgotten import lines_about
+from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, lines_about
 from glyphoxa.world.api import Cause, FactReplaced, FactStated, difference
 from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run

@@ -16,10 +16,9 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.access.authenticator import InvitedOnly
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.entrance import Entrance, InvitedOnly
 from glyphoxa.web.access.links import links_of
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.tls import Tls, self_signed
 from tests.support.patience import DEADLINE_S

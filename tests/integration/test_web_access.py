@@ -16,10 +16,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId
-from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.access.authenticator import InvitedOnly
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.entrance import Entrance, InvitedOnly
 from glyphoxa.web.access.links import links_of
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.tls import self_signed

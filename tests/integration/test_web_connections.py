@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
-from glyphoxa.web.connection import Limits
-from glyphoxa.web.serving import Server, bind, is_of_this_machine, reached_at, url_of
+from glyphoxa.web.serving import Limits, Server, bind, is_of_this_machine, reached_at, url_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
 
 HELLO = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -78,7 +77,7 @@ async def test_a_head_that_comes_byte_by_byte_is_given_up_too() -> None:
 
 
 async def test_an_answer_that_nobody_takes_is_given_up() -> None:
-    async with a_server(Limits(head_ms=DEADLINE_MS, request_ms=300)) as (port, server):
+    async with a_server(Limits(head_ms=500, request_ms=300)) as (port, server):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await until(lambda: bool(server.server_state.tasks))
@@ -104,7 +103,7 @@ async def test_more_connections_than_are_allowed_are_closed_and_those_that_are_t
 FEW_FILES = """
 import asyncio, resource
 from tests.integration.test_web_connections import a_server
-from glyphoxa.web.connection import Limits
+from glyphoxa.web.serving import Limits
 
 async def main():
     async with a_server(Limits(head_ms=600_000)) as (port, _):

@@ -7,9 +7,8 @@ from pathlib import Path
 import httpx
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.web.access.audit import AuditKind
-from glyphoxa.web.access.consent_text import ConsentText, consent_text
-from glyphoxa.web.access.consents import ConsentRegister
+from glyphoxa.web.access.consent import ConsentRegister, ConsentText, consent_text
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.web_client import Browser, Tone, next_of
 from tests.support.web_door import Visitor, a_door

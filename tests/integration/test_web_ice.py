@@ -10,7 +10,7 @@ from typing import cast
 from aioice import stun
 
 from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.ice import IceServer
+from glyphoxa.web.sound import IceServer
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import Browser, a_site, next_of
 

@@ -17,8 +17,8 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId
 from glyphoxa.npc.table import Seat
 from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.peer import Offer
 from glyphoxa.web.seats import Deadlines
+from glyphoxa.web.sound import Offer
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until

@@ -11,8 +11,8 @@ import pytest
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.table import INPUT_RATE_HZ
-from glyphoxa.web.answers import MAX_BODY_BYTES
-from glyphoxa.web.peer import Offer
+from glyphoxa.web.requests import MAX_BODY_BYTES
+from glyphoxa.web.sound import Offer
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.odd_offers import odd_offers
 from tests.support.patience import until

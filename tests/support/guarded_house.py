@@ -15,15 +15,14 @@ from fastapi.routing import APIRoute
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.web.access.authenticator import InvitedOnly
-from glyphoxa.web.access.consent_text import consent_text
-from glyphoxa.web.access.consents import ConsentRegister, consents_path
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.consent import ConsentRegister, consent_text
+from glyphoxa.web.access.entrance import Entrance, InvitedOnly
 from glyphoxa.web.access.links import links_of
+from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
-from glyphoxa.web.desk.routes import add_desk
+from glyphoxa.web.desk.live import add_desk
 from glyphoxa_pipelines.webrtc import build
 from tests.support.live_table import Evening
 from tests.support.recording_reader import RecordingReader

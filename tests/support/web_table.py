@@ -54,11 +54,11 @@ from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
-from glyphoxa.web.desk.routes import add_desk
+from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.peer import Peers
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, bind, url_of
+from glyphoxa.web.sound import Peers
 from glyphoxa.web.tls import Tls
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial

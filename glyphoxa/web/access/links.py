@@ -1,17 +1,255 @@
-"""The links of a table, for whoever runs it."""
+"""The links of one table: what a link carries, what a browser is given for it, and the file that keeps their key.
+
+A link carries a token: a grant and a number, which `itsdangerous` signs with the table's own key (HMAC-SHA256) and
+compares in constant time. The number belongs to the grant; it grows when the link is revoked, which voids every earlier
+token and cookie. So a link stays good from one evening to the next, and can be shown again, though no list is kept.
+
+The DM's link is good once: it carries a code, of which a digest is kept until it is used.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from loguru import logger
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import NotFound, did_you_mean
-from glyphoxa.domain.ids import PlayerId
-from glyphoxa.web.access.register import InvitationRegister
-from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.web.access.records import links_path, private_directory, replace_private
+from glyphoxa.web.access.roles import Grant, Refusal, Role
+
+if TYPE_CHECKING:
+    from itsdangerous import URLSafeSerializer
+
+KEY_BYTES = 32
+CODE_GOOD_FOR_S = 24 * 3_600
+COOKIE_GOOD_FOR_S = 90 * 24 * 3_600
+_LONGEST = 500
+
+
+class BadInvitation(Refusal):
+    """A link that is not, or no longer, good."""
+
+    code = "forbidden"
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__("this link is not good any more; ask your game master for a new one")
+
+
+@dataclass(frozen=True, slots=True)
+class Invitations:
+    """
+    Attributes:
+        key: `KEY_BYTES` random bytes.
+        numbers: Of each grant's `key`, how often it was revoked; 0 if it is not there.
+        codes: Digests of DM codes that were not used yet, each with the second (Unix time) until which it is good.
+        url: Where the table was opened last, with a slash at its end; "" if it never was.
+    """
+
+    key: bytes
+    numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    codes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    url: str = ""
+
+    def token(self, grant: Grant) -> str:
+        """What the link of a player or a spectator carries: always the same until it is revoked."""
+        return self._signed("link", grant, "")
+
+    def with_dm_code(self, code: str, *, now_s: int) -> tuple[Invitations, str]:
+        """
+        Args:
+            code: Random, at least 128 bits in letters and digits.
+
+        Returns: Invitations that know of the code, and the token for the DM's link. Codes that are too old are gone.
+        """
+        codes = {digest: until for digest, until in self.codes.items() if until > now_s}
+        codes[_digest(code)] = now_s + CODE_GOOD_FOR_S
+        return replace(self, codes=codes), self._signed("link", Grant(Role.DM), code)
+
+    def redeemed(self, token: str, *, now_s: int) -> tuple[Invitations, Grant]:
+        """
+        Returns: Invitations in which a DM's code is used up, and what the link grants.
+
+        Raises:
+            BadInvitation: The link was not made here, was revoked, or was the DM's and is used up or too old.
+        """
+        grant, code = self._verified("link", token)
+        if grant.role is not Role.DM:
+            return self, grant
+        digest = _digest(code)
+        if self.codes.get(digest, 0) <= now_s:
+            raise BadInvitation
+        return replace(self, codes={each: until for each, until in self.codes.items() if each != digest}), grant
+
+    def cookie(self, grant: Grant, *, now_s: int) -> str:
+        """What a browser shows from now on."""
+        return self._signed("cookie", grant, now_s)
+
+    def grant_of(self, cookie: str, *, now_s: int) -> Grant | None:
+        """None: it was not made here, was revoked, or is too old."""
+        try:
+            grant, issued = self._verified("cookie", cookie)
+        except BadInvitation:
+            return None
+        return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
+
+    def revoked(self, grant: Grant) -> Invitations:
+        """Every link and cookie of it that there is becomes void."""
+        codes: Mapping[str, int] = {} if grant.role is Role.DM else self.codes
+        return replace(self, numbers={**self.numbers, grant.key: self._number(grant) + 1}, codes=codes)
+
+    def _number(self, grant: Grant) -> int:
+        return self.numbers.get(grant.key, 0)
+
+    def _signed(self, purpose: str, grant: Grant, extra: str | int) -> str:
+        return self._serializer(purpose).dumps([grant.role.value, grant.player, self._number(grant), extra])
+
+    def _verified(self, purpose: str, text: str) -> tuple[Grant, Any]:
+        """Raises: BadInvitation."""
+        from itsdangerous import BadData
+
+        if len(text) > _LONGEST or not text.isascii():
+            raise BadInvitation
+        try:
+            role, player, number, extra = self._serializer(purpose).loads(text)
+        except BadData:
+            raise BadInvitation from None
+        grant = Grant(Role(role), None if player is None else PlayerId(player))
+        if number != self._number(grant):
+            raise BadInvitation
+        return grant, extra
+
+    def _serializer(self, purpose: str) -> URLSafeSerializer:
+        """A key of its own for each purpose, so that a link is no cookie. It decodes nothing before it is verified."""
+        from itsdangerous import URLSafeSerializer
+
+        using = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+        return URLSafeSerializer(self.key, salt=f"glyphoxa.{purpose}", signer_kwargs=using)
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+T = TypeVar("T")
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    key: str
+    numbers: dict[str, int]
+    codes: dict[str, int]
+    url: str
+
+
+class InvitationRegister:
+    """The invitations of one campaign.
+
+    Args:
+        data_dir: The user's data directory; the file is `access/CAMPAIGN.json` in it, for this user alone.
+    """
+
+    def __init__(self, data_dir: Path, campaign: CampaignId) -> None:
+        self._path = links_path(data_dir, campaign)
+        self._known: tuple[tuple[int, int] | None, Invitations] | None = None
+        self._complained: tuple[object, ...] = ()
+
+    def current(self) -> Invitations:
+        """As they are now. Cheap: the file is read again only when it has changed. One that cannot be read any more, or
+        is gone, puts nobody out: what it held stays in force.
+
+        Raises:
+            InvalidInput: The file cannot be read, and never could.
+        """
+        try:
+            stamp = self._stamp()
+            if self._known is None or stamp not in (None, self._known[0]):
+                invitations = self.change(lambda now: (now, now)) if stamp is None else self._read()
+                self._known = stamp or self._stamp(), invitations
+        except InvalidInput as error:
+            if self._known is None:
+                raise
+            if error.args != self._complained:
+                self._complained = error.args
+                logger.warning("{}; the links that were read before stay valid", error)
+        return self._known[1]
+
+    def change(self, change: Callable[[Invitations], tuple[Invitations, T]]) -> T:
+        """Put others in their place, atomically.
+
+        Args:
+            change: From the invitations as they are; what it raises leaves them so.
+
+        Returns: What `change` returned beside the new ones.
+
+        Raises:
+            InvalidInput: The file cannot be read or written.
+        """
+        with self._locked():
+            before = Invitations(secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
+            after, returned = change(before)
+            self._write(after)
+        return returned
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InvalidInput(f"{self._path}: {error.strerror}") from error
+        return found.st_ino, found.st_mtime_ns
+
+    def _read(self) -> Invitations:
+        try:
+            kept = _File.model_validate_json(self._path.read_bytes())
+            key = bytes.fromhex(kept.key)
+        except OSError as error:
+            raise InvalidInput(f"{self._path}: {error.strerror}") from error
+        except (ValidationError, ValueError) as error:
+            raise InvalidInput(
+                f"{self._path} does not hold invitations; remove it, and every link is made anew"
+            ) from error
+        return Invitations(key, kept.numbers, kept.codes, kept.url)
+
+    def _write(self, invitations: Invitations) -> None:
+        kept = _File(
+            key=invitations.key.hex(),
+            numbers=dict(invitations.numbers),
+            codes=dict(invitations.codes),
+            url=invitations.url,
+        )
+        try:
+            replace_private(self._path, kept.model_dump_json())
+        except OSError as error:
+            raise InvalidInput(f"{self._path}: {error.strerror}") from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        folder = self._path.parent
+        try:
+            private_directory(folder)
+            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise InvalidInput(f"{folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +287,7 @@ class Links:
         return self._link(self.register.current().token(grant))
 
     def revoke(self, grant: Grant) -> None:
-        """Nobody comes in by the links of before, and who has come is put out."""
+        """Make the existing links void and disconnect their users."""
         self.register.change(lambda now: (now.revoked(grant), None))
 
     def grant_named(self, who: str) -> Grant:

@@ -1,10 +1,11 @@
-"""Who may do what at a table: one table, for the server and for the documents."""
+"""Who may do what at a table: one table, for the server and for the documents. And how a page is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
@@ -35,15 +36,38 @@ WHO_MAY: Mapping[Action, frozenset[Role]] = {
 }
 
 
-class NotInvited(InvalidInput):
+class Refusal(InvalidInput):
+    """What a page is refused, so that it can say so in its reader's language.
+
+    Attributes:
+        code: One word for a page to know it by.
+        status: Of the HTTP response.
+        values: What the page's own words for it name: see `error.` in `glyphoxa/web/static/words`.
+    """
+
+    code: ClassVar[str] = "invalid"
+    status: ClassVar[int] = 400
+
+    def __init__(self, message: str, **values: str | int) -> None:
+        super().__init__(message)
+        self.values = values
+
+
+class NotInvited(Refusal):
     """Somebody without a role asks for what needs one."""
+
+    code = "not_invited"
+    status = 401
 
     def __init__(self) -> None:
         super().__init__("this table is played by invitation; open the link that your game master sent you")
 
 
-class Forbidden(InvalidInput):
+class Forbidden(Refusal):
     """Somebody asks for what their role does not allow."""
+
+    code = "forbidden"
+    status = 403
 
     def __init__(self, action: Action) -> None:
         super().__init__(f"your link does not allow you to {action.value}")

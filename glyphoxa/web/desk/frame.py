@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import FastAPI, Request
@@ -14,18 +14,29 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
 from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.audit import AuditKind
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
-from glyphoxa.web.answers import MAX_BODY_BYTES, content_of
-from glyphoxa.web.desk.decisions import DECISIONS
+from glyphoxa.web.requests import MAX_BODY_BYTES, address_of, content_of
 
 WITHIN_S: Final = 10.0
 """A page that takes longer says so; the table plays on."""
+
+Shown = dict[str, Any]
+"""Plain values that a template names: of a page, or of one thing on it."""
+
+DECISIONS: Final[Mapping[str, str]] = {
+    "confirm": "It is true",
+    "reject": "It never was so",
+    "hide": "Nobody knows it",
+    "reveal": "Everybody knows it",
+}
+"""Those that need no more than the fact, each with the words of its button."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class DeskFrame:
                 async with asyncio.timeout(WITHIN_S):
                     return await page(request)
             except (NotInvited, Forbidden) as error:
-                self._record(AuditKind.REFUSED, what="the desk", address=request.client.host if request.client else "")
+                self._record(AuditKind.REFUSED, what="the desk", address=address_of(request))
                 return self._problem(str(error), 401 if isinstance(error, NotInvited) else 403)
             except NotFound as error:
                 return self._problem(str(error), 404)
@@ -160,10 +171,15 @@ async def form_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> dict
         raise InvalidInput("what was posted is no form") from error
 
 
-def seen(back: str, otherwise: str, done: str) -> RedirectResponse:
+def see_other(back: str, otherwise: str, done: str) -> RedirectResponse:
     """To the page that was decided on, if it is one of the desk's, with what was done."""
     path, _, query = back.partition("?")
     if not path.startswith("/desk") or "//" in path or "\\" in path:
         path, query = otherwise, ""
     kept = [(name, value) for name, value in parse_qsl(query) if name != "done"]
     return RedirectResponse(f"{path}?{urlencode([*kept, ('done', done)])}", status_code=303)
+
+
+def scene_of(scene: Scene, campaign: Campaign) -> Shown:
+    place = campaign.entity(scene.location).name
+    return {"id": scene.id, "name": ", ".join(each for each in (place, scene.time_of_day) if each)}

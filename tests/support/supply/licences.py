@@ -70,6 +70,7 @@ STATED: Final = {
     "grimp": "BSD-2-Clause",
     "httpx2-jsfetch": "BSD-3-Clause",
     "import-linter": "BSD-2-Clause",
+    "itsdangerous": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "libcst": "MIT AND PSF-2.0 AND Apache-2.0",
     "linkify-it-py": "MIT",

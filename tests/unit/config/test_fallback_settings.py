@@ -10,7 +10,7 @@ from glyphoxa.bootstrap.local_models import needed
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.web.access.consent_text import consent_text
+from glyphoxa.web.access.consent import consent_text
 
 CHAIN = """\
 providers:

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.web.desk.graph_layout import RING, radial
+from glyphoxa.web.desk.world import RING, radial
 
 
 def test_nothing_is_drawn_of_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.config.server_settings import IceServerSettings
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.web.ice import GOOD_FOR_S, IceServer, OfferedServer, offered, servers_of
+from glyphoxa.web.sound import GOOD_FOR_S, IceServer, OfferedServer, offered, servers_of
 
 NOW = 1_800_000_000
 TURN = IceServer(("turn:turn.example:3478",), "north")

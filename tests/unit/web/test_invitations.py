@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.web.access.invitations import (
+from glyphoxa.web.access.links import (
     CODE_GOOD_FOR_S,
     COOKIE_GOOD_FOR_S,
     KEY_BYTES,
@@ -43,13 +43,14 @@ def test_a_cookie_grants_what_it_was_made_for_until_it_is_too_old(grant: Grant) 
 
 @given(GRANTS, st.data())
 def test_one_changed_letter_makes_it_void(grant: Grant, data: st.DataObject) -> None:
+    """But for the last one: two of its six bits are beyond the 256 of the signature, and are not compared."""
     cookie = INVITATIONS.cookie(grant, now_s=NOW)
-    at = data.draw(st.integers(0, len(cookie) - 1))
+    at = data.draw(st.integers(0, len(cookie) - 2))
     other = data.draw(st.characters(max_codepoint=0x17F).filter(lambda c: c != cookie[at]))
     assert INVITATIONS.grant_of(cookie[:at] + other + cookie[at + 1 :], now_s=NOW) is None
 
 
-@given(st.text(max_size=600))
+@given(st.text(max_size=600) | st.text("abcXYZ019-_.", max_size=200))
 def test_what_strangers_make_up_grants_nothing(text: str) -> None:
     assert INVITATIONS.grant_of(text, now_s=NOW) is None
     with pytest.raises(BadInvitation):
@@ -99,8 +100,7 @@ def test_the_game_masters_link_is_good_for_a_day() -> None:
 
 
 def test_no_code_stands_in_what_is_kept() -> None:
-    invited, token = INVITATIONS.with_dm_code("c" * 32, now_s=NOW)
-    assert "c" * 32 in token
+    invited, _ = INVITATIONS.with_dm_code("c" * 32, now_s=NOW)
     assert "c" * 32 not in str(invited.codes)
 
 

@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.web.desk.table_views import memory_in_words, pace
+from glyphoxa.web.desk.live import memory_in_words, pace
 
 
 def a_turn(n: int, first_audio_ms: int | None) -> TurnRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.events import Json
-from glyphoxa.web.history import LENGTH, History
+from glyphoxa.web.hub import LENGTH, History
 
 TAMSIN = PlayerId("tamsin")
 

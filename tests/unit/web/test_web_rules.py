@@ -10,8 +10,7 @@ from glyphoxa.domain.ids import SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction
 from glyphoxa.web.events import event_json, marked
-from glyphoxa.web.guard import is_allowed_host, is_same_origin
-from glyphoxa.web.page_socket import in_words
+from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow
 from glyphoxa_pipelines.webrtc import reveal_candidates
 from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET, SESSION

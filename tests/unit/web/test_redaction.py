@@ -16,8 +16,8 @@ from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
+from glyphoxa.web.events import redacted
 from glyphoxa.web.hub import Hub, PageOutbox
-from glyphoxa.web.veil import veiled
 from tests.support.builders import SESSION, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 from tests.support.web_table import TwinTable
 
@@ -105,7 +105,7 @@ async def test_no_message_to_a_player_holds_a_hidden_name_that_they_did_not_say(
 
 def test_names_that_everybody_knows_are_put_right_for_players_too(names: TableNames) -> None:
     draft = corrected(names, "grim jaw, who is sharothrix?")
-    shown = veiled(TurnEnded(draft, 1), names.may_show)
+    shown = redacted(TurnEnded(draft, 1), names.may_show)
     assert isinstance(shown, TurnEnded)
     assert (draft.text, shown.draft.text) == ("Grimjaw, who is Zharothrix?", "Grimjaw, who is sharothrix?")
     assert [correction.after for correction in shown.draft.heard.corrections] == ["Grimjaw"]
@@ -113,7 +113,7 @@ def test_names_that_everybody_knows_are_put_right_for_players_too(names: TableNa
 
 def test_who_says_a_hidden_name_right_sees_what_they_said(names: TableNames) -> None:
     draft = corrected(names, "Who is Zharothrix?")
-    assert veiled(TurnEnded(draft, 1), names.may_show) == TurnEnded(draft, 1)
+    assert redacted(TurnEnded(draft, 1), names.may_show) == TurnEnded(draft, 1)
 
 
 def test_what_a_recogniser_made_of_an_npc_s_voice_is_shown_as_it_was_before_a_hidden_name_was_put_there(
@@ -121,7 +121,7 @@ def test_what_a_recogniser_made_of_an_npc_s_voice_is_shown_as_it_was_before_a_hi
 ) -> None:
     edit = Correction(9, 19, "sharothrix", "Zharothrix", 1.0, "llm", "")
     said = replace(an_utterance("I served Zharothrix.", npc=SMITH), corrections=(edit,))
-    shown = veiled(UtteranceRevised(said, said), names.may_show)
+    shown = redacted(UtteranceRevised(said, said), names.may_show)
     assert isinstance(shown, UtteranceRevised) and shown.utterance.text == "I served sharothrix."
 
 

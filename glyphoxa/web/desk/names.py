@@ -1,20 +1,42 @@
-"""What the desk shows and decides of names: which wrong forms are put right, and which wait for the game master."""
+"""The desk's page of names: which wrong forms are corrected, and which suggestions need review."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from fastapi import Request
+from fastapi.responses import Response
+
 from glyphoxa.bootstrap.names_desk import NamesDesk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.speech.learning.history import LearnedName
-from glyphoxa.web.desk.views import Shown
+from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.desk.frame import DeskFrame, Page, Shown, form_of, see_other
 
 MOST_SUGGESTED: Final = 50
 MOST_NAMES: Final = 500
 
 
-async def names(desk: NamesDesk) -> Shown:
+class NamePages:
+    """Names with what is heard instead of them."""
+
+    def __init__(self, frame: DeskFrame) -> None:
+        self._frame = frame
+        self.looked_at = {"/desk/names": self.names}
+        self.posted: dict[str, Page] = {"/desk/names": self.decide_name}
+
+    async def names(self, request: Request) -> Response:
+        return self._frame.page("names", request, **await names_page(await self._frame.memory().names()))
+
+    async def decide_name(self, request: Request) -> Response:
+        form = await form_of(request)
+        done = await decide_name(await self._frame.memory().names(), form)
+        self._frame.record(AuditKind.DECIDED, done)
+        return see_other("", "/desk/names", done)
+
+
+async def names_page(desk: NamesDesk) -> Shown:
     """Names with what is heard instead of them, and the suggestions that wait."""
     pairs = [each for each in await desk.kept.statuses(desk.campaign) if each.status.state != "undone"]
     waiting = [each for each in pairs if each.status.state == "suggested"][:MOST_SUGGESTED]

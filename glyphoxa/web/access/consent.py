@@ -1,0 +1,294 @@
+"""Consent to be heard: the text that a player is shown before their microphone opens, and who agreed to it.
+
+The text says what is stored, where, for how long, and who hears it. It is a pure function of the settings: other
+settings make another text, and a consent to the earlier one does not hold.
+
+Consents are a file of this user, one JSON object a line. Nothing in it is ever changed: who agrees or withdraws adds a
+line, and the last one of a person at a seat counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.dsn import Dsn
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.providers.registry import (
+    CHRONICLE,
+    EMBEDDINGS,
+    LLM,
+    NONE,
+    RECALL,
+    RERANK,
+    S2S,
+    SECOND_LOOK,
+    STT,
+    TTS,
+    Choice,
+    runs_here,
+)
+from glyphoxa.web.access.records import lines_in, open_private, private_directory
+from glyphoxa.web.access.roles import Grant, Grants, Role
+
+_CATALOGUES: Final = Path(__file__).parents[1] / "static" / "words"
+_HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+CONSENT_LANGUAGES: Final = ("en", "de")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentText:
+    """
+    Attributes:
+        language: Of the text: `en` or `de`.
+        lines: A sentence or two each.
+        agree: On the button that agrees.
+        decline: On the one that does not.
+    """
+
+    language: str
+    title: str
+    lines: tuple[str, ...]
+    agree: str
+    decline: str
+
+    @property
+    def whole(self) -> str:
+        """The very text that is agreed to."""
+        return "\n".join((self.title, *self.lines))
+
+    @property
+    def digest(self) -> str:
+        """What tells it from any other: 64 hexadecimal digits."""
+        return sha256(self.whole.encode()).hexdigest()
+
+
+def consent_text(settings: Settings, *, language: str) -> ConsentText:
+    """
+    Args:
+        language: The campaign's, as a tag. English where there is no text in it.
+    """
+    tag = language.partition("-")[0].lower()
+    known = tag if tag in CONSENT_LANGUAGES else "en"
+    words = _words(known)
+    lines = [words["heard"], words["kept"].format(where=_where(settings, words)), _how_long(settings, words)]
+    if settings.logging.content:
+        lines.append(words["logged"])
+    lines += (f"{words[section]}: {_hearers(settings, section, words)}." for section in _asked(settings))
+    if settings.engines:
+        lines.append(words["own"].format(names=", ".join(sorted(settings.engines))))
+    if settings.mcp.servers:
+        lines.append(words["tools"].format(names=", ".join(sorted(settings.mcp.servers))))
+    lines += [words["without"], words["change"]]
+    return ConsentText(known, words["title"], tuple(lines), words["agree"], words["decline"])
+
+
+@cache
+def _words(language: str) -> Mapping[str, str]:
+    """Of the page's catalogue, those about consent; of a section of the settings, what it hears."""
+    catalogue = json.loads((_CATALOGUES / f"{language}.json").read_text("utf-8"))
+    return {key.removeprefix("consent."): text for key, text in catalogue.items() if key.startswith("consent.")}
+
+
+def _asked(settings: Settings) -> Iterator[str]:
+    """The sections whose providers are given what a player says, or what is made of it."""
+    recall = settings.recall
+    asked = {
+        SECOND_LOOK: True,
+        RECALL: settings.has_memory and recall.asks_a_model,
+        RERANK: settings.has_memory and recall.searches_by == "hybrid_rerank",
+        EMBEDDINGS: settings.has_memory,
+        CHRONICLE: settings.has_memory and settings.memory.chronicle == "llm",
+    }
+    for section in (STT, LLM, TTS, S2S, EMBEDDINGS, SECOND_LOOK, RECALL, RERANK, CHRONICLE):
+        if asked.get(section, True) and settings.chosen(section).name != NONE:
+            yield section
+
+
+def _hearers(settings: Settings, section: str, words: Mapping[str, str]) -> str:
+    """Each once: also who is asked only when another fails."""
+    return "; ".join(dict.fromkeys(_hearer(section, choice, words) for choice in settings.chain(section)))
+
+
+def _hearer(section: str, choice: Choice, words: Mapping[str, str]) -> str:
+    if runs_here(section, choice.name):
+        return words["local"]
+    host = _host(choice.base_url)
+    if host in _HERE:
+        return words["local"]
+    return words["goes"].format(who=f"{choice.name} ({host})" if host else choice.name)
+
+
+def _host(url: str | None) -> str:
+    try:
+        return (urlsplit(url).hostname or "") if url else ""
+    except ValueError:
+        return ""
+
+
+def _how_long(settings: Settings, words: Mapping[str, str]) -> str:
+    days = settings.privacy.retain_days
+    return words["long"] if days is None or not settings.has_memory else words["days"].format(days=days)
+
+
+def _where(settings: Settings, words: Mapping[str, str]) -> str:
+    dsn = settings.memory.postgres_dsn
+    if not settings.has_memory:
+        return words["files"]
+    try:
+        host = Dsn.read(dsn).host if dsn else ""
+    except InvalidInput:
+        host = "?"
+    is_here = not host or host in _HERE or host.startswith("/")
+    return words["embedded"] if is_here else words["database"].format(host=host)
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """
+    Attributes:
+        at_ms: Unix time.
+        who: Whose link it was: `player:mira`, `dm`.
+        player: At whose seat.
+        agrees: False: it was withdrawn.
+        text: The very text that was shown.
+    """
+
+    at_ms: int
+    who: str
+    player: PlayerId
+    agrees: bool
+    digest: str
+    text: str
+
+
+_DIRECTIONS = frozenset({"a=sendrecv", "a=sendonly", "a=recvonly", "a=inactive"})
+_CONSENT = TypeAdapter(Consent)
+
+
+class ConsentRegister:
+    """The consents of one campaign, to one text, whatever language it was shown in.
+
+    Args:
+        path: As `records.consents_path` makes it.
+        text: What is agreed to now.
+        others: The same in other languages.
+        now_s: Unix time in seconds.
+
+    Raises:
+        InvalidInput: The file cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        text: ConsentText,
+        *,
+        others: Iterable[ConsentText] = (),
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._now_s = now_s
+        self._writing = threading.Lock()
+        self.text = text
+        self._texts = {each.digest: each for each in (text, *others)}
+        self._latest = {(each.who, each.player): each for each in _read(path)}
+
+    def text_in(self, language: str) -> ConsentText:
+        """The text of now in this language, else in the campaign's."""
+        return next((each for each in self._texts.values() if each.language == language), self.text)
+
+    def text_of(self, digest: str) -> ConsentText | None:
+        """The text of now that has this digest, in whatever language."""
+        return self._texts.get(digest)
+
+    def given_at_ms(self, grants: Grants, player: PlayerId) -> int | None:
+        """When this person agreed to the text of now at that seat; None: they did not, or withdrew it."""
+        found = self._latest.get((sitter(grants, player), player))
+        return found.at_ms if found is not None and self.holds(found) else None
+
+    def withdraw_nowait(self, grants: Grants, player: PlayerId) -> None:
+        """In force at once; `decide` keeps it."""
+        self._latest.pop((sitter(grants, player), player), None)
+
+    def decide(self, grants: Grants, player: PlayerId, *, agrees: bool, text: ConsentText | None = None) -> Consent:
+        """Kept on disk when it returns. Blocks: call it in a thread.
+
+        Args:
+            text: What they were shown; None: the campaign's.
+
+        Raises:
+            InvalidInput: It cannot be written; nothing was decided.
+        """
+        now_ms = int(self._now_s() * 1_000)
+        who = sitter(grants, player)
+        shown = text or self.text
+        consent = Consent(now_ms, who, player, agrees, shown.digest, shown.whole)
+        with self._writing:
+            self._append(consent)
+            self._latest[who, player] = consent
+        return consent
+
+    def current(self) -> list[Consent]:
+        """The last decision of each, by seat: also those about an earlier text."""
+        return sorted(self._latest.values(), key=lambda each: (each.player, each.who))
+
+    def holds(self, consent: Consent) -> bool:
+        """Whether it lets a microphone be heard now."""
+        return consent.agrees and consent.digest in self._texts
+
+    def _append(self, consent: Consent) -> None:
+        try:
+            private_directory(self._path.parent)
+            with open_private(self._path, "a") as file:
+                # A line that a killed process left torn must not swallow this one: it begins on a line of its own.
+                file.write(f"\n{json.dumps(asdict(consent))}\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise InvalidInput(f"consent cannot be kept: {error.strerror}; tell your game master") from error
+
+
+def sitter(grants: Grants, player: PlayerId) -> str:
+    """Who sits there by these links: the player themself, else the game master in their place."""
+    own = Grant(Role.PLAYER, player)
+    return own.key if own in grants.held else Role.DM.value
+
+
+def sends_sound(sdp: str) -> bool:
+    """Whether an offer would have the server hear (or see) its browser. What is not clear counts as sound."""
+    directions: list[set[str]] = []
+    for line in sdp.splitlines():
+        if line.startswith("m="):
+            directions.append({"data"} if line.startswith("m=application") else set())
+        elif directions and (said := line.partition(":")[0].strip()) in _DIRECTIONS:
+            directions[-1].add(said)
+    return any("data" not in each and (not each or each & {"a=sendrecv", "a=sendonly"}) for each in directions)
+
+
+def _read(path: Path) -> list[Consent]:
+    try:
+        lines = lines_in(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    found = []
+    for line in lines:
+        try:
+            found.append(_CONSENT.validate_json(line))
+        except ValidationError:
+            continue
+    return found

@@ -1,0 +1,263 @@
+"""Files about who comes to a table, for this user alone: the audit log, and the erasure of one player.
+
+The audit log holds who came to a table, was refused, moved it or left: one JSON object a line, appended by a thread of
+its own, so that a slow disk holds up nobody's voice. A flood of refusals makes one line a minute for each kind. A file
+that has reached its size is set aside as `.1`, and the one set aside before is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from loguru import logger
+from pydantic import TypeAdapter, ValidationError
+
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, PlayerId, slug
+
+
+def private_directory(path: Path) -> None:
+    """Raises: OSError: It cannot be made."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+
+
+def open_private(path: Path, mode: Literal["w", "a"]) -> TextIO:
+    """As `open` for text in UTF-8.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    return open(path, mode, encoding="utf-8", opener=_opener)
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Put a whole file in place of the one before, atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    new = path.with_name(f"{path.name}.new")
+    with open_private(new, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def lines_in(path: Path) -> list[str]:
+    """The lines of a file; no lines where there is no such file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    try:
+        return path.read_text("utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _opener(path: str, flags: int) -> int:
+    opened = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    os.fchmod(opened, 0o600)
+    return opened
+
+
+def links_path(data_dir: Path, campaign: CampaignId) -> Path:
+    return data_dir / "access" / f"{_file_name(campaign)}.json"
+
+
+def consents_path(data_dir: Path, campaign: CampaignId) -> Path:
+    return data_dir / "access" / f"{_file_name(campaign)}.consents.jsonl"
+
+
+def audit_path(data_dir: Path, campaign: CampaignId) -> Path:
+    return data_dir / "audit" / f"{_file_name(campaign)}.jsonl"
+
+
+def _file_name(campaign: CampaignId) -> str:
+    return f"{slug(campaign) or 'campaign'}-{campaign.encode().hex()[:16]}"
+
+
+# -- the audit log
+
+MAX_BYTES = 4 * 1024 * 1024
+ONE_REFUSAL_EVERY_S = 60.0
+
+
+class AuditKind(StrEnum):
+    OPENED = "opened"
+    CLOSED = "closed"
+    JOINED = "joined"
+    SAT_DOWN = "sat down"
+    CAME_BACK = "came back"
+    WATCHES = "watches"
+    LEFT = "left"
+    REFUSED = "refused"
+    MOVED = "moved"
+    COMMANDED = "commanded"
+    DECIDED = "decided"
+    REVOKED = "revoked"
+    INVITED = "invited"
+    AGREED = "agreed"
+    WITHDREW = "withdrew consent"
+    ERASED = "erased"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """
+    Attributes:
+        at_ms: Unix time.
+        who: Whose link it was: `dm`, `player:mira`, `spectator`; "" of a stranger.
+        what: More of it: the seat, the scene, the reason.
+        address: Where the request came from; "" if it came from this machine's command line.
+    """
+
+    at_ms: int
+    kind: AuditKind
+    who: str = ""
+    what: str = ""
+    address: str = ""
+
+
+_ENTRY = TypeAdapter(AuditEntry)
+
+
+class AuditLog:
+    """Appends to the file of one campaign.
+
+    Args:
+        now_s: Unix time in seconds.
+    """
+
+    def __init__(self, path: Path, *, now_s: Callable[[], float] = time.time, max_bytes: int = MAX_BYTES) -> None:
+        self._path = path
+        self._now_s = now_s
+        self._max_bytes = max_bytes
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="audit")
+        self._refused_at: dict[tuple[str, str], float] = {}
+
+    def record(self, kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None:
+        """Returns at once. What cannot be written is logged, and the table plays on."""
+        now_s = self._now_s()
+        if kind is AuditKind.REFUSED and self._was_told(who, what, now_s):
+            return
+        self._writer.submit(self._append, AuditEntry(int(now_s * 1_000), kind, who, what, address))
+
+    def close(self) -> None:
+        """Until all is written."""
+        self._writer.shutdown()
+
+    def _was_told(self, who: str, what: str, now_s: float) -> bool:
+        latest = {each: at for each, at in self._refused_at.items() if now_s - at < ONE_REFUSAL_EVERY_S}
+        known = (who, what) in latest
+        self._refused_at = latest if known else {**latest, (who, what): now_s}
+        return known
+
+    def _append(self, entry: AuditEntry) -> None:
+        line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
+        try:
+            private_directory(self._path.parent)
+            if self._path.exists() and self._path.stat().st_size + len(line) > self._max_bytes:
+                self._path.replace(self._path.with_suffix(".jsonl.1"))
+            with open_private(self._path, "a") as file:
+                file.write(line)
+        except OSError as error:
+            logger.warning("{}: {}; who joins and leaves is not written down", self._path, error.strerror)
+
+
+def read_audit(path: Path) -> Iterator[AuditEntry]:
+    """Oldest first. A line that a killed process left torn is passed over.
+
+    Raises:
+        InvalidInput: The file cannot be read.
+    """
+    for each in (path.with_suffix(".jsonl.1"), path):
+        try:
+            lines = lines_in(each)
+        except OSError as error:
+            raise InvalidInput(f"{each}: {error.strerror}") from error
+        for line in lines:
+            try:
+                yield _ENTRY.validate_json(line)
+            except ValidationError:
+                continue
+
+
+# -- one player
+
+
+def lines_about(data_dir: Path, campaign: CampaignId, player: PlayerId) -> dict[str, list[Mapping[str, Any]]]:
+    """`consents` and `audit`, each oldest first, as they are kept."""
+    is_about = _about(player)
+    audit = audit_path(data_dir, campaign)
+    return {
+        "consents": [each for each in _read(consents_path(data_dir, campaign)) if is_about(each)],
+        "audit": [each for path in (audit.with_suffix(".jsonl.1"), audit) for each in _read(path) if is_about(each)],
+    }
+
+
+def forget(data_dir: Path, campaign: CampaignId, player: PlayerId) -> int:
+    """Lines about a player say only when something was erased. Each file is replaced whole. Returns how many.
+
+    Raises:
+        Unavailable: The disk fails; do it again.
+    """
+    is_about = _about(player)
+    audit = audit_path(data_dir, campaign)
+    n_gone = 0
+    for path in (consents_path(data_dir, campaign), audit.with_suffix(".jsonl.1"), audit):
+        lines = _lines(path)
+        kept = [_erased(line) if _is_one(line, is_about) else line for line in lines]
+        n_here = sum(before != after for before, after in zip(lines, kept, strict=True))
+        if n_here:
+            _replace(path, kept)
+            n_gone += n_here
+    return n_gone
+
+
+def _about(player: PlayerId) -> Callable[[Mapping[str, Any]], bool]:
+    def is_about(line: Mapping[str, Any]) -> bool:
+        return f"player:{player}" == line.get("who") or player in (line.get("player"), line.get("what"))
+
+    return is_about
+
+
+def _erased(line: str) -> str:
+    at_ms = json.loads(line).get("at_ms", 0)
+    return json.dumps({"at_ms": at_ms, "kind": AuditKind.ERASED, "who": "", "what": "", "address": ""})
+
+
+def _is_one(line: str, is_about: Callable[[Mapping[str, Any]], bool]) -> bool:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and is_about(found)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return lines_in(path)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror}; try again") from None
+
+
+def _read(path: Path) -> list[Mapping[str, Any]]:
+    return [json.loads(line) for line in _lines(path) if _is_one(line, lambda _: True)]
+
+
+def _replace(path: Path, lines: list[str]) -> None:
+    try:
+        replace_private(path, "".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be rewritten: {error.strerror}; try again") from None

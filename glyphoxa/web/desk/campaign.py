@@ -1,0 +1,129 @@
+"""The desk's page of the campaign file: as a text, with forms that add to it, and what it changes before it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import PlainTextResponse, Response
+
+from glyphoxa.bootstrap.campaign_editor import MOST_CHARACTERS, CampaignDraft, CampaignEditor
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, scene_of, see_other
+
+_MOST_BYTES: Final = 4 * MOST_CHARACTERS
+"""Of a form that holds the text: umlauts and line ends take up to nine bytes in it, most letters one."""
+
+
+class CampaignPages:
+    """The campaign file. The text that is being changed travels with the form, and nothing is kept beside the file."""
+
+    def __init__(self, frame: DeskFrame) -> None:
+        self._frame = frame
+        self.looked_at = {"/desk/campaign": self.campaign, "/desk/campaign.yaml": self.download}
+        self.posted = {"/desk/campaign": self.change}
+
+    async def campaign(self, request: Request) -> Response:
+        editor = self._frame.memory().campaign_editor()
+        draft = await editor.begin()
+        return self._frame.page("campaign", request, **campaign_page(editor, draft))
+
+    async def download(self, _: Request) -> Response:
+        file = self._frame.memory().campaign_editor().file
+        return PlainTextResponse(
+            file.read(),
+            media_type="application/yaml; charset=utf-8",
+            headers={"Content-Disposition": 'attachment; filename="campaign.yaml"'},
+        )
+
+    async def change(self, request: Request) -> Response:
+        editor, form = self._frame.memory().campaign_editor(), await form_of(request, most_bytes=_MOST_BYTES)
+        draft = await editor.look(form.get("text", ""), instead_of=form.get("instead_of", ""))
+        what, _, kind = form.get("do", "").partition(" ")
+        fields = fields_of(form, kind)
+        refused = ""
+        match what:
+            case "look":
+                pass
+            case "add":
+                try:
+                    draft, fields = await editor.add(draft, {**fields, "add": kind}), {}
+                except InvalidInput as error:
+                    refused = str(error)
+            case "keep":
+                try:
+                    changes = await editor.keep(draft, shown=form.get("shown", ""))
+                except InvalidInput as error:
+                    refused = str(error)
+                else:
+                    n = len(changes.added) + len(changes.changed) + len(changes.removed)
+                    done = f"the campaign file is kept, with {n} change{'' if n == 1 else 's'} to the campaign"
+                    self._frame.record(AuditKind.DECIDED, done)
+                    return see_other("", "/desk/campaign", done)
+            case _:
+                raise InvalidInput(f"a campaign file cannot be changed by {what!r}: look, add, or keep")
+        shown = campaign_page(editor, draft, refused=refused, filled=(kind, fields))
+        return self._frame.page("campaign", None, **shown)
+
+
+MOST_TOLD: Final = 100
+"""Lines of a kind; a campaign that is new can have thousands."""
+
+
+def campaign_page(
+    editor: CampaignEditor, draft: CampaignDraft, *, refused: str = "", filled: tuple[str, Mapping[str, str]] = ("", {})
+) -> Shown:
+    """
+    Args:
+        refused: Why what was wished did not happen.
+        filled: A kind of form, and what was written into it.
+    """
+    lines = draft.text.split("\n")
+    described, changes = draft.campaign, draft.changes
+    return {
+        "file": editor.file.path.name,
+        "can_be_written": editor.file.can_be_written,
+        "text": draft.text,
+        "is_changed": draft.is_changed,
+        "instead_of": draft.instead_of,
+        "shown": draft.shown,
+        "problems": [
+            {"line": each.line, "text": each.text, "stands": lines[each.line - 1] if each.line <= len(lines) else ""}
+            for each in draft.problems[:MOST_TOLD]
+        ],
+        "warnings": draft.warnings[:MOST_TOLD],
+        "changes": []
+        if changes is None
+        else [
+            {"title": title, "lines": told[:MOST_TOLD], "n_more": max(0, len(told) - MOST_TOLD)}
+            for title, told in (
+                ("New", changes.added),
+                ("Changed", changes.changed),
+                ("Gone", changes.removed),
+                ("To know", changes.remarks),
+            )
+            if told
+        ],
+        "refused": refused,
+        "filled": {filled[0]: filled[1]} if filled[0] else {},
+        "voices": voices(),
+        "types": sorted(ENTITY_TYPES),
+        "names": [] if described is None else sorted(each.name for each in described.entities),
+        "npcs": [] if described is None else [each.name for each in described.npcs],
+        "scenes": [] if described is None else [scene_of(scene, described) for scene in described.scenes],
+    }
+
+
+def fields_of(form: Mapping[str, str], kind: str) -> dict[str, str]:
+    """Those of one kind: to the browser all forms of the page are one, and `person-name` is the name of a person."""
+    return {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
+
+
+def voices() -> list[Any]:
+    """The presets of the local voice."""
+    from glyphoxa.adapters.local.hibari_voice import PRESETS
+
+    return sorted(PRESETS)

@@ -1,0 +1,294 @@
+"""The desk's pages of the evening itself: the live page, the table, links and the palette. And the list of all pages.
+
+Every page is a URL of its own and works without a script, but for the live one. Whatever is changed is posted, answered
+with a redirect, and said in one line on the page that follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Mapping, Sequence
+from statistics import quantiles
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+
+from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.dm import turn_told
+from glyphoxa.dm.reading_told import reading_in_words
+from glyphoxa.dm.table_commands import CommandReader
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.events import MemoryHealth
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.npc.table import Table
+from glyphoxa.speech.language.words import fold
+from glyphoxa.web.access.consent import ConsentRegister
+from glyphoxa.web.access.links import Links
+from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.web.desk.campaign import CampaignPages
+from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Page, Shown, form_of, scene_of, see_other
+from glyphoxa.web.desk.names import NamePages
+from glyphoxa.web.desk.review import ReviewPages
+from glyphoxa.web.desk.sessions import SessionPages
+from glyphoxa.web.desk.turns import TurnPages
+from glyphoxa.web.desk.world import WorldPages
+from glyphoxa.world.api import moment
+
+
+def add_desk(app: FastAPI, parts: DeskParts) -> None:
+    """Put the desk on a page's server."""
+    frame = DeskFrame(parts)
+    for pages in (
+        LivePages(frame),
+        ReviewPages(frame),
+        TurnPages(frame),
+        NamePages(frame),
+        WorldPages(frame),
+        SessionPages(frame),
+        CampaignPages(frame),
+    ):
+        frame.add(app, pages.looked_at, pages.posted)
+
+
+class LivePages:
+    """The evening itself, the table, its links, and the palette."""
+
+    def __init__(self, frame: DeskFrame) -> None:
+        self._frame = frame
+        self.looked_at = {
+            "/desk": self.live,
+            "/desk/table": self.table,
+            "/desk/find": self.find,
+            "/desk/links": self.links,
+            "/desk/links/{who}/qr.svg": self.qr,
+        }
+        self.posted: dict[str, Page] = {"/desk/command": self.command, "/desk/links": self.revoke}
+
+    async def live(self, _: Request) -> Response:
+        campaign = self._frame.table.campaign
+        return self._frame.page(
+            "live",
+            npcs=[{"id": npc.id, "name": npc.name} for npc in campaign.npcs],
+            players=[{"id": player.id, "name": player.name} for player in campaign.players],
+            scenes=[scene_of(scene, campaign) for scene in campaign.scenes],
+            in_force=await self._frame.table.obey(CommandReader(campaign).read({"do": "show"})),
+        )
+
+    async def table(self, request: Request) -> Response:
+        source, table = self._frame.memory(), self._frame.table
+        url = self._frame.links().url if self._frame.has_links else None
+        return self._frame.page("table", request, **await table_page(source, await source.open(), table, url))
+
+    async def find(self, request: Request) -> Response:
+        """For the palette: pages of what is called so."""
+        words = request.query_params.get("words", "")[:LONGEST]
+        return JSONResponse({"found": await found_pages(await self._frame.desk(), words)})
+
+    async def links(self, request: Request) -> Response:
+        links = links_shown(self._frame.links()) if self._frame.has_links else []
+        consents = consents_shown(self._frame.consents, self._frame.table.campaign)
+        return self._frame.page("links", request, links=links, consents=consents)
+
+    async def qr(self, request: Request) -> Response:
+        import segno
+
+        links = self._frame.links()
+        drawn = io.BytesIO()
+        segno.make(links.link(links.grant_named(request.path_params["who"])), error="l").save(
+            drawn, kind="svg", scale=4
+        )
+        return Response(drawn.getvalue(), media_type="image/svg+xml")
+
+    async def command(self, request: Request) -> Response:
+        """Of the live page, which shows the answer without being loaded anew."""
+        told = {name: value for name, value in (await form_of(request)).items() if value}
+        try:
+            command = CommandReader(self._frame.table.campaign).read(_with_numbers(told))
+            done = await self._frame.table.obey(command)
+        except GlyphoxaError as error:
+            return JSONResponse({"error": {"code": "refused", "message": str(error)}}, status_code=400)
+        in_force = await self._frame.table.obey(CommandReader(self._frame.table.campaign).read({"do": "show"}))
+        self._frame.record(AuditKind.COMMANDED, done)
+        request.app.state.tell_in_force(in_force, done)
+        return JSONResponse({"done": done, "in_force": in_force})
+
+    async def revoke(self, request: Request) -> Response:
+        links = self._frame.links()
+        grant = links.grant_named((await form_of(request)).get("who", ""))
+        await asyncio.to_thread(links.revoke, grant)
+        self._frame.record(AuditKind.REVOKED, "", who=grant.key)
+        return see_other("", "/desk/links", "the existing links are void, and their users are disconnected")
+
+
+def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
+    """Raises: InvalidInput: `turns` is no number."""
+    turns = told.get("turns")
+    if turns is None:
+        return dict(told)
+    if not (turns.isascii() and turns.isdecimal() and len(turns) < 10):
+        raise InvalidInput(f"{turns!r} is no number of answers")
+    return {**told, "turns": int(turns)}
+
+
+def links_shown(found: Links) -> list[Shown]:
+    """One for each who may come; the game master's own is made on the command line, as it is good once."""
+    named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
+    named.append(("whoever only reads along", Grant(Role.SPECTATOR)))
+    return [{"name": name, "who": grant.player or grant.role.value, "url": found.link(grant)} for name, grant in named]
+
+
+def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list[Shown]:
+    """Who agreed to be heard, or withdrew it, at each seat that the campaign still has."""
+    names = {player.id: player.name for player in campaign.players}
+    return [
+        {
+            "name": names[each.player],
+            "who": each.who,
+            "at": moment(each.at_ms),
+            "state": "agreed" if register.holds(each) else "asked anew" if each.agrees else "withdrew",
+            "text": each.text,
+        }
+        for each in (register.current() if register is not None else ())
+        if register is not None and each.player in names
+    ]
+
+
+# -- the page of the table
+
+MOST_TURNS: Final = 200
+"""Of this session, the latest."""
+_HEIGHT: Final = 120
+_BAR: Final = 5
+_MIB: Final = 1024 * 1024
+
+
+async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str | None) -> Shown:
+    """
+    Args:
+        players_url: Where players open the table; None: on this machine only.
+    """
+    turns = await desk.turns.latest(session=at.session, limit=MOST_TURNS)
+    return {
+        "scene": at.scene.id,
+        "is_paused": at.is_paused,
+        "memory": memory_in_words(at.health),
+        "checks": await source.checked(players_url=players_url),
+        "models": [
+            {
+                "name": each.name,
+                "state": each.state,
+                "size": f"{each.artefact.size / _MIB:,.0f} MiB",
+                "licence": each.artefact.licence,
+                "what": each.artefact.what,
+            }
+            for each in await source.models()
+            if each.state != "missing"
+        ],
+        "reading": [
+            {
+                "session": each.session,
+                "said": each.last_ordinal,
+                "read": each.read_ordinal,
+                "state": reading_in_words(each),
+            }
+            for each in await source.progress()
+        ],
+        "pace": pace(list(reversed(turns))),
+    }
+
+
+def memory_in_words(health: MemoryHealth) -> str:
+    """How long-term memory is, as a sentence."""
+    match health.state:
+        case "ok":
+            return f"Everything said is in the database; {health.waiting} utterances are on their way there."
+        case "degraded":
+            since = "" if health.since_ms is None else f" since {moment(health.since_ms)}"
+            return f"The database is away{since}: {health.why}. {health.waiting} utterances wait on disk; none is lost."
+        case "off":
+            return "There is no long-term memory."
+
+
+def pace(turns: Sequence[TurnRecord]) -> Shown:
+    """From the end of speech to the first word of the answer, turn by turn.
+
+    Args:
+        turns: The oldest first.
+    """
+    timed = [(each, ms) for each in turns if (ms := each.first_audio_ms) is not None]
+    times = sorted(ms for _, ms in timed)
+    outcomes: dict[str, int] = {}
+    for each in turns:
+        outcomes[turn_told.outcome(each)] = outcomes.get(turn_told.outcome(each), 0) + 1
+    longest = max(times, default=1) or 1
+    return {
+        "n": len(turns),
+        "n_timed": len(timed),
+        "median": _seconds(_quantile(times, 50)),
+        "most": _seconds(_quantile(times, 95)),
+        "outcomes": sorted(outcomes.items(), key=lambda each: -each[1]),
+        "width": max(1, len(timed)) * (_BAR + 1),
+        "height": _HEIGHT,
+        "bars": [
+            {
+                "x": n * (_BAR + 1),
+                "y": _HEIGHT - round(_HEIGHT * ms / longest),
+                "width": _BAR,
+                "height": max(1, round(_HEIGHT * ms / longest)),
+                "id": each.id,
+                "what": f"{each.speaker_name}: {_seconds(ms)}",
+            }
+            for n, (each, ms) in enumerate(timed)
+        ],
+        "longest": _seconds(longest),
+    }
+
+
+def _quantile(ordered: Sequence[int], percent: int) -> float | None:
+    if len(ordered) < 2:
+        return ordered[0] if ordered else None
+    return quantiles(ordered, n=100, method="inclusive")[percent - 1]
+
+
+def _seconds(ms: float | None) -> str:
+    return "not known yet" if ms is None else f"{ms / 1000:.2f} s"
+
+
+# -- the palette
+
+LONGEST: Final = 200
+MOST_FOUND: Final = 12
+
+
+async def found_pages(desk: Desk, words: str) -> list[Shown]:
+    """Pages, the best first: a name that begins so, then one that holds it.
+
+    Args:
+        words: A part of a name; empty: nothing is found.
+    """
+    wanted = fold(words.strip())
+    if not wanted:
+        return []
+    ranked: list[tuple[int, str, Shown]] = []
+    for npc in desk.resolver.npcs:
+        title = f"What {npc.name} knows"
+        _rank(ranked, wanted, (npc.name,), title, "/desk/knowledge?" + urlencode({"npc": npc.id}))
+    for each in desk.seen:
+        entity = each.entity
+        url = f"/desk/world/{quote(entity.id, safe='')}"
+        _rank(ranked, wanted, (entity.name, *entity.aliases), f"{entity.name}, {entity.type}", url)
+    for session in await desk.inspection.sessions(desk.campaign):
+        title, url = f"Session {session.id}", f"/desk/sessions/{quote(session.id, safe='')}"
+        _rank(ranked, wanted, (session.id,), title, url)
+    return [shown for _, _, shown in sorted(ranked, key=lambda each: each[:2])[:MOST_FOUND]]
+
+
+def _rank(ranked: list[tuple[int, str, Shown]], wanted: str, called: tuple[str, ...], title: str, url: str) -> None:
+    places = [at for each in called if (at := fold(each).find(wanted)) >= 0]
+    if places:
+        ranked.append((0 if min(places) == 0 else 1, title, {"title": title, "url": url}))

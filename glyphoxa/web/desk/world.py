@@ -1,0 +1,405 @@
+"""The desk's pages of the campaign's world: entities, what is known of one, its drawing, and changes to it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.stating import json_or_text
+from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.knowledge import DM, Fact, Viewer
+from glyphoxa.speech.language.words import fold
+from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
+from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
+from glyphoxa.world.api import EntityAdded, Reached, Walk, Words, WorldEvent, visibility_in_words
+
+
+class WorldPages:
+    """Entities. An entity's id may hold slashes."""
+
+    def __init__(self, frame: DeskFrame) -> None:
+        self._frame = frame
+        self.looked_at = {"/desk/world": self.world, "/desk/world/{entity:path}": self.entity}
+        self.posted = {"/desk/world": self.add, "/desk/world/{entity:path}": self.change}
+
+    async def world(self, request: Request) -> Response:
+        asked = request.query_params
+        desk = await self._frame.desk()
+        shown = world_page(desk, asked.get("type", ""), asked.get("name", ""), asked.get("page", ""))
+        return self._frame.page("world", request, **shown)
+
+    async def entity(self, request: Request) -> Response:
+        asked = request.query_params
+        shown = await entity_page(
+            await self._frame.desk(), request.path_params["entity"], asked.get("hops", ""), asked.get("npc", "")
+        )
+        return self._frame.page("entity", request, **shown)
+
+    async def add(self, request: Request) -> Response:
+        made, done = await add_entity(await self._frame.desk(), await form_of(request))
+        self._frame.record(AuditKind.DECIDED, done)
+        return see_other("", _page_of(made), done)
+
+    async def change(self, request: Request) -> Response:
+        entity, form = EntityId(request.path_params["entity"]), await form_of(request)
+        done = await change_entity(await self._frame.desk(), entity, form)
+        self._frame.record(AuditKind.DECIDED, done)
+        return see_other("", "/desk/world" if form.get("do") in GONE_AFTER else _page_of(entity), done)
+
+
+def _page_of(entity: EntityId) -> str:
+    return f"/desk/world/{quote(entity, safe='')}"
+
+
+# -- what the pages show
+
+PER_PAGE: Final = 100
+MOST_DRAWN: Final = 60
+"""Entities in a drawing: more are unreadable, and the table beside it names all."""
+MOST_HOPS: Final = 3
+_MOST_RELATIONS: Final = 500
+_MOST_LABELLED: Final = 30  # relations in a drawing of which each says what it is
+_NAME_LENGTH: Final = 22
+_MARGIN: Final = 90
+
+
+def world_page(desk: Desk, of_type: str, name: str, page: str) -> Shown:
+    """One page of the entities, by name.
+
+    Args:
+        of_type: Empty: of all types.
+        name: A part of a name or of another name; empty: all.
+        page: From 1.
+
+    Raises:
+        InvalidInput: There is no such page.
+    """
+    wanted = fold(name)
+    found = [
+        each
+        for each in desk.seen
+        if of_type in ("", each.entity.type)
+        and any(wanted in fold(called) for called in (each.entity.name, *each.entity.aliases))
+    ]
+    found.sort(key=lambda each: (fold(each.entity.name), each.entity.id))
+    n_pages = max(1, -(-len(found) // PER_PAGE))
+    at = _number(page or "1", "page", most=n_pages)
+    return {
+        "rows": [
+            {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)}
+            for each in found[(at - 1) * PER_PAGE : at * PER_PAGE]
+        ],
+        "n": len(found),
+        "at": at,
+        "n_pages": n_pages,
+        "type": of_type,
+        "name": name,
+        "types": sorted({*ENTITY_TYPES, *(each.entity.type for each in desk.seen)}),
+    }
+
+
+async def entity_page(desk: Desk, wanted: str, hops: str, npc: str) -> Shown:
+    """One entity as the DM, or one NPC, knows it.
+
+    Args:
+        hops: How far the drawing goes, 1 to `MOST_HOPS`.
+        npc: Empty: the DM.
+
+    Raises:
+        NotFound: There is no such entity or NPC.
+        InvalidInput: `hops` is no such number.
+    """
+    seen = {each.entity.id: each for each in desk.seen}
+    if EntityId(wanted) not in seen:
+        raise NotFound(f"no entity has the id {wanted!r}: {did_you_mean(wanted, list(seen))}")
+    one = seen[EntityId(wanted)]
+    viewer = desk.resolver.npc(npc) if npc else DM
+    depth = _number(hops or "1", "hops", most=MOST_HOPS)
+    facts = await desk.inspection.current(desk.campaign, viewer, about=one.entity.id, limit=MOST_FACTS)
+    return {
+        **_entity(one.entity),
+        "known_to": visibility_in_words(one.visibility, desk.resolver),
+        "facts": [{**fact_shown(desk, fact), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
+        "is_cut": len(facts) == MOST_FACTS,
+        "around": await _around(desk, viewer, one.entity.id, depth),
+        "hops": depth,
+        "most_hops": MOST_HOPS,
+        "npc": "" if viewer is DM else viewer,
+        "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
+        "names": sorted(each.entity.name for each in desk.seen if each.entity.id != one.entity.id),
+        "types": sorted({*ENTITY_TYPES, *(each.entity.type for each in desk.seen)}),
+    }
+
+
+async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> Shown:
+    """What is at most so many relations away: to draw, and as a table."""
+    walk = Walk(depth=depth, limit=MOST_DRAWN + 1)
+    reached = await desk.graph.traverse(desk.campaign, viewer, middle, walk)
+    drawn = reached[:MOST_DRAWN]
+    ids = [each.entity.id for each in drawn]
+    relations = await desk.inspection.relations_among(desk.campaign, viewer, ids, limit=_MOST_RELATIONS)
+    return {
+        "drawing": _drawing(drawn, relations) if len(drawn) > 1 else None,
+        "is_cut": len(reached) > MOST_DRAWN,
+        "n": len(drawn),
+        "relations": [
+            {
+                "from": {"id": fact.claim.subject, "name": desk.resolver.called(fact.claim.subject)},
+                "what": _spoken(fact),
+                "to": {"id": fact.claim.object, "name": desk.resolver.called(fact.claim.object)},
+                "known_to": visibility_in_words(fact.visibility, desk.resolver),
+            }
+            for fact in relations
+            if fact.claim.object is not None
+        ],
+    }
+
+
+def _drawing(reached: Sequence[Reached], relations: Sequence[Fact]) -> Shown:
+    edges = [(fact.claim.subject, fact.claim.object, fact) for fact in relations if fact.claim.object is not None]
+    at = radial({each.entity.id: each.depth for each in reached}, [(one, other) for one, other, _ in edges])
+    left, right = min(each.x for each in at.values()) - _MARGIN, max(each.x for each in at.values()) + _MARGIN
+    top, bottom = min(each.y for each in at.values()) - _MARGIN / 2, max(each.y for each in at.values()) + _MARGIN / 2
+    labelled = len(edges) <= _MOST_LABELLED
+    return {
+        "box": f"{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}",
+        "nodes": [
+            {
+                "id": each.entity.id,
+                "type": each.entity.type,
+                "name": _shortened(each.entity.name),
+                "depth": each.depth,
+                "at": at[each.entity.id],
+            }
+            for each in reached
+        ],
+        "edges": [
+            {
+                "from": at[one],
+                "to": at[other],
+                "label": _spoken(fact) if labelled else "",
+                "x": (at[one].x + at[other].x) / 2,
+                "y": (at[one].y + at[other].y) / 2,
+                "is_secret": fact.visibility.scope != "public",
+            }
+            for one, other, fact in edges
+        ],
+    }
+
+
+def _spoken(fact: Fact) -> str:
+    return fact.claim.predicate.replace("_", " ").lower()
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
+
+
+def _entity(found: Entity) -> Shown:
+    return {"id": found.id, "name": found.name, "type": found.type, "aliases": found.aliases}
+
+
+def _other_end(desk: Desk, fact: Fact, entity: EntityId) -> Shown | None:
+    """Whom else it is about."""
+    other = fact.claim.object if fact.claim.subject == entity else fact.claim.subject
+    return None if other is None or other == entity else {"id": other, "name": desk.resolver.called(other)}
+
+
+def _number(text: str, what: str, *, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
+        raise InvalidInput(f"{what} {text!r}: a number from 1 to {most} is wanted")
+    return int(text)
+
+
+# -- changes
+
+Form = Mapping[str, str]
+EVERYBODY: Final = ""
+NOBODY: Final = "-"
+"""In a form's `known_to`, which else names an NPC."""
+GONE_AFTER: Final = frozenset({"remove"})
+"""After which the entity has no page any more."""
+
+
+async def add_entity(desk: Desk, form: Form) -> tuple[EntityId, str]:
+    """A new entity of `name` and `type`.
+
+    Returns: Its id, and what was done, in a line.
+
+    Raises:
+        InvalidInput: There is one of that name, or the type is unknown and `new_type` is not set.
+    """
+    events = await desk.entities.add(form.get("name", ""), form.get("type", ""), is_new_type=bool(form.get("new_type")))
+    added = events[0].event
+    if not isinstance(added, EntityAdded):
+        raise TypeError(f"adding an entity begins with {EntityAdded.__name__}, not {added!r}")
+    return added.entity, f"added: {added.name}"
+
+
+async def change_entity(desk: Desk, entity: EntityId, form: Form) -> str:
+    """
+    Args:
+        entity: One of the campaign's.
+        form: `do`, and what that needs.
+
+    Returns: What was done, in a line.
+
+    Raises:
+        NotFound: There is no such entity any more, or none of a name in the form.
+        InvalidInput: It cannot be changed so.
+    """
+    what = form.get("do", "")
+    if what not in _DO:
+        raise InvalidInput(f"an entity cannot be changed by {what!r}: {did_you_mean(what, list(_DO))}")
+    return await _DO[what](desk, entity, form)
+
+
+async def _change(desk: Desk, entity: EntityId, form: Form) -> str:
+    old = desk.resolver.entity(entity)
+    name, of_type = form.get("name", "").strip() or None, form.get("type") or None
+    changed = await desk.entities.change(
+        entity, name=None if name == old.name else name, type=None if of_type == old.type else of_type
+    )
+    return _told(desk.resolver, changed[:1])
+
+
+async def _alias(desk: Desk, entity: EntityId, form: Form) -> str:
+    return _told(desk.resolver, await desk.entities.add_alias(entity, form.get("alias", "")))
+
+
+async def _unalias(desk: Desk, entity: EntityId, form: Form) -> str:
+    return _told(desk.resolver, await desk.entities.remove_alias(entity, form.get("alias", "")))
+
+
+async def _scope(desk: Desk, entity: EntityId, form: Form) -> str:
+    match form.get("known_to", EVERYBODY):
+        case "":
+            made = await desk.entities.reveal(entity)
+        case "-":
+            made = await desk.entities.hide(entity)
+        case npc:
+            made = await desk.entities.keep_secret(entity, [npc])
+    return _told(desk.resolver, made)
+
+
+async def _merge(desk: Desk, entity: EntityId, form: Form) -> str:
+    return _told(desk.resolver, await desk.entities.merge(entity, form.get("gone", "")))
+
+
+async def _remove(desk: Desk, entity: EntityId, _: Form) -> str:
+    return _told(desk.resolver, await desk.entities.remove(entity))
+
+
+async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
+    known_to = form.get("known_to", EVERYBODY)
+    value = form.get("value", "").strip()
+    made = await desk.facts.add(
+        entity,
+        form.get("predicate", ""),
+        object=form.get("object", "").strip() or None,
+        value=json_or_text(value) if value else None,
+        known_by=() if known_to in (EVERYBODY, NOBODY) else [known_to],
+        is_hidden=known_to == NOBODY,
+    )
+    return "; ".join(f"{desk.facts.words(fact)}: {fact.status}" for fact in made.facts) or "it was known already"
+
+
+_DO: Final[Mapping[str, Callable[[Desk, EntityId, Form], Awaitable[str]]]] = {
+    "change": _change,
+    "alias": _alias,
+    "unalias": _unalias,
+    "scope": _scope,
+    "merge": _merge,
+    "remove": _remove,
+    "state": _state,
+}
+
+
+def _told(resolver: NameResolver, events: Sequence[WorldEvent]) -> str:
+    return "; ".join(each.event.in_words(Words(resolver)) for each in events)
+
+
+# -- where entities stand in a drawing
+
+RING: Final = 150.0
+"""Units of the drawing between two rings, wider where names would run into each other."""
+_ROOM: Final = 62.0  # of the circle's length that a name needs
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """In units of the drawing, whose middle is (0, 0); y grows downwards."""
+
+    x: float
+    y: float
+
+
+def radial(depths: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, Point]:
+    """A place for each node, by the radial layout of a breadth-first tree (Eades, 1992: "Drawing free trees").
+
+    Args:
+        depths: Nodes with their distance from the one in the middle, which alone has 0, the nearest first.
+        edges: Pairs of nodes; direction does not matter. A node that no edge joins to a nearer one hangs on the middle.
+
+    Returns:
+        The same for the same arguments.
+    """
+    if not depths:
+        return {}
+    middle = next(iter(depths))
+    below = _tree(depths, edges, middle)
+    leaves = _leaves(below, depths)
+    step = _step(depths)
+    found: dict[str, Point] = {}
+    waiting = [(middle, 0.0, math.tau)]
+    while waiting:
+        node, begin, end = waiting.pop()
+        angle, radius = (begin + end) / 2, depths[node] * step
+        found[node] = Point(round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1))
+        at = begin
+        for child in below[node]:
+            share = (end - begin) * leaves[child] / sum(leaves[each] for each in below[node])
+            waiting.append((child, at, at + share))
+            at += share
+    return found
+
+
+def _tree(depths: Mapping[str, int], edges: Iterable[tuple[str, str]], middle: str) -> Mapping[str, Sequence[str]]:
+    """Each node with those that hang on it: a node hangs on the first nearer one it is joined to."""
+    joined: defaultdict[str, list[str]] = defaultdict(list)
+    for one, other in edges:
+        joined[one].append(other)
+        joined[other].append(one)
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for node, depth in depths.items():
+        if node != middle:
+            above = next((each for each in joined[node] if depths.get(each, depth) < depth), middle)
+            below[above].append(node)
+    return below
+
+
+def _leaves(below: Mapping[str, Sequence[str]], depths: Mapping[str, int]) -> dict[str, int]:
+    """How many ends of branches hang on each node, itself if it is one."""
+    counted: dict[str, int] = {}
+    for node in sorted(depths, key=lambda each: -depths[each]):
+        counted[node] = sum(counted[child] for child in below[node]) or 1
+    return counted
+
+
+def _step(depths: Mapping[str, int]) -> float:
+    fullest = max(
+        (sum(each == ring for each in depths.values()) / ring for ring in set(depths.values()) - {0}), default=0
+    )
+    return max(RING, fullest * _ROOM / math.tau)
