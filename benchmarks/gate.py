@@ -48,7 +48,7 @@ STALL_MS = 1_500
 NAMES = "names_growth"
 TALK = "talk_growth"
 KNOWN = {
-    FIRST_AUDIO: Limit(1.0, 0.11, "end of speech to first sound, ours to bare pipecat, the fastest turn of each"),
+    FIRST_AUDIO: Limit(1.0, 0.12, "end of speech to first sound, ours to bare pipecat, the fastest turn of each"),
     # One turn of seven may meet a stall of the machine.
     STALLS: Limit(0.0, 0.2, f"share of turns that came {STALL_MS} ms behind bare pipecat's neighbour, or never"),
     NAMES: Limit(1.1, 0.4, "CPU of a turn's decisions among 5,000 names to that among 50"),
