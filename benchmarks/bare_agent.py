@@ -134,7 +134,7 @@ async def bare_agent(settings: Settings) -> AsyncIterator[BareAgent]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await runner.cancel(reason="closed")
-        # After a lost connection pipecat's worker may wait without end, and it ignores the first cancellation.
+        # Stopped within a turn, pipecat's worker may wait without end, and it ignores the first cancellation.
         while (await asyncio.wait({running}, timeout=PATIENCE_S))[1]:
             running.cancel()
         await asyncio.gather(running, return_exceptions=True)
