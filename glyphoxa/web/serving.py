@@ -163,7 +163,7 @@ class _LimitedConnection(H11Protocol):
         super().handle_websocket_upgrade(event)
 
     def _head_is_due(self) -> None:
-        if self.headers is None:
+        if not self.headers:
             self.transport.abort()
         else:
             self._deadline = self.loop.call_later(self._limits.request_ms / 1_000, self.transport.abort)
