@@ -24,9 +24,8 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
-from glyphoxa.providers.gguf_names import is_a_path
-from glyphoxa.providers.recommending import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, judged
 from glyphoxa.providers.registry import LLM, runs_here, weights_of
 
 WITHIN_S: Final = 20.0

@@ -13,7 +13,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.weights.progress import ShownProgress
+from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.bootstrap.local_models import LocalModels, load_minilm, need_packages
 from glyphoxa.config.settings import Settings, read_settings

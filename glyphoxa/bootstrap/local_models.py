@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from glyphoxa.adapters.local.loading import Wanted
-from glyphoxa.adapters.weights.chat_models import ModelWeights
-from glyphoxa.adapters.weights.progress import ShownProgress
+from glyphoxa.adapters.weights.download import ShownProgress
+from glyphoxa.adapters.weights.store import ModelWeights
 from glyphoxa.config.settings import Settings
 from glyphoxa.providers.building import maker_of, not_installed
+from glyphoxa.providers.chat_models import is_a_path
 from glyphoxa.providers.extras import need
-from glyphoxa.providers.gguf_names import is_a_path
 from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, STT, TTS, Choice, find, runs_here, weights_of
 
 if TYPE_CHECKING:

@@ -12,17 +12,15 @@ from typing import TextIO
 from rich.filesize import decimal
 
 from glyphoxa.adapters.local.machine import busy_with, free_memory
-from glyphoxa.adapters.weights.chat_models import ModelFile, ModelWeights
-from glyphoxa.adapters.weights.progress import ShownProgress
-from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.adapters.weights.download import ShownProgress
+from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import NotFound
-from glyphoxa.providers.gguf_names import hub_name
-from glyphoxa.providers.recommending import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, judged
+from glyphoxa.providers.chat_models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.providers.registry import LLM, weights_of
 from glyphoxa.providers.rows import ROWS
 

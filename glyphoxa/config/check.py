@@ -14,8 +14,8 @@ from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.mcp_settings import missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
+from glyphoxa.providers.chat_models import is_a_path
 from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
-from glyphoxa.providers.gguf_names import is_a_path
 from glyphoxa.providers.registry import (
     CHRONICLE,
     EMBEDDINGS,

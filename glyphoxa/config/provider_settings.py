@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import BeforeValidator, Field
 
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section, empty_section
-from glyphoxa.providers.gguf_names import is_a_path, wrong_gguf_name
+from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
 from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, TTS, find, missing_settings, runs_here
 
 _Llm = TypeVar("_Llm", bound=ProviderSettings)

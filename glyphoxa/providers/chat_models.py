@@ -1,6 +1,8 @@
-"""Which chat models a machine can hold a table with, by what one model does on it.
+"""Chat models that run here: how a user names one, and which ones a machine can hold a table with.
 
-Three things decide, and each is scaled from the model that was measured:
+A model that is none of the shipped ones is a GGUF file, named by its path or as the hub has it.
+
+What a machine can do is estimated from one model that was measured on it. Three things decide, and each is scaled:
 
     reading    is bound by the processor: tokens a second go by 1 / parameters
     speaking   is bound by memory bandwidth: tokens a second go by 1 / bytes of the file
@@ -12,9 +14,50 @@ are spoken, and when what stands in front of all talk is read in reasonable time
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+# Names
+
+_PART: Final = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_ON_THE_HUB: Final = re.compile(rf"({_PART}/{_PART})/((?:{_PART}/)*{_PART}\.gguf)", re.IGNORECASE)
+_IN_PIECES: Final = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
+
+
+def hub_name(model: str) -> tuple[str, str] | None:
+    """Repository and file of `OWNER/REPO/FILE.gguf`; None for a path. A path of three parts or more that is meant
+    to begin where one stands begins with a dot.
+
+    >>> hub_name("bartowski/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M.gguf")
+    ('bartowski/gemma-3-4b-it-GGUF', 'gemma-3-4b-it-Q4_K_M.gguf')
+    >>> hub_name("./models/chat/mine.gguf"), hub_name("models/mine.gguf")
+    (None, None)
+    """
+    named = _ON_THE_HUB.fullmatch(model)
+    return (named[1], named[2]) if named else None
+
+
+def is_a_path(weights: str) -> bool:
+    """Whether these weights are a file of the user's; all others can be fetched by their name."""
+    return weights.lower().endswith(".gguf") and hub_name(weights) is None
+
+
+def wrong_gguf_name(model: str) -> str:
+    """Why it names no model that can be loaded; "" if it does.
+
+    >>> wrong_gguf_name("./mine.bin")
+    "'./mine.bin' is no GGUF file; valid: a path, ./FILE.gguf, or a file of the hub, OWNER/REPO/FILE.gguf"
+    """
+    if not model.lower().endswith(".gguf"):
+        return f"{model!r} is no GGUF file; valid: a path, ./FILE.gguf, or a file of the hub, OWNER/REPO/FILE.gguf"
+    if _IN_PIECES.search(model):
+        return f"{model!r} is one piece of a model that is cut in several; valid: one that is a single file"
+    return ""
+
+
+# What a machine can hold
 
 UNREAD_TOKENS: Final = 50
 """Of a prompt when the question ends: facts, the end of the question, the cue. The rest was read before."""
@@ -122,70 +165,23 @@ def _gb(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB"
 
 
+def _bartowski(model: str, billions: float, n_bytes: int, cache_bytes: int, licence: str) -> ChatModel:
+    return ChatModel(f"bartowski/{model}-GGUF/{model}-Q4_K_M.gguf", billions, n_bytes, cache_bytes, licence)
+
+
+_SHIPPED: Final = "qwen2.5-coder-1.5b-instruct-q4_k_m"
+_QWEN: Final = "Qwen/Qwen2.5-1.5B-Instruct-GGUF/qwen2.5-1.5b-instruct-q4_k_m.gguf"
+
 CHAT_MODELS: Final = (
-    ChatModel(
-        "bartowski/Llama-3.2-1B-Instruct-GGUF/Llama-3.2-1B-Instruct-Q4_K_M.gguf",
-        1.24,
-        808_000_000,
-        16 * 512 * 4,
-        "Llama 3.2",
-    ),
-    ChatModel("qwen2.5-coder-1.5b-instruct-q4_k_m", 1.54, 1_117_320_768, 28 * 256 * 4, "Apache-2.0"),
-    ChatModel(
-        "Qwen/Qwen2.5-1.5B-Instruct-GGUF/qwen2.5-1.5b-instruct-q4_k_m.gguf",
-        1.54,
-        1_117_000_000,
-        28 * 256 * 4,
-        "Apache-2.0",
-    ),
-    ChatModel(
-        "bartowski/SmolLM2-1.7B-Instruct-GGUF/SmolLM2-1.7B-Instruct-Q4_K_M.gguf",
-        1.71,
-        1_060_000_000,
-        24 * 2_048 * 4,
-        "Apache-2.0",
-    ),
-    ChatModel(
-        "bartowski/Llama-3.2-3B-Instruct-GGUF/Llama-3.2-3B-Instruct-Q4_K_M.gguf",
-        3.21,
-        2_020_000_000,
-        28 * 1_024 * 4,
-        "Llama 3.2",
-    ),
-    ChatModel(
-        "bartowski/Phi-3.5-mini-instruct-GGUF/Phi-3.5-mini-instruct-Q4_K_M.gguf",
-        3.82,
-        2_390_000_000,
-        32 * 3_072 * 4,
-        "MIT",
-    ),
-    ChatModel(
-        "bartowski/google_gemma-3-4b-it-GGUF/google_gemma-3-4b-it-Q4_K_M.gguf",
-        3.88,
-        2_490_000_000,
-        34 * 1_024 * 4,
-        "Gemma",
-    ),
-    ChatModel(
-        "bartowski/Mistral-7B-Instruct-v0.3-GGUF/Mistral-7B-Instruct-v0.3-Q4_K_M.gguf",
-        7.25,
-        4_370_000_000,
-        32 * 1_024 * 4,
-        "Apache-2.0",
-    ),
-    ChatModel(
-        "bartowski/Qwen2.5-7B-Instruct-GGUF/Qwen2.5-7B-Instruct-Q4_K_M.gguf",
-        7.62,
-        4_680_000_000,
-        28 * 512 * 4,
-        "Apache-2.0",
-    ),
-    ChatModel(
-        "bartowski/Meta-Llama-3.1-8B-Instruct-GGUF/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
-        8.03,
-        4_920_000_000,
-        32 * 1_024 * 4,
-        "Llama 3.1",
-    ),
+    _bartowski("Llama-3.2-1B-Instruct", 1.24, 808_000_000, 16 * 512 * 4, "Llama 3.2"),
+    ChatModel(_SHIPPED, 1.54, 1_117_320_768, 28 * 256 * 4, "Apache-2.0"),
+    ChatModel(_QWEN, 1.54, 1_117_000_000, 28 * 256 * 4, "Apache-2.0"),
+    _bartowski("SmolLM2-1.7B-Instruct", 1.71, 1_060_000_000, 24 * 2_048 * 4, "Apache-2.0"),
+    _bartowski("Llama-3.2-3B-Instruct", 3.21, 2_020_000_000, 28 * 1_024 * 4, "Llama 3.2"),
+    _bartowski("Phi-3.5-mini-instruct", 3.82, 2_390_000_000, 32 * 3_072 * 4, "MIT"),
+    _bartowski("google_gemma-3-4b-it", 3.88, 2_490_000_000, 34 * 1_024 * 4, "Gemma"),
+    _bartowski("Mistral-7B-Instruct-v0.3", 7.25, 4_370_000_000, 32 * 1_024 * 4, "Apache-2.0"),
+    _bartowski("Qwen2.5-7B-Instruct", 7.62, 4_680_000_000, 28 * 512 * 4, "Apache-2.0"),
+    _bartowski("Meta-Llama-3.1-8B-Instruct", 8.03, 4_920_000_000, 32 * 1_024 * 4, "Llama 3.1"),
 )
 """Instruction-tuned, of 1 to 8 billion parameters, each a single file. Sizes of files are rounded."""

@@ -9,8 +9,7 @@ import pytest
 
 from glyphoxa.adapters.weights.manifest import own_manifest
 from glyphoxa.cli.models import told
-from glyphoxa.providers.gguf_names import hub_name, wrong_gguf_name
-from glyphoxa.providers.recommending import (
+from glyphoxa.providers.chat_models import (
     CHAT_MODELS,
     OPENS_WITHIN_S,
     SPOKEN_TOKENS_PER_S,
@@ -19,7 +18,9 @@ from glyphoxa.providers.recommending import (
     Machine,
     Measured,
     best,
+    hub_name,
     judged,
+    wrong_gguf_name,
 )
 
 TWO_CORES = Measured(billions=1.54, bytes=1_117_320_768, reads_per_s=50, speaks_per_s=22)
