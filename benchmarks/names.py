@@ -20,8 +20,8 @@ from time import perf_counter_ns
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.experimental.documents_correction import documents_corrector
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
+from glyphoxa.speech.correction.documents_correction import documents_corrector
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 

@@ -23,8 +23,8 @@ from benchmarks.recall_asking import (
 from benchmarks.recall_graph_arms import graph_arms
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.experimental.second_hop import with_second_hop
 from glyphoxa.recall.ranking.ranking import STAGES
+from glyphoxa.recall.ranking.second_hop import with_second_hop
 from glyphoxa.recall.settings import RecallSettings
 
 FULL: Final = "full"

@@ -39,8 +39,8 @@ from benchmarks.spoken_names.dataset import (
 )
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.experimental.documents_correction import documents_corrector
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
+from glyphoxa.speech.correction.documents_correction import documents_corrector
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 
