@@ -26,8 +26,8 @@ from benchmarks.runner import command, percent, percentiles, run, tell
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.experimental.documents_correction import documents_corrector
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
+from glyphoxa.speech.correction.documents_correction import documents_corrector
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 

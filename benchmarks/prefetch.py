@@ -19,8 +19,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from glyphoxa.recall.settings import RecallSettings
-
 from benchmarks.recall import data_options
 from benchmarks.recall_data import WITNESS, Question, campaign_of, read_data, turn_id
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
@@ -34,6 +32,7 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.tokens import tokens_of
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.recalled import learned_from
+from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300
 _WAITED_FOR: Final = 4

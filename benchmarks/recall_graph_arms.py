@@ -6,13 +6,13 @@ An arm "+dpp" is the shipped ranking with that one stage behind it, "+graph" wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
 from benchmarks.recall_arms import DEPTH, Ask, ids
 from benchmarks.recall_data import WITNESS, Question
 from benchmarks.recall_world import LoadedTalk
-from glyphoxa.experimental.deep import DeepRecall
-from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.memory_graph.deep_recall import DeepRecall
+from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings, RecallStage
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 
@@ -29,16 +29,16 @@ _SHORT: Final = {
 
 def graph_arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     """By name."""
-    off = GraphRecallSettings()
-    stages = {_SHORT.get(stage, stage.replace("_", "-")): off.with_stages(stage) for stage in STAGES}
-    stages["graph"] = off.with_stages(*STAGES)
+    of_graph = [stage for stage in get_args(RecallStage) if stage != SECOND_HOP]
+    stages = {_SHORT.get(stage, stage.replace("_", "-")): MemoryGraphSettings(stages=(stage,)) for stage in of_graph}
+    stages["graph"] = MemoryGraphSettings(stages=tuple(of_graph))
     return {
         f"+{name}": lambda talk, settings=settings: _asking(talk, settings)  # type: ignore[misc]
         for name, settings in stages.items()
     }
 
 
-def _asking(talk: LoadedTalk, settings: GraphRecallSettings) -> Ask:
+def _asking(talk: LoadedTalk, settings: MemoryGraphSettings) -> Ask:
     deep = DeepRecall(talk.recall_with(RecallSettings()), settings=settings)
 
     async def ask(question: Question) -> list[str]:

@@ -60,7 +60,7 @@ def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     if settings.algorithm == "shipped":
         return Corrector(names, caution=settings.caution)
     # Loaded by who asks for it alone.
-    from glyphoxa.experimental.documents_correction import documents_corrector
+    from glyphoxa.speech.correction.documents_correction import documents_corrector
 
     return documents_corrector(
         names, phonetic_threshold=settings.phonetic_threshold, fuzzy_threshold=settings.fuzzy_threshold

@@ -5,21 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from glyphoxa.bootstrap.local_models import load_llama
 from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm, slot_of
-from glyphoxa.config.recall_settings import RecallMethodName
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.experimental import second_hop
-from glyphoxa.experimental.deep import DeepRecall, SearchByMethod
-from glyphoxa.experimental.deep_talk import DeepTalk
-from glyphoxa.experimental.graph.choosing import LlmNodeChooser
-from glyphoxa.experimental.graph.methods import RecallMethod
-from glyphoxa.experimental.graph.reranking import Reranker
-from glyphoxa.experimental.graph.settings import GraphRecallSettings
+from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
+from glyphoxa.memory_graph.methods import Reranker
+from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.providers.building import build
 from glyphoxa.providers.registry import LLM, NONE, RECALL, RERANK, runs_here
@@ -28,10 +22,9 @@ from glyphoxa.transcript.ports import PastTalk
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
-    from glyphoxa.adapters.rerank.http import HttpReranker
+    from glyphoxa.adapters.reranker import HttpReranker
 
-_LOCAL_LINES: Final = 16
-_LOCAL_ROUNDS: Final = 2
+_LOCAL: Final = {"llm_lines": 16, "llm_rounds": 2}
 """A place in the local model holds 2,048 tokens, and it reads some 50 of them a second."""
 _REST_OF_A_CALL_MS: Final = 1_000
 """Of a tool's time, what looking for facts beside talk takes, and more."""
@@ -55,25 +48,17 @@ def open_deep_recall(  # noqa: PLR0913 - parts that have nothing to do with each
     Raises:
         InvalidInput: See `open_structured_llm`; or the method asks what cannot be had.
     """
-    stages = settings.recall.stages
-    of_graph = GraphRecallSettings().with_stages(*(stage for stage in stages if stage != second_hop.NAME))
-    chooser = None
-    if method.asks_a_model:
-        chosen = settings.recall.llm
+    chosen = settings.recall.model_copy(update={"method": method})
+    llm = None
+    if chosen.asks_a_model:
         here = None if llama is None else Slot(llama, slot_of(RECALL, settings, slots=llama.slots))
-        chooser = LlmNodeChooser(open_structured_llm(chosen, stack, kind=RECALL, here=here, environ=environ))
-        if runs_here(RECALL, chosen.name):
-            of_graph = replace(of_graph, llm_lines=_LOCAL_LINES, llm_rounds=_LOCAL_ROUNDS)
-    reranker = _open_reranker(settings, stack, environ) if method is RecallMethod.HYBRID_RERANK else None
-    deep = DeepRecall(
-        recall,
-        settings=of_graph,
-        chooser=chooser,
-        reranker=reranker,
-        weights=second_hop.with_second_hop(recall.weights) if second_hop.NAME in stages else None,
-    )
+        llm = open_structured_llm(chosen.llm, stack, kind=RECALL, here=here, environ=environ)
+        if runs_here(RECALL, chosen.llm.name):
+            unset = {name: value for name, value in _LOCAL.items() if name not in settings.recall.model_fields_set}
+            chosen = chosen.model_copy(update=unset)
+    reranker = _open_reranker(settings, stack, environ) if method == "hybrid_rerank" else None
+    deep = DeepRecall(recall, settings=chosen, llm=llm, reranker=reranker)
     stack.push_async_callback(deep.close)
-    deep.check(method)
     return deep
 
 
@@ -82,9 +67,9 @@ async def load_deep_recall(
     recall: Recall,
     stack: AsyncExitStack,
     *,
-    method: RecallMethodName,
+    method: RecallMethod,
     environ: Mapping[str, str] = os.environ,
-) -> SearchByMethod:
+) -> DeepRecall:
     """As `open_deep_recall`, for verbs that need no table: a model that runs here is loaded if it is asked. Nothing is
     fetched.
 
@@ -92,11 +77,11 @@ async def load_deep_recall(
         NotFound: Its weights are not here.
         Corrupt: They are not what they must be.
     """
-    llama, by = None, RecallMethod(method)
+    llama = None
     both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
-    if by.asks_a_model and both_here:
+    if both_here and settings.recall.model_copy(update={"method": method}).asks_a_model:
         llama = await load_llama(settings, stack)
-    return SearchByMethod(open_deep_recall(settings, recall, stack, method=by, llama=llama, environ=environ), by)
+    return open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
 
 
 def open_deep_talk(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -121,10 +106,10 @@ def open_deep_talk(  # noqa: PLR0913 - parts that have nothing to do with each o
     Raises:
         InvalidInput: See `open_deep_recall`.
     """
-    method = RecallMethod(settings.recall.searches_by)
+    method = settings.recall.searches_by
     deep = open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
     deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
-    return DeepTalk(talk, deep, method=method, deadline_ms=deadline_ms, recent=recent, world=world)
+    return DeepTalk(talk, deep, deadline_ms=deadline_ms, recent=recent, world=world)
 
 
 def _open_reranker(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> Reranker | None:

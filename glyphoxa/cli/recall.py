@@ -15,7 +15,6 @@ from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.tables import a_table, show, show_lines
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.config.recall_settings import RecallMethodName
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
@@ -31,6 +30,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.entities.named_world import FactsByName
 from glyphoxa.recall.question import MOST_CHARACTERS
@@ -58,7 +58,7 @@ VERB = Verb(in_a_loop)
         argument("--lexical", help="by words alone, as while somebody still speaks"),
         argument(
             "--method",
-            choices=get_args(RecallMethodName),
+            choices=get_args(RecallMethod),
             help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
         ),
     ),
@@ -92,7 +92,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _deep(desk: Desk, method: RecallMethodName | None) -> AsyncIterator[DeepSearch | None]:
+async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSearch | None]:
     if method is None:
         yield None
         return

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
 from glyphoxa.config.located_yaml import LocatedYaml, Problem
-from glyphoxa.config.sections import NameOf, ProviderSettings, Section, empty_section
+from glyphoxa.config.sections import NameOf, ProviderSettings, empty_section
+from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
 from glyphoxa.providers.registry import LLM, NONE, RECALL, runs_here
-
-RecallMethodName = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
-RecallStageName = Literal[
-    "vector_prefilter",
-    "diffusion",
-    "hybrid_score",
-    "co_occurrence",
-    "topics",
-    "residual",
-    "diversity",
-    "per_type_cap",
-    "second_hop",
-]
 
 
 class RecallLlmSettings(ProviderSettings):
@@ -43,26 +31,16 @@ class RerankSettings(ProviderSettings):
     name: Annotated[str, NameOf("reranker", or_none=True)] = "none"
 
 
-class DeepRecallSettings(Section):
+class DeepRecallSettings(MemoryGraphSettings):
     """How an NPC of budget tier DEEP searches its memory with its tools. What it recalls in a turn by itself,
     and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits.
-
-    Attributes:
-        method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
-            finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
-            hybrid finds, in the order of a reranker. Left out: `llm` if `recall.llm` names another than `local`, else
-            `hybrid_rerank` if `recall.rerank` names one, else `hybrid`.
-        stages: Stages of the memory graph, and `second_hop` of the ranking before it, that are on. By default none is:
-            none has been measured to win.
     """
 
-    method: RecallMethodName | None = None
-    stages: tuple[RecallStageName, ...] = ()
     llm: Annotated[RecallLlmSettings, BeforeValidator(empty_section)] = RecallLlmSettings()
     rerank: Annotated[RerankSettings, BeforeValidator(empty_section)] = RerankSettings()
 
     @property
-    def searches_by(self) -> RecallMethodName:
+    def searches_by(self) -> RecallMethod:
         """The method. Where none is set, who is named is asked: a language model that is not the one
         that runs here, else a reranker.
         """
@@ -71,10 +49,6 @@ class DeepRecallSettings(Section):
         if not runs_here(RECALL, self.llm.name):
             return "llm"
         return "hybrid" if self.rerank.name == NONE else "hybrid_rerank"
-
-    @property
-    def asks_a_model(self) -> bool:
-        return self.searches_by in ("hybrid_llm", "llm")
 
     @property
     def is_plain(self) -> bool:

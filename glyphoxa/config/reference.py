@@ -126,7 +126,7 @@ def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
             return "list of blocks"
         return f"list of {type_in_words(parts[0])}"
     if origin is dict:
-        return "names, each with a text" if parts[1] is str else "names, each with a block"
+        return f"names, each with a {'block' if _model(parts[1]) else type_in_words(parts[1])}"
     if NoneType in parts:
         [kind] = [part for part in parts if part is not NoneType]
         return type_in_words(kind, metadata)

@@ -14,7 +14,7 @@ class Signal(StrEnum):
     """What speaks for an utterance, each with its share of the score.
 
     The ranking knows the first ones: see `glyphoxa.recall.ranking.signals`. The time has two of its own; the others are
-    of `glyphoxa.experimental`, and only where it is switched on.
+    of `glyphoxa.memory_graph`, and only where it is switched on.
     """
 
     WORDS = "words"

@@ -264,7 +264,7 @@ ROWS: Final = (
     Provider(
         "reranker",
         "cohere-compatible",
-        "glyphoxa.adapters.rerank.http:HttpReranker",
+        "glyphoxa.adapters.reranker:HttpReranker",
         "openai",
         ("openai",),
         needs=_ADDRESS_AND_MODEL,

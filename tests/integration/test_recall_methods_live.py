@@ -24,7 +24,7 @@ from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSetting
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.experimental.graph.methods import RecallMethod
+from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.providers.registry import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
@@ -106,14 +106,14 @@ async def asked(
 ) -> RecallResult:
     async with AsyncExitStack() as stack:
         deep = open_deep_recall(settings, store.past_talk, stack, method=method, environ=environ, **more)
-        return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15), method=method)
+        return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 
 @pytest.mark.parametrize(
     ("method", "model", "picked"),
     [
-        (RecallMethod.HYBRID_LLM, picks("met", "sails"), ["u2", "u1"]),
-        (RecallMethod.LLM, picks("drowned", opens="met"), ["u3"]),
+        ("hybrid_llm", picks("met", "sails"), ["u2", "u1"]),
+        ("llm", picks("drowned", opens="met"), ["u3"]),
     ],
 )
 async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of(
@@ -130,8 +130,8 @@ async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of
 
 @pytest.mark.parametrize("answer", ["No idea.", "{}", '{"chosen": [99], "open": []}', '{"chosen": "1", "open": []}'])
 async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: Store, answer: str) -> None:
-    method = RecallMethod.HYBRID_LLM
-    plain = await asked(talk, Settings(), RecallMethod.HYBRID)
+    method: RecallMethod = "hybrid_llm"
+    plain = await asked(talk, Settings(), "hybrid")
     async with OpenAiServer([Reply(answer)], key="secret-1234") as server:
         found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
     assert found.items == plain.items
@@ -139,8 +139,8 @@ async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(ta
 
 
 async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: Store) -> None:
-    method = RecallMethod.LLM
-    plain = await asked(talk, Settings(), RecallMethod.HYBRID)
+    method: RecallMethod = "llm"
+    plain = await asked(talk, Settings(), "hybrid")
     async with OpenAiServer(key="secret-1234", refuse_with=500) as server:
         found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
     assert found.items == plain.items
@@ -149,7 +149,7 @@ async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: St
 
 async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> None:
     async with RerankServer() as server:
-        found = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
+        found = await asked(talk, reranked_by(server), "hybrid_rerank")
     [body] = server.asked
     assert (body["model"], body["query"]) == ("m", "What of Ilvara?")
     assert SECRET not in json.dumps(body)
@@ -168,9 +168,9 @@ async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> No
     ],
 )
 async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, options: Any, why: str) -> None:
-    plain = await asked(talk, Settings(), RecallMethod.HYBRID)
+    plain = await asked(talk, Settings(), "hybrid")
     async with RerankServer(**options) as server:
-        found = await asked(talk, reranked_by(server), RecallMethod.HYBRID_RERANK)
+        found = await asked(talk, reranked_by(server), "hybrid_rerank")
     assert found.items == plain.items
     assert why in found.left_out[-1]
     assert "secret" not in found.left_out[-1]
@@ -185,7 +185,7 @@ async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, o
 )
 async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm: Any, problem: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(problem)):
-        await asked(talk, settings_with("llm", **llm), RecallMethod.LLM, environ={})
+        await asked(talk, settings_with("llm", **llm), "llm", environ={})
 
 
 def test_who_works_behind_the_talk_takes_no_npc_s_place_in_the_local_model() -> None:
@@ -286,7 +286,8 @@ async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
 async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
     witnessed = {f"u{n}" for n in range(1, len(TALK) + 1)}
     async with LlamaServer(model_path=weights("qwen2.5-coder-0.5b-instruct-q4_k_m"), slots=1) as llama:
-        for method in (RecallMethod.HYBRID_LLM, RecallMethod.LLM):
+        methods: tuple[RecallMethod, ...] = ("hybrid_llm", "llm")
+        for method in methods:
             found = await asked(talk, settings_with(method, name="local"), method, llama=llama)
             assert {str(one.utterance_id) for one in found.items} <= witnessed
             assert not any("cannot be asked" in part for part in found.left_out)

@@ -3,18 +3,13 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from glyphoxa.config.check import Finding, check, port_is_free
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.recall_settings import RecallMethodName, RecallStageName
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.experimental import second_hop
-from glyphoxa.experimental.graph.methods import RecallMethod
-from glyphoxa.experimental.graph.settings import STAGES
 from glyphoxa.turns.floor import Floor
 
 
@@ -100,13 +95,15 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
 
 
 def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
-    assert set(get_args(RecallMethodName)) == set(RecallMethod)
-    assert get_args(RecallStageName) == (*STAGES, second_hop.NAME)
     text = "recall:\n  method: hybird\n  stages: [difusion, topics]\n"
     assert mistakes(tmp_path, text) == [
         "2: recall.method: 'hybird' is not valid, did you mean 'hybrid'?",
         "3: recall.stages.0: 'difusion' is not valid, did you mean 'diffusion'?",
     ]
+    assert mistakes(tmp_path, "recall:\n  diffusion_steps: 0\n")[0].startswith("2: recall.diffusion_steps")
+    text = "recall: {stages: [diffusion], diffusion_steps: 3, half_lives_turns: {event: 80}}"
+    recall = read(tmp_path, text).recall
+    assert (recall.diffusion_steps, recall.half_life_turns("event")) == (3, 80)
     text = "providers:\n  llm: {name: openai}\nrecall:\n  method: llm\n"
     [found] = mistakes(tmp_path, text)
     assert found == (

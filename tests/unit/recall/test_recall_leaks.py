@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
-from glyphoxa.experimental.deep import DeepRecall
-from glyphoxa.experimental.second_hop import with_second_hop
+from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.ranking.ranking import DEFAULT
+from glyphoxa.recall.ranking.second_hop import with_second_hop
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import TalkQuery

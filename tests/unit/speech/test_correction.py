@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from benchmarks.names import OWN
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.experimental.documents_correction import documents_corrector
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
+from glyphoxa.speech.correction.documents_correction import documents_corrector
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 
 NAMES = (

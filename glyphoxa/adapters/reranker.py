@@ -11,7 +11,7 @@ from glyphoxa.providers.building import Connection
 
 
 class HttpReranker:
-    """See `glyphoxa.experimental.graph.reranking.Reranker`. Made inside a running event loop; `close` it. Whoever asks
+    """See `glyphoxa.memory_graph.methods.Reranker`. Made inside a running event loop; `close` it. Whoever asks
     says how long it may take.
 
     Args:

@@ -20,7 +20,6 @@ from glyphoxa.recall.ranking.ranking import RankingWeights
 from glyphoxa.recall.ranking.signals import SCALE, by_words, rarity
 from glyphoxa.recall.terms import SearchTerms
 
-NAME: Final = Signal.SECOND_HOP.value
 WEIGHT: Final = 1.0
 """As much as any signal of the ranking."""
 _FIRST_HITS: Final = 3

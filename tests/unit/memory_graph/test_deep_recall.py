@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -16,17 +15,16 @@ from loguru import logger
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.recalled import Recalled
-from glyphoxa.experimental import graph_cache
-from glyphoxa.experimental.deep import DeepRecall
-from glyphoxa.experimental.deep_talk import DeepTalk
-from glyphoxa.experimental.graph.choosing import ChoiceRequest, NodeChoice, NodeChooser
-from glyphoxa.experimental.graph.methods import RecallMethod, RecallPath
-from glyphoxa.experimental.graph.of_view import graph_of_view
-from glyphoxa.experimental.graph.settings import STAGES, GraphRecallSettings
+from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.memory_graph import deep_recall
+from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
+from glyphoxa.memory_graph.graph import graph_of_view
+from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod, RecallStage
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.feed import FeedUtterance
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
+from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
@@ -44,39 +42,6 @@ QUESTIONS = (
 )
 
 
-@dataclass
-class ChooserTwin:
-    """Chooses and opens lines that hold certain words; raises instead, or never answers."""
-
-    chooses: tuple[str, ...] = ()
-    opens: tuple[str, ...] = ()
-    error: Exception | None = None
-    is_silent: bool = False
-    asked: list[ChoiceRequest] = field(default_factory=list)
-    shown: list[list[str]] = field(default_factory=list)
-    deadlines_ms: list[int] = field(default_factory=list)
-
-    async def choose(self, asked: ChoiceRequest, lines: Sequence[str], *, deadline_ms: int) -> NodeChoice:
-        self.asked.append(asked)
-        self.shown.append(list(lines))
-        self.deadlines_ms.append(deadline_ms)
-        if self.is_silent:
-            await asyncio.Event().wait()
-        if self.error is not None:
-            raise self.error
-
-        def places(words: Sequence[str]) -> tuple[int, ...]:
-            return tuple(at for word in words for at, line in enumerate(lines) if word in line)
-
-        return NodeChoice(places(self.chooses), places(self.opens) if asked.may_open else ())
-
-
-@dataclass
-class BackwardsReranker:
-    async def rerank(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        return range(len(texts))
-
-
 def two_sessions() -> FeedTwin:
     feed = FeedTwin()
     texts = ("My sister Ilvara sails.", "It rains.", "We met Ilvara at sea.", "A storm came up.", "Nobody drowned.")
@@ -89,13 +54,11 @@ def a_recall(feed: FeedTwin) -> Recall:
     return Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: 20_000_000)
 
 
-def deep_over(feed: FeedTwin, *stages: str, chooser: NodeChooser | None = None) -> DeepRecall:
-    return DeepRecall(
-        a_recall(feed),
-        settings=GraphRecallSettings().with_stages(*stages),
-        chooser=chooser,
-        reranker=BackwardsReranker(),
-    )
+def deep_over(
+    feed: FeedTwin, *stages: RecallStage, method: RecallMethod = "hybrid", llm: StructuredLlm | None = None
+) -> DeepRecall:
+    settings = MemoryGraphSettings(method=method, stages=stages)
+    return DeepRecall(a_recall(feed), settings=settings, llm=llm or PickingLlm(), reranker=RerankerTwin())
 
 
 async def asked(deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any) -> RecallResult:
@@ -141,7 +104,7 @@ def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, 
     texts=utterances.filter(len),
     hidden=utterances,
     question=st.sampled_from(QUESTIONS[:3]),
-    method=st.sampled_from(RecallMethod),
+    method=st.sampled_from(get_args(RecallMethod)),
 )
 def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
     texts: list[str], hidden: list[str], question: str, method: RecallMethod
@@ -155,14 +118,9 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
     among.tell(*told(texts))
 
     async def found(feed: FeedTwin) -> tuple[tuple[Recalled, ...], list[list[str]]]:
-        chooser = ChooserTwin(chooses=("sister", "rain"), opens=("Ilvara", "storm"))
-        deep = DeepRecall(
-            a_recall(feed),
-            settings=GraphRecallSettings().with_stages(*STAGES),
-            chooser=chooser,
-            reranker=BackwardsReranker(),
-        )
-        return (await asked(deep, question, method=method)).items, chooser.shown
+        llm = PickingLlm([(("sister", "rain"), ("Ilvara", "storm"))])
+        deep = deep_over(feed, *GRAPH_STAGES, method=method, llm=llm)
+        return (await asked(deep, question)).items, llm.shown
 
     (with_it, shown_with), (without, shown_without) = asyncio.run(found(among)), asyncio.run(found(alone))
     assert [one.text for one in with_it] == [one.text for one in without]
@@ -173,31 +131,30 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
 
 
 async def test_a_language_model_filters_what_was_found_and_its_order_counts() -> None:
-    chooser = ChooserTwin(chooses=("bought", "sails"))
-    found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.HYBRID_LLM)
+    llm = PickingLlm([(("bought", "sails"), ())])
+    found = await asked(deep_over(two_sessions(), method="hybrid_llm", llm=llm), "Ilvara?")
     assert ids(found) == ["v1", "u1"]
     assert [one.signals["round"] for one in found.items] == [1, 1]
     assert [one.reason for one in found.items] == ["witnessed in session s2", "witnessed in session s1"]
-    assert "1970-01-01 Tamsin said: My sister Ilvara sails." in chooser.shown[0]
+    assert "1970-01-01 Tamsin said: My sister Ilvara sails." in llm.shown[0]
 
 
 async def test_what_is_filtered_or_reordered_is_more_than_what_is_told() -> None:
-    chooser = ChooserTwin(chooses=("bought", "said"))
-    found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.HYBRID_LLM, limit=1)
-    assert len(chooser.shown[0]) > 1
+    llm = PickingLlm([(("bought", "said"), ())])
+    found = await asked(deep_over(two_sessions(), method="hybrid_llm", llm=llm), "Ilvara?", limit=1)
+    assert len(llm.shown[0]) > 1
     assert ids(found) == ["v1"]
 
 
 async def test_a_language_model_that_explores_comes_to_what_is_only_next_to_what_was_found() -> None:
-    chooser = ChooserTwin(chooses=("drowned",), opens=("met Ilvara",))
-    found = await asked(deep_over(two_sessions(), chooser=chooser), "Ilvara?", method=RecallMethod.LLM, limit=3)
+    llm = PickingLlm([(("drowned",), ("met Ilvara",))])
+    found = await asked(deep_over(two_sessions(), method="llm", llm=llm), "Ilvara?", limit=3)
     assert ids(found) == ["u5"]
-    assert [one.may_open for one in chooser.asked][:1] == [True]
 
 
 async def test_a_reranker_has_the_last_word_on_the_order() -> None:
     plain = ids(await asked(deep_over(two_sessions()), "Ilvara?"))
-    found = await asked(deep_over(two_sessions()), "Ilvara?", method=RecallMethod.HYBRID_RERANK)
+    found = await asked(deep_over(two_sessions(), method="hybrid_rerank"), "Ilvara?")
     assert sorted(ids(found)) == sorted(plain)
     assert ids(found) != plain
     assert {"algorithm", "reranker"} <= set(found.items[0].signals)
@@ -212,74 +169,57 @@ async def test_a_stage_that_is_on_says_what_it_added() -> None:
 async def test_what_is_in_the_prompt_and_the_question_itself_are_shown_to_nobody() -> None:
     feed = two_sessions()
     feed.tell(said("q", QUESTIONS[0], session="s2", ordinal=2, at_ms=9_001_000))
-    chooser = ChooserTwin(chooses=("said",))
-    found = await asked(
-        deep_over(feed, chooser=chooser), QUESTIONS[0].upper(), method=RecallMethod.LLM, exclude=[UtteranceId("u1")]
-    )
-    assert {"q", "u1"}.isdisjoint(ids(found))
+    deep = deep_over(feed, method="llm", llm=PickingLlm([(("said",), ())]))
+    found = await asked(deep, QUESTIONS[0].upper(), exclude=[UtteranceId("u1")])
     assert sorted(ids(found)) == ["u2", "u3", "u4", "u5", "v1"]
 
 
-async def test_the_last_of_what_was_said_is_told_to_the_model() -> None:
-    chooser = ChooserTwin()
+@pytest.mark.parametrize("method", ["llm", "hybrid_llm"])
+async def test_a_language_model_is_told_what_was_said_last_and_what_the_npc_knows(method: RecallMethod) -> None:
+    llm = PickingLlm()
     recent = [f"Tamsin: {n}" for n in range(9)]
-    await asked(deep_over(two_sessions(), chooser=chooser), method=RecallMethod.HYBRID_LLM, recent=recent)
-    assert chooser.asked[0].recent == tuple(recent[-5:])
+    await asked(deep_over(two_sessions(), method=method, llm=llm), recent=recent, world="Magic is forbidden.")
+    head = ["World:", "Magic is forbidden.", "Said before:", *recent[-5:], "Memories:"]
+    assert llm.prompts[0].splitlines()[: len(head)] == head
 
 
-async def test_a_language_model_is_told_what_the_npc_knows_anyway() -> None:
-    chooser = ChooserTwin()
-    await asked(deep_over(two_sessions(), chooser=chooser), method=RecallMethod.LLM, world="Magic is forbidden.")
-    assert chooser.asked[0].world_info == "Magic is forbidden."
-
-
-@pytest.mark.parametrize("method", [RecallMethod.LLM, RecallMethod.HYBRID_LLM])
-async def test_on_the_voice_path_no_language_model_is_asked_and_nothing_is_read(method: RecallMethod) -> None:
-    feed = two_sessions()
-    with pytest.raises(InvalidInput, match="valid on the voice path: hybrid, hybrid_rerank"):
-        await asked(deep_over(feed, chooser=ChooserTwin()), method=method, path=RecallPath.VOICE)
-    assert not feed.asked
-
-
-async def test_who_cannot_be_asked_is_named() -> None:
-    with pytest.raises(InvalidInput, match="recall by llm needs a language model"):
-        await asked(DeepRecall(a_recall(two_sessions())), method=RecallMethod.LLM)
-    with pytest.raises(InvalidInput, match="hybrid_rerank"):
-        await asked(DeepRecall(a_recall(two_sessions())), method=RecallMethod.HYBRID_RERANK)
+@pytest.mark.parametrize(
+    ("method", "problem"), [("llm", "llm needs a language model"), ("hybrid_rerank", r"hybrid_rerank needs recall\.re")]
+)
+async def test_who_cannot_be_asked_is_named(method: RecallMethod, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        DeepRecall(a_recall(two_sessions()), settings=MemoryGraphSettings(method=method))
 
 
 @pytest.mark.parametrize("question", ["", "   ", "?!", "the of and", "word " * 2_000, "Что случилось?"])
-@pytest.mark.parametrize("method", list(RecallMethod))
+@pytest.mark.parametrize("method", get_args(RecallMethod))
 async def test_whatever_is_asked_there_is_an_answer(question: str, method: RecallMethod) -> None:
-    found = await asked(deep_over(two_sessions(), chooser=ChooserTwin()), question, method=method)
+    found = await asked(deep_over(two_sessions(), method=method), question)
     assert found.items == () or all(one.source == "said" for one in found.items)
 
 
-async def test_a_campaign_without_talk_reminds_of_nothing_and_asks_nobody() -> None:
-    chooser = ChooserTwin()
-    deep = DeepRecall(a_recall(FeedTwin()), settings=GraphRecallSettings().with_stages(*STAGES), chooser=chooser)
-    for method in (RecallMethod.HYBRID, RecallMethod.HYBRID_LLM, RecallMethod.LLM):
-        assert (await asked(deep, method=method)).items == ()
-    assert not chooser.asked
+@pytest.mark.parametrize("method", get_args(RecallMethod))
+async def test_a_campaign_without_talk_reminds_of_nothing_and_asks_nobody(method: RecallMethod) -> None:
+    llm = PickingLlm()
+    assert (await asked(deep_over(FeedTwin(), *GRAPH_STAGES, method=method, llm=llm))).items == ()
+    assert not llm.prompts
 
 
-@pytest.mark.parametrize("method", [RecallMethod.LLM, RecallMethod.HYBRID_LLM])
+@pytest.mark.parametrize("method", ["llm", "hybrid_llm"])
 async def test_where_the_model_is_away_what_was_found_without_it_stands(method: RecallMethod) -> None:
-    chooser = ChooserTwin(error=Unavailable("no route to the model"))
-    deep = deep_over(two_sessions(), chooser=chooser)
-    found = await asked(deep, method=method)
-    assert ids(found) == ids(await asked(deep))
+    llm = PickingLlm([Unavailable("no route to the model")])
+    found = await asked(deep_over(two_sessions(), method=method, llm=llm))
+    assert ids(found) == ids(await asked(deep_over(two_sessions())))
     assert found.left_out == ("language model: no route to the model",)
 
 
 async def test_a_model_that_does_not_answer_is_waited_for_no_longer_than_there_is_time() -> None:
-    chooser = ChooserTwin(is_silent=True)
-    deep = deep_over(two_sessions(), chooser=chooser)
-    plain = await asked(deep)
-    found = await asked(deep, method=RecallMethod.HYBRID_LLM, deadline_ms=100)
-    assert ids(found) == ids(plain)
+    llm = PickingLlm(is_silent=True)
+    deep = deep_over(two_sessions(), method="hybrid_llm", llm=llm)
+    found = await asked(deep, deadline_ms=100)
+    assert ids(found) == ids(await asked(deep_over(two_sessions())))
     assert len(found.left_out) == 1
-    assert all(one <= 100 for one in chooser.deadlines_ms)
+    assert all(one <= 100 for one in llm.deadlines_ms)
 
 
 @pytest.fixture
@@ -295,7 +235,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading
         sizes.append(len(columns))
         return really(index, columns, **options)
 
-    monkeypatch.setattr(graph_cache, "graph_of_view", counted)
+    monkeypatch.setattr(deep_recall, "graph_of_view", counted)
     yield sizes, may_go_on
     may_go_on.set()
 
@@ -338,16 +278,14 @@ def warnings() -> Iterator[list[str]]:
 
 
 async def test_a_model_that_fails_is_logged_once_until_it_is_well_again(warnings: list[str]) -> None:
-    chooser = ChooserTwin(error=Unavailable("no route"))
-    deep = deep_over(two_sessions(), chooser=chooser)
-    talk = DeepTalk(a_recall(two_sessions()), deep, method=RecallMethod.HYBRID_LLM, deadline_ms=DEADLINE_MS)
-    plain = ids(await asked(deep, limit=5))
-    for question in (QUESTIONS[0], QUESTIONS[0]):
-        assert [one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, TalkQuery(question))] == plain
+    fails = Unavailable("no route")
+    deep = deep_over(two_sessions(), method="hybrid_llm", llm=PickingLlm([fails, fails, ((), ()), fails]))
+    talk = DeepTalk(a_recall(two_sessions()), deep, deadline_ms=DEADLINE_MS)
+    plain = ids(await asked(deep_over(two_sessions()), limit=5))
+    for expected in (plain, plain, []):
+        found = await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
+        assert [one.utterance_id for one in found] == expected
     assert warnings == ["recall by hybrid_llm falls back on words and meaning: language model: no route"]
-    chooser.error = None
-    assert await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0])) == []
-    chooser.error = Unavailable("no route")
     await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
     assert len(warnings) == 2
 
@@ -361,7 +299,7 @@ async def test_where_talk_cannot_be_read_at_all_the_other_way_is_taken(warnings:
     feed.before = away
     deep = deep_over(feed)
     other = a_recall(two_sessions())
-    talk = DeepTalk(other, deep, method=RecallMethod.HYBRID, deadline_ms=DEADLINE_MS)
+    talk = DeepTalk(other, deep, deadline_ms=DEADLINE_MS)
     assert await talk.recall(CAMPAIGN, SMITH, TalkQuery("Ilvara?")) == await other.recall(
         CAMPAIGN, SMITH, TalkQuery("Ilvara?")
     )

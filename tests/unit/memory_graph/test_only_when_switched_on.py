@@ -13,7 +13,8 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-OFF, OPENS_IT = "glyphoxa.experimental", "glyphoxa.bootstrap.deep_recall"
+OFF = ("glyphoxa.memory_graph.", "glyphoxa.bootstrap.deep_recall", "glyphoxa.speech.correction.documents_correction")
+OPENS_IT = OFF[1]
 root = Path(glyphoxa.__path__[0])
 for package in ("cli", "bootstrap", "web"):
     for path in sorted((root / package).rglob("*.py")):
@@ -26,7 +27,7 @@ from glyphoxa.config.correction_settings import CorrectionSettings
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
 def loaded():
-    return sorted(name for name in sys.modules if name.startswith((OFF, OPENS_IT)))
+    return sorted(name for name in sys.modules if name.startswith(OFF))
 
 corrector_of(Gazetteer.build([]), CorrectionSettings())
 by_default = loaded()
@@ -38,8 +39,8 @@ print(json.dumps([by_default, loaded()]))
 def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched_on() -> None:
     answer = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
     by_default, switched_on = json.loads(answer.stdout.splitlines()[-1])
-    assert by_default == []
-    assert switched_on == ["glyphoxa.experimental", "glyphoxa.experimental.documents_correction"]
+    assert by_default == ["glyphoxa.memory_graph.settings"]
+    assert switched_on == [*by_default, "glyphoxa.speech.correction.documents_correction"]
 
 
 def test_by_default_no_npc_searches_its_memory_otherwise_than_the_others() -> None:

@@ -1,0 +1,278 @@
+"""Recall that may take its time: the shipped ranking, and behind it the stages and methods of a memory graph.
+
+With no stage on and by the method hybrid it gives what `Recall` gives. What an NPC did not witness is in none of it:
+the ranking, the graph and the lines that a language model is shown are all of its view. Nothing of it is asked on the
+voice path: only the tools of an NPC of tier DEEP and `glyphoxa recall --method` are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import numpy as np
+from loguru import logger
+from numpy import float64, int32
+from numpy.typing import NDArray
+
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.memory_graph.graph import Read, TalkGraph, graph_of_view
+from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
+from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
+from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings
+from glyphoxa.recall.index.talk_index import TalkIndex
+from glyphoxa.recall.ranking.ranked import Ranked
+from glyphoxa.recall.ranking.second_hop import with_second_hop
+from glyphoxa.recall.ranking.signals import by_words
+from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
+from glyphoxa.recall.temporal.zone import Zone
+from glyphoxa.transcript.ports import PastTalk, TalkQuery
+
+_BASE: Final = 400
+"""So many of the shipped ranking are its say; the others have none."""
+_LATEST: Final = 100
+_LEAST: Final = 1e-6
+_MOST_GRAPHS: Final = 8
+"""That are kept; one of 10,000 turns takes 20 MB, most of it the turns' vectors."""
+
+
+class _Made(NamedTuple):
+    """A graph that is made, or being made, of rows of an index. No two states of any index have the same `changes`."""
+
+    changes: int
+    rows: NDArray[int32]
+    graph: asyncio.Task[TalkGraph]
+
+
+class DeepRecall:
+    """
+    Args:
+        recall: Whose ranking is the beginning.
+        settings: By which method, and which stages are on.
+        llm: The language model of the methods that ask one.
+        reranker: Of the method that reranks.
+
+    Raises:
+        InvalidInput: There is nobody whom the method asks.
+    """
+
+    def __init__(
+        self,
+        recall: Recall,
+        *,
+        settings: MemoryGraphSettings | None = None,
+        llm: StructuredLlm | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.settings = settings or MemoryGraphSettings()
+        self._recall = recall
+        self._llm = llm
+        self._reranker = reranker
+        self._weights = with_second_hop(recall.weights) if SECOND_HOP in self.settings.stages else None
+        self._made: OrderedDict[tuple[CampaignId, NpcId], _Made] = OrderedDict()
+        self._read: weakref.WeakKeyDictionary[TalkIndex, dict[int, Read]] = weakref.WeakKeyDictionary()
+        by = self.settings.searches_by
+        if self.asks_a_model and llm is None:
+            raise InvalidInput(f"recall by {by} needs a language model; valid without one: hybrid")
+        if by == "hybrid_rerank" and reranker is None:
+            raise InvalidInput(f"recall by {by} needs recall.rerank, which names nobody; valid without: hybrid")
+
+    @property
+    def asks_a_model(self) -> bool:
+        return self.settings.asks_a_model
+
+    async def recall(  # noqa: PLR0913 - what a language model is shown comes from two sides
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        query: TalkQuery,
+        *,
+        recent: Sequence[str] = (),
+        world: str = "",
+        deadline_ms: int | None = None,
+    ) -> RecallResult:
+        """What an NPC witnessed that bears on a question, the most helpful first.
+
+        Args:
+            query: A reranker or a language model that filters is given more than its limit.
+            recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
+            world: What the NPC knows of itself and of the world anyway, for a language model.
+            deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
+                what a language model has chosen so far, or the ranking, without the rest.
+
+        Raises:
+            Unavailable: As `PastTalk.recall`.
+        """
+        until = None if deadline_ms is None else asyncio.get_running_loop().time() + deadline_ms / 1_000
+        left_out: list[str] = []
+        ranked = await self._recall.ranked(campaign, npc, query, left_out=left_out, weights=self._weights)
+        if ranked is None or query.limit <= 0:
+            return NOTHING_ASKED
+        try:
+            async with asyncio.timeout_at(until):
+                graph = await self._graph((campaign, npc), ranked)
+        except TimeoutError:
+            left_out.append("memory graph: it was not ready in time")
+            items: list[RecalledTalk] = [*ranked.items(query.limit)]
+        else:
+            # What is filtered or reordered is more than what is told.
+            second_look = self.settings.searches_by in ("hybrid_llm", "hybrid_rerank")
+            most = max(query.limit, self.settings.max_results) if second_look else query.limit
+            recalling = GraphRecall(
+                graph,
+                lambda at: _line(ranked.recalled(at), ranked.question.times.zone),
+                self.settings.model_copy(update={"max_results": most}),
+                self._reranker,
+                self._llm,
+                until,
+            )
+            found = await recalling.recall(_asked(graph, ranked), query.text, recent=recent, world=world)
+            left_out += found.left_out
+            items = _recalled(ranked, found)[: query.limit]
+        items = await self._recall.recaps.before(items, ranked, campaign, npc, left_out=left_out)
+        return RecallResult(tuple(items), tuple(left_out))
+
+    async def _graph(self, whose: tuple[CampaignId, NpcId], ranked: Ranked) -> TalkGraph:
+        """Made in a thread, once for all who ask: 10,000 turns take half a second, and a fifth when most of them were
+        in one before. Whoever cannot wait leaves it to those who come next.
+        """
+        index, columns = ranked.index, ranked.seen.columns
+        made = self._made.get(whose)
+        is_of_it = made is not None and made.changes == ranked.changes and np.array_equal(made.rows, columns.rows)
+        if made is None or not is_of_it or _failed(made.graph):
+            read = self._read.setdefault(index, {})
+            task = asyncio.create_task(asyncio.to_thread(graph_of_view, index, columns, read=read))
+            task.add_done_callback(_failed)
+            made = self._made[whose] = _Made(ranked.changes, columns.rows, task)
+        self._made.move_to_end(whose)
+        while len(self._made) > _MOST_GRAPHS:
+            self._made.popitem(last=False)
+        return await asyncio.shield(made.graph)
+
+    async def close(self) -> None:
+        """Give up what is under way; the ranking is another's to close."""
+        graphs = [made.graph for made in self._made.values()]
+        self._made.clear()
+        await asyncio.gather(*graphs, return_exceptions=True)
+
+
+class DeepTalk:
+    """A `PastTalk` for the tools of an NPC of tier DEEP: by a method of the memory graph, and by words and meaning
+    where that fails. Each failure is logged once, until it has gone well again.
+
+    Args:
+        talk: Asked where the method fails.
+        deadline_ms: For one answer; below what a tool may take, so that there is one.
+        recent: What an NPC heard last, oldest first, each with its speaker.
+        world: What an NPC knows of itself and of the world anyway.
+    """
+
+    def __init__(
+        self,
+        talk: PastTalk,
+        deep: DeepRecall,
+        *,
+        deadline_ms: int,
+        recent: Callable[[NpcId], Sequence[str]] = lambda _: (),
+        world: Callable[[NpcId], str] = lambda _: "",
+    ) -> None:
+        self._talk = talk
+        self._deep = deep
+        self._deadline_ms = deadline_ms
+        self._recent = recent
+        self._world = world
+        self._has_failed = False
+
+    async def recall(
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
+    ) -> list[RecalledTalk]:
+        """See `PastTalk.recall`."""
+        recent, world = self._recent(npc), self._world(npc)
+        try:
+            found = await self._deep.recall(
+                campaign, npc, query, recent=recent, world=world, deadline_ms=self._deadline_ms
+            )
+        except GlyphoxaError as error:
+            self._report(str(error))
+            return await self._talk.recall(campaign, npc, query, patient=patient)
+        self._report(next((part for part in found.left_out if part.startswith((LANGUAGE_MODEL, RERANK))), ""))
+        return list(found.items)
+
+    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
+        """See `PastTalk.recall_nowait`."""
+        return self._talk.recall_nowait(campaign, npc, query)
+
+    def _report(self, why: str) -> None:
+        if why and not self._has_failed:
+            logger.warning("recall by {} falls back on words and meaning: {}", self._deep.settings.searches_by, why)
+        self._has_failed = bool(why)
+
+
+def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
+    """The question as the graph takes it: what is not to be told is not among what may be recalled, and still leads to
+    what is.
+    """
+    seen = ranked.seen
+    base = np.zeros(len(seen))
+    level = 1.0
+    for at, score in ranked.best(_BASE):
+        # What is shipped may put a lower score first; its order is what the stages start from.
+        level = max(_LEAST, min(score, level - _LEAST))
+        base[at] = level
+    may_be_told = ranked.may_be_told.copy()
+    may_be_told[_the_question(ranked)] = False
+
+    def with_names(of_turns: NDArray[np.generic]) -> NDArray[float64]:
+        """The same of all nodes: a name has nothing of it."""
+        return np.append(of_turns.astype(float64), np.zeros(len(graph) - graph.n_turns))
+
+    return GraphQuestion(
+        with_names(base),
+        with_names(by_words(seen)),
+        with_names(np.zeros(len(seen)) if seen.cosines is None else seen.cosines),
+        ranked.question.vector,
+        graph.anchors(ranked.question.text),
+        with_names(may_be_told) > 0,
+    )
+
+
+def _the_question(ranked: Ranked) -> list[int]:
+    """Where it stands in the log itself: among the latest turns, or among those that have all its words."""
+    seen, asked = ranked.seen, ranked.question.terms.words
+    places = set(range(max(0, len(seen) - _LATEST), len(seen)))
+    if seen.matches and len(seen.matches) == len(asked):
+        places |= set.intersection(*(set(match.places.tolist()) for match in seen.matches))
+    return [at for at in places if ranked.is_the_question(at)]
+
+
+def _recalled(ranked: Ranked, found: Recollection) -> list[RecalledTalk]:
+    most = max((hit.score for hit in found.hits), default=0.0)
+    items: list[RecalledTalk] = []
+    for hit in found.hits:
+        recalled = ranked.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
+        # What the shipped ranking says is there already, in more detail than as the base of the stages.
+        why = {} if set(hit.why) == {"base"} else {Signal(name): round(value, 4) for name, value in hit.why.items()}
+        items.append(replace(recalled, signals={**recalled.signals, **why}))
+    return items
+
+
+def _failed(task: asyncio.Task[TalkGraph]) -> bool:
+    """False while it is being made. Asks how it ended: nobody else may."""
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _line(recalled: RecalledUtterance, zone: Zone) -> str:
+    """As a language model is shown it, with the day on the table's clock."""
+    line = recalled_line(recalled)
+    if recalled.at_ms is None:
+        return line
+    return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {line}"
