@@ -304,8 +304,8 @@ class _Reading:
                 self._put(meant, first, last)
         elif meant is not None and self._ask.window is None:
             relation, _, _ = self._lead(first)
-            self._put(meant, first, last)
-            if self.story is not None and self._ask.story is None and (window := self._ask.window) is not None:
+            window = self._put(meant, first, last)
+            if self.story is not None and self._ask.story is None and window is not None:
                 of_unit = self.story.of_unit(unit, int(kind == "last")) if kind in ("last", "this") else None
                 days = self.story.of_window(window, self.days) if of_unit is None else _story_related(of_unit, relation)
                 self._ask = replace(self._ask, story=days)
@@ -340,8 +340,10 @@ class _Reading:
             case _:
                 raise AssertionError(f"no kind of phrase: {kind}")
 
-    def _put(self, meant: SessionReference | TimeWindow, first: int, last: int, *, is_date: bool = False) -> None:
-        """With what stands before it: a relation, or the part of it that is meant."""
+    def _put(
+        self, meant: SessionReference | TimeWindow, first: int, last: int, *, is_date: bool = False
+    ) -> TimeWindow | None:
+        """With what stands before it: a relation, or the part of it that is meant. Gives the window as it is then."""
         relation, begins, amount = self._lead(first)
         if not is_date and self._tokens[begins] in self._list("dates_only"):
             relation, begins = "during", first  # "Did he come by last night?"
@@ -362,6 +364,7 @@ class _Reading:
             from_ms, until_ms = _related(meant.from_ms, meant.until_ms, relation)
             self._ask = replace(self._ask, window=replace(meant, from_ms=from_ms, until_ms=until_ms))
         self._take(begins, last)
+        return self._ask.window
 
     def _lead(self, first: int) -> tuple[Relation, int, re.Match[str] | None]:
         """What stands before a span, where that begins, and the amount before it; "during" and the span's beginning if
