@@ -20,7 +20,7 @@ from time import perf_counter_ns
 
 from benchmarks.address_cases import Case, campaign_of, read_cases
 from glyphoxa.bootstrap.correction import make_names
-from glyphoxa.config.correction_settings import CorrectionSettings
+from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.turns.address import Addressed, Addressing

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.turn import positive, stoppable
 from benchmarks.turn_world import a_directory
 from glyphoxa.adapters.local import native_env
-from glyphoxa.config.provider_settings import LlmSettings
+from glyphoxa.config.provider_sections import LlmSettings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.observability import log
 

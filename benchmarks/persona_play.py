@@ -12,7 +12,7 @@ from benchmarks.grounding_data import Asked as WithEvenings
 from benchmarks.grounding_play import Tables, answered, settings_of, tables, tone_parts
 from benchmarks.persona_data import Asked, Line
 from glyphoxa.bootstrap.engines import MouthSpec
-from glyphoxa.config.provider_settings import LlmSettings
+from glyphoxa.config.provider_sections import LlmSettings
 from glyphoxa.domain.turn import Fault, Outcome, Stage, TurnRecord
 from glyphoxa.judgement.reply import Asked as AskedOfReply
 from glyphoxa.npc.mouth import Mouth

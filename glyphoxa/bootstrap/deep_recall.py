@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from glyphoxa.bootstrap.local_models import load_llama
 from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm, slot_of
-from glyphoxa.config.recall_settings import RecallMethodName
+from glyphoxa.config.provider_sections import RecallMethodName
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.experimental import second_hop

@@ -15,7 +15,7 @@ from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.tables import a_table, show, show_lines
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.config.recall_settings import RecallMethodName
+from glyphoxa.config.provider_sections import RecallMethodName
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.fact_selection import select_facts
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of

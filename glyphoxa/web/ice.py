@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from glyphoxa.config.server_settings import IceServerSettings
+from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.web.events import Json
 
