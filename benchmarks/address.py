@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from benchmarks.runner import command, percent, percentiles, read_rows, run, to_write, write_rows
 from glyphoxa.bootstrap.correction import make_names
-from glyphoxa.config.correction_settings import CorrectionSettings
+from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId

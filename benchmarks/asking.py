@@ -31,10 +31,9 @@ from glyphoxa.bootstrap.memory import open_store_for
 from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.bootstrap.table import open_with
 from glyphoxa.bootstrap.table_parts import Opening
-from glyphoxa.config.context_settings import ContextSettings
-from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
+from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
+from glyphoxa.config.sections import ContextSettings, TurnsSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.config.turns_settings import TurnsSettings
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.commands import Puppet
 from glyphoxa.domain.errors import Unavailable

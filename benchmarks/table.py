@@ -21,15 +21,15 @@ from glyphoxa.bootstrap import local_models
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.embedder import embedder_of
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.provider_settings import (
+from glyphoxa.config.provider_sections import (
     EmbeddingsSettings,
     LlmSettings,
     ProvidersSettings,
     SttSettings,
     TtsSettings,
 )
+from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.config.turns_settings import TurnsSettings
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, TurnFinished

@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm
-from glyphoxa.config.correction_settings import CorrectionSettings
+from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import NpcId, UtteranceId

@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.bootstrap.local_models import named, weights_for
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.config import doctor, installation
+from glyphoxa.config import doctor
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.check import Finding, check
 from glyphoxa.config.doctor import Check, DiskNeed, examined
@@ -116,7 +116,7 @@ def without_settings() -> list[Finding]:
 
 def _of_machine(within_s: float) -> list[Check]:
     return [
-        Check("python", installation.python, "try again", within_s),
+        Check("python", doctor.python, "try again", within_s),
         Check("packages", _packages, "try again when this machine is less busy", within_s),
         Check("clock", doctor.clock, "try again", within_s),
     ]
@@ -133,7 +133,7 @@ def _of_settings(settings: Settings, within_s: float) -> list[Check]:
 @cache
 def _packages() -> Iterable[Finding]:
     """Read once: a process goes on with the packages that it began with."""
-    return tuple(installation.packages())
+    return tuple(doctor.packages())
 
 
 def _providers(settings: Settings) -> list[Finding]:

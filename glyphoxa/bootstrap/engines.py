@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.config.engine_files import NO_MOUTHS, file_and_function
-from glyphoxa.config.provider_settings import TtsSettings
+from glyphoxa.config.provider_sections import TtsSettings
+from glyphoxa.config.sections import NO_MOUTHS, file_and_function
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.ports import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glyphoxa.config.observability_settings import ObservabilitySettings
+from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa.providers.extras import need

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
-from glyphoxa.config.mcp_settings import McpServerSettings, McpSettings, missing_variables
+from glyphoxa.config.sections import McpServerSettings, McpSettings, missing_variables
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId

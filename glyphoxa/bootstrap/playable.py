@@ -9,8 +9,8 @@ from pathlib import Path
 
 from glyphoxa.bootstrap.engines import mouth_names
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
-from glyphoxa.config.engine_files import missing_files
 from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath
+from glyphoxa.config.sections import missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.providers.building import unknown_language

@@ -28,8 +28,8 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
+from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
-from glyphoxa.config.campaign_template import Beginning, template
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.dm.campaign_changes import CampaignChanges

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from glyphoxa.actors.deadline import within
-from glyphoxa.config.observability_settings import ObservabilitySettings
+from glyphoxa.config.sections import ObservabilitySettings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -1,28 +1,75 @@
-"""Entities and relationships as tables: what a spreadsheet or another program can write.
+"""Read entities and relationships from CSV tables: what a spreadsheet or another program can write.
 
 `entities.csv` has the columns name and type, `relationships.csv` source, type and target; all other columns are
-attributes. They are shown in `docs/campaign-file.md`.
+attributes. `docs/campaign-file.md` shows them.
+
+The reader is strict: UTF-8 (with or without a byte order mark), separated by `,` or `;`, quoted with `"`, as many cells
+in each row as there are columns. Lines of empty cells are skipped. A mistake is reported as `file:line`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import csv
+import io
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from glyphoxa.config.campaign_blocks import Name
-from glyphoxa.config.campaign_words import edge_name, hint_for, wrong_attribute
-from glyphoxa.config.located_csv import Columns, CsvRow, LocatedCsv, read_csv
-from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
+from glyphoxa.config.campaign_checks import Name, edge_name, hint_for, wrong_attribute
+from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem, text_of
 from glyphoxa.dm.campaign_tables import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, slug
 
-ENTITIES = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
-RELATIONSHIPS = Columns(("source", "type", "target"), ("known_by", "hidden"))
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """
+    Attributes:
+        line: Where it begins, from 1.
+        cells: Stripped, by column; empty ones are absent.
+    """
+
+    line: int
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a kind of table. Any other column is the author's own.
+
+    Attributes:
+        required: In every row.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return (*self.required, *self.optional)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedCsv:
+    """
+    Attributes:
+        own: Columns that are not of its kind, as they are written.
+    """
+
+    path: Path
+    columns: Columns
+    own: tuple[str, ...]
+    rows: tuple[CsvRow, ...]
+
+
+ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
+RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidden"))
 _FILES = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "true", "1", "x"), ("no", "false", "0")
 _NOTHING = Campaign(CampaignId(""), "", "", (), (), (), (), ())
@@ -31,7 +78,7 @@ _name: TypeAdapter[str] = TypeAdapter(Name)
 
 @dataclass(frozen=True, slots=True)
 class TablesFile:
-    """Tables and what their author may want to look at again (`file:line: what`).
+    """Tables, and remarks for their author (`file:line: what`).
 
     Attributes:
         unknown: Names in them of entities and NPCs that only a campaign could know, where none was given.
@@ -43,7 +90,7 @@ class TablesFile:
 
 
 def is_tables(path: Path) -> bool:
-    """Whether a path that a user gave means tables, and not a campaign file."""
+    """Return whether a path means tables, and not a campaign file."""
     return path.is_dir() or path.suffix.casefold() == ".csv"
 
 
@@ -213,12 +260,12 @@ class _Reading:
         return tuple(known_by), told in _YES
 
     def _with_itself(self, entity: EntityId, known_by: tuple[NpcId, ...]) -> tuple[NpcId, ...]:
-        """An NPC knows itself."""
+        """Add an NPC to those who know of it."""
         own = next((npc.id for npc in self.into.npcs if npc.entity_id == entity), None)
         return known_by if own is None or not known_by or own in known_by else (own, *known_by)
 
     def _contradictions(self, entity: Entity, table: LocatedCsv, row: CsvRow) -> None:
-        """Where the campaign file says otherwise."""
+        """Warn where the campaign file says otherwise."""
         told = self.told[entity.id].attributes if entity.id in self.told else {}
         for name, value in entity.attributes.items():
             if name in told and told[name] != value:
@@ -228,7 +275,7 @@ class _Reading:
 
 
 def _listed(row: CsvRow, column: str) -> list[str]:
-    """The parts of a cell, which are separated by `;`."""
+    """Split a cell at `;`."""
     return [part for part in (part.strip() for part in row.cells.get(column, "").split(";")) if part]
 
 
@@ -238,3 +285,113 @@ def _wrong_name(name: str) -> str | None:
     except ValidationError as error:
         return f"{name[:40]!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
     return None
+
+
+# Tables whose rows know their lines.
+
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_SEPARATORS: Final = (",", ";")
+_ALMOST: Final = 0.8
+"""A column this similar to a known one is that one, misspelt."""
+
+
+def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
+    """
+    Args:
+        kinds: What the table may be; its header says which. The first whose required columns are there is taken.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidFile: With every mistake in its form.
+        InvalidInput: It cannot be read.
+    """
+    text = _text(path)
+    headers = {separator: _header(text, separator) for separator in _SEPARATORS}
+    for separator, header in headers.items():
+        for columns in kinds:
+            names = _names(header, columns)
+            if set(columns.required) <= set(names):
+                return _table(path, text, separator, columns, names)
+    raise InvalidFile(path, [Problem(1, _no_kind(max(headers.values(), key=len), kinds))])
+
+
+def _header(text: str, separator: str) -> list[str]:
+    """Return the cells of the first line; none if the text has another separator."""
+    try:
+        return next(_records(text, separator), (1, []))[1]
+    except csv.Error:
+        return []
+
+
+def _text(path: Path) -> str:
+    text = text_of(
+        path,
+        most_bytes=_MOST_BYTES,
+        if_larger="; split it into several tables",
+        if_not_utf8='save the table as UTF-8 ("CSV UTF-8" in a spreadsheet program)',
+    )
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InvalidFile(path, [Problem(line, "a NUL character: not a CSV table")])
+    if not text.strip():
+        raise InvalidInput(f"{path}: is empty; the first line of a table names its columns")
+    return text
+
+
+def _records(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the line on which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    line = 1
+    for cells in reader:
+        yield line, [cell.strip() for cell in cells]
+        line = reader.line_num + 1
+
+
+def _names(header: list[str], columns: Columns) -> list[str]:
+    """Return the columns' names. Known ones may be written in capitals."""
+    return [name.casefold() if name.casefold() in columns.known else name for name in header]
+
+
+def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
+    wanted = " or ".join(",".join(columns.required) for columns in kinds)
+    have = [name.casefold() for name in header]
+    missing = min(([name for name in kind.required if name not in have] for kind in kinds), key=len)
+    hints = [
+        f"{near[0]!r}, {did_you_mean(near[0], missing)}" for m in missing if (near := get_close_matches(m, have, 1))
+    ]
+    hint = f" (there is {'; '.join(hints)})" if hints else ""
+    return f"the columns are not those of a table: {', '.join(map(repr, missing))} missing{hint}; needed: {wanted}"
+
+
+def _table(path: Path, text: str, separator: str, columns: Columns, names: list[str]) -> LocatedCsv:
+    problems = list(_wrong_columns(columns, names))
+    rows: list[CsvRow] = []
+    try:
+        for line, cells in _records(text, separator):
+            if line == 1 or not any(cells):
+                continue
+            if len(cells) != len(names):
+                problems.append(
+                    Problem(line, f"a row of {len(cells)} cells, where the header names {len(names)} columns")
+                )
+                continue
+            found = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+            if "" in found:
+                problems.append(Problem(line, f"{found['']!r} stands in a column without a name"))
+            problems += [Problem(line, f"{name!r} is empty") for name in columns.required if name not in found]
+            rows.append(CsvRow(line, found))
+    except csv.Error as error:
+        problems.append(Problem(rows[-1].line + 1 if rows else 2, f"not CSV from here on: {error}"))
+    if problems:
+        raise InvalidFile(path, problems)
+    return LocatedCsv(path, columns, tuple(n for n in names if n and n not in columns.known), tuple(rows))
+
+
+def _wrong_columns(columns: Columns, names: list[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for name in filter(None, names):
+        if name.casefold() in seen:
+            yield Problem(1, f"column {name!r} stands here twice")
+        seen.add(name.casefold())
+        if name not in columns.known and (near := get_close_matches(name.casefold(), columns.known, 1, _ALMOST)):
+            yield Problem(1, f"unknown column {name!r}, did you mean {near[0]!r}? (valid: {', '.join(columns.known)})")

@@ -1,26 +1,33 @@
-"""A campaign as a DM writes it, in YAML, turned into a `Campaign`.
+"""Read a campaign file, as a DM writes it in YAML, into a `Campaign`.
 
 Everything refers to everything by name. All mistakes of a file are reported together, each with its line and
-the nearest valid value. The format is shown in `docs/campaign-file.md`.
+the nearest valid value. `docs/campaign-file.md` shows the format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
+from typing import Final
 
-from glyphoxa.config.campaign_blocks import CampaignDocument
-from glyphoxa.config.campaign_calendar import check_zone, read_calendar
-from glyphoxa.config.campaign_ids import wrong_ids
-from glyphoxa.config.campaign_reach import Reach
-from glyphoxa.config.campaign_slots import filled_twice
-from glyphoxa.config.campaign_words import edge_name, hint_for, lost_text, wrong_attribute
-from glyphoxa.config.engine_files import not_a_name
+from glyphoxa.config.campaign_checks import (
+    CampaignDocument,
+    Reach,
+    edge_name,
+    filled_twice,
+    hint_for,
+    lost_text,
+    read_calendar,
+    remarks_on,
+    role_in,
+    wrong_attribute,
+    wrong_ids,
+    wrong_zone,
+)
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
-from glyphoxa.config.npc_form import remarks_on
-from glyphoxa.config.npc_role import role_in
-from glyphoxa.config.portrait_file import read_portrait
+from glyphoxa.config.sections import not_a_name
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
     Campaign,
@@ -40,7 +47,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, 
 
 @dataclass(frozen=True, slots=True)
 class CampaignFile:
-    """A campaign and what its author may want to look at again (`file:line: what`).
+    """A campaign, and remarks for its author (`file:line: what`).
 
     Attributes:
         source: Where everything stands.
@@ -79,14 +86,13 @@ class _Reading:
         npc_by_name = {npc.name.casefold(): npc for npc in npcs}
         entities = self._scoped(entities, npc_by_name)
         block = self.document.campaign
-        self.problems += check_zone(self.source, block.time_zone)
+        self._wrong_all(wrong_zone(block.time_zone))
         relationships = self._relationships(by_name, npc_by_name)
         reach = Reach(self.document, entities, npcs, relationships)
         entities = reach.scoped()
-        for path, problem in reach.problems:
-            self._wrong(path, problem)
+        self._wrong_all(reach.problems)
         calendar, story_day, problems = read_calendar(self.source, self.document.calendar)
-        self.problems += problems
+        self._wrong_all(problems)
         campaign = Campaign(
             id=CampaignId(self._id(block.id, block.name, ("campaign", "name"))),
             name=block.name,
@@ -106,8 +112,7 @@ class _Reading:
         )
         if not self.problems:
             # Speakers are complete only where all else is right.
-            for path, problem in wrong_ids(campaign.entities, campaign.npcs, campaign.players):
-                self._wrong(path, problem)
+            self._wrong_all(wrong_ids(campaign.entities, campaign.npcs, campaign.players))
         if self.problems:
             raise InvalidFile(self.source.path, self.problems)
         ordered = sorted((*self.source.remarks, *self.warnings), key=lambda p: p.line)
@@ -115,6 +120,9 @@ class _Reading:
 
     def _wrong(self, path: YamlPath, text: str) -> None:
         self.problems.append(self.source.problem(path, text))
+
+    def _wrong_all(self, found: Iterable[tuple[YamlPath, str]]) -> None:
+        self.problems += [self.source.problem(path, text) for path, text in found]
 
     def _warn(self, path: YamlPath, text: str) -> None:
         self.warnings.append(self.source.problem(path, text))
@@ -183,11 +191,10 @@ class _Reading:
         for name, value in attributes.items():
             if problem := wrong_attribute(name, value):
                 self._wrong((*at, "attributes", name), problem)
-        for path, problem in lost_text(attributes, (*at, "attributes")):
-            self._wrong(path, problem)
+        self._wrong_all(lost_text(attributes, (*at, "attributes")))
 
     def _scoped(self, entities: tuple[Entity, ...], npcs: Mapping[str, Npc]) -> tuple[Entity, ...]:
-        """With who may know of them; an NPC that speaks knows itself."""
+        """Add who may know of each entity. An NPC that speaks knows itself."""
         own = {npc.entity_id: npc for npc in npcs.values()}
         made = list(entities)
         for i, block in enumerate(self.document.entities):
@@ -223,7 +230,7 @@ class _Reading:
         return entity
 
     def _hint(self, name: str, known: Iterable[Entity | Npc]) -> str:
-        """Nobody reads more of them than are told, and each compares thousands of names in a large campaign."""
+        """Return the nearest valid name, if the problem is reported: each compares thousands of names."""
         return "" if len(self.problems) >= MOST_TOLD else ", " + did_you_mean(name, (each.name for each in known))
 
     def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
@@ -258,8 +265,7 @@ class _Reading:
             for i, b in enumerate(self.document.relationships)
         ]
         self._unique("relationship", edges)
-        for path, problem in filled_twice(self.source, self.document):
-            self._wrong(path, problem)
+        self._wrong_all(filled_twice(self.source, self.document))
         return tuple(made)
 
     def _npcs(self, by_name: Mapping[str, Entity]) -> tuple[Npc, ...]:
@@ -355,3 +361,69 @@ class _Reading:
                 )
             made.append(Secret(block.text, frozenset(knowing), about, block.hidden))
         return tuple(made)
+
+
+# Portraits: pictures of NPCs in files beside the campaign file.
+
+MOST_BYTES: Final = 2_000_000
+MOST_PIXELS: Final = 2_048
+"""Of its width, and of its height."""
+_SHOWN_PIXELS: Final = 512
+"""Pages show a portrait in a circle a few millimetres wide."""
+
+
+def read_portrait(folder: Path, name: str) -> Portrait:
+    """Read a portrait as it is served.
+
+    Args:
+        folder: Of the campaign file.
+        name: Of the picture, from that folder on.
+
+    Raises:
+        InvalidInput: It is outside of the folder, is not there, is too large, or is no picture that can be read.
+    """
+    where = folder.resolve()
+    try:
+        path = (where / name).resolve()
+    except (OSError, ValueError):
+        raise InvalidInput(f"{name!r} is no name of a file") from None
+    if not path.is_relative_to(where):
+        raise InvalidInput(f"{name!r} is outside of the campaign file's folder; put the picture into it")
+    try:
+        if not path.is_file():
+            raise InvalidInput(f"there is no file {name!r} beside the campaign file")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"{name!r} cannot be read: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise InvalidInput(f"{name!r} has more than {MOST_BYTES // 1_000:,} kB; save it smaller")
+    return redrawn(name, content)
+
+
+def redrawn(name: str, content: bytes) -> Portrait:
+    """Draw a picture again, upright and at most 512 pixels wide and high.
+
+    The new file holds pixels alone: no EXIF, no comment, no colour profile, and nothing that stood after its end.
+
+    Raises:
+        InvalidInput: It has too many pixels, is damaged, or is no PNG, JPEG or WebP.
+    """
+    from PIL import Image, ImageOps  # most campaigns have no portrait, and it takes a tenth of a second
+
+    made = BytesIO()
+    try:
+        with Image.open(BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as picture:
+            width, height = picture.size
+            kind = "JPEG" if picture.format == "MPO" else str(picture.format)  # a phone's JPEG that holds several
+            if max(width, height) <= MOST_PIXELS:
+                picture.thumbnail((_SHOWN_PIXELS, _SHOWN_PIXELS))
+                upright = ImageOps.exif_transpose(picture)
+                drawn = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
+                drawn.info.clear()
+                drawn.save(made, kind, quality=90)
+    except Exception as error:  # what a decoder raises for a damaged picture is not documented
+        raise InvalidInput(f"{name!r} is damaged, or is no PNG, JPEG or WebP") from error
+    if max(width, height) > MOST_PIXELS:
+        raise InvalidInput(f"{name!r} has {width} x {height} pixels; at most {MOST_PIXELS} x {MOST_PIXELS} are served")
+    return Portrait(f"image/{kind.lower()}", made.getvalue())

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from glyphoxa.config.engine_files import missing_files
-from glyphoxa.config.mcp_settings import missing_variables
+from glyphoxa.config.sections import missing_files, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.providers.chat_models import is_a_path
@@ -49,7 +48,7 @@ def check(
     has_module: Callable[[str], bool] | None = None,
     is_port_free: Callable[[str, int], bool] | None = None,
 ) -> list[Finding]:
-    """What these settings will use, and what is missing.
+    """Report what these settings will use, and what is missing.
 
     Args:
         has_weights: Whether model weights are on this machine: by their name, or their path.
@@ -122,7 +121,7 @@ def _tool_servers(
 
 
 def _is_asked(section: str, settings: Settings) -> bool:
-    """Whether what is chosen there has a part in these settings."""
+    """Return whether these settings use what is chosen there."""
     asked = {RECALL: settings.recall.asks_a_model, RERANK: settings.recall.searches_by == "hybrid_rerank"}
     asked[CHRONICLE] = settings.memory.chronicle == "llm" and settings.has_memory
     return asked.get(section, True)
@@ -154,7 +153,7 @@ def _provider(
 
 
 def _with_model(found: Finding, settings: Settings) -> Finding:
-    """Another embeddings model than the database's means that all talk is embedded anew: here one sees which it is."""
+    """Name the embeddings model: with another one than the database has, all talk is embedded again."""
     chosen = settings.providers.embeddings
     if found.level != "ok" or chosen.name == NONE:
         return found
@@ -185,12 +184,12 @@ _PORT_TROUBLES: Final[Mapping[int, Literal["in use", "not allowed", "not here"]]
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there now. A host that cannot be resolved is not free."""
+    """Return whether a server could listen there now. A host that cannot be resolved is not free."""
     return trouble_with_port(host, port) == ""
 
 
 def trouble_with_port(host: str, port: int) -> Literal["", "in use", "not allowed", "not here"]:
-    """Why no server could listen there now: `not here` is a host that is not an address of this machine."""
+    """Return why no server could listen there now. `not here`: the host is not an address of this machine."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:

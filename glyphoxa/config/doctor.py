@@ -1,4 +1,4 @@
-"""Checks of the machine that a table is to be opened on, and how checks are run: side by side, each with a deadline.
+"""Check the machine and the installation that a table is to be opened on. Checks run side by side, with deadlines.
 
 A check is a function that gives findings (see `glyphoxa.config.check`): each is `ok`, or a problem with its remedy.
 """
@@ -8,20 +8,26 @@ from __future__ import annotations
 import contextlib
 import queue
 import shutil
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from socket import gethostname
 from typing import Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from glyphoxa.config.check import Finding, trouble_with_port
-from glyphoxa.config.server_settings import ServerSettings
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from glyphoxa.config.check import Finding, Level, trouble_with_port
+from glyphoxa.config.sections import ServerSettings
 from glyphoxa.domain.errors import GlyphoxaError
 
 RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
@@ -53,7 +59,7 @@ class Check:
 
 
 def examined(checks: Sequence[Check]) -> list[Finding]:
-    """What the checks find, in their order. They run side by side, each in a thread of its own.
+    """Run checks side by side, each in its own thread, and return what they find, in their order.
 
     A check that raises, or does not return in time, is one finding of its own, and the others are not disturbed. What
     does not return is left behind, and does not keep the process from ending.
@@ -91,7 +97,7 @@ def _looked(check: Check) -> list[Finding]:
 
 
 def clock(now: datetime | None = None) -> Iterator[Finding]:
-    """Whether this machine's time can be right, and whether it knows time zones."""
+    """Check that this machine's time can be right, and that it knows time zones."""
     now = now or datetime.now(UTC)
     here = f"{now:%Y-%m-%d %H:%M} UTC"
     if not RELEASED <= now < RELEASED.replace(year=RELEASED.year + _YEARS):
@@ -109,7 +115,7 @@ def clock(now: datetime | None = None) -> Iterator[Finding]:
 def ports(
     named: Mapping[str, tuple[str, int | None]], *, processes: Path = Path("/proc"), is_serving: bool = False
 ) -> Iterator[Finding]:
-    """Whether a server could listen on each port now, else who holds it.
+    """Check that a server could listen on each port now; name the process that holds it.
 
     Args:
         named: Host and port by the name of the setting; a port of None is not asked for.
@@ -140,7 +146,7 @@ _PORT_FAULTS: Final = {
 
 
 def _who(port: int, processes: Path) -> str:
-    """Which process listens there, if this user may know that."""
+    """Name the process that listens there, if this user may know that."""
     sockets = {
         fields[9]
         for table in ("tcp", "tcp6")
@@ -166,7 +172,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
-    """Whether browsers give the microphone to a page at that address: only to https, and to this machine itself."""
+    """Check that browsers give the microphone to a page at that address: only to https, and to this machine itself."""
     parts = urlsplit(url)
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     if parts.scheme == "https":
@@ -185,7 +191,7 @@ def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
 def https(
     settings: ServerSettings, *, certificate_until: Callable[[Path | None, Path | None], datetime | None]
 ) -> Iterator[Finding]:
-    """The certificate of the settings, and what their address means for the microphone.
+    """Check the certificate of the settings, and what their address means for the microphone.
 
     Args:
         certificate_until: Reads a certificate with its key: until when it is good; None where there is none.
@@ -222,7 +228,7 @@ class DiskNeed:
 
 
 def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
-    """Whether each directory can be written to, and whether its disk has room for all that comes there."""
+    """Check that each directory can be written to, and that its disk has room for all that comes there."""
     places = {room.directory: _existing(room.directory) for room in rooms}
     coming: dict[int, int] = {}
     for room in rooms:
@@ -250,7 +256,7 @@ def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
 
 
 def _existing(path: Path) -> Path:
-    """It, or the nearest above that is there."""
+    """Return the path, or the nearest directory above that exists."""
     for each in (path, *path.absolute().parents):
         with contextlib.suppress(OSError):
             if each.exists():
@@ -259,7 +265,7 @@ def _existing(path: Path) -> Path:
 
 
 def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
-    """Whether the models have room in this machine's memory.
+    """Check that the models have room in this machine's memory.
 
     Args:
         free, of, needed: Bytes: that a program can have, of the machine, and that models and program take.
@@ -276,3 +282,168 @@ def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
 
 def _gb(n_bytes: int) -> str:
     return f"{n_bytes / _GB:.1f} GB"
+
+
+# The installation: Python's version, and the packages that Glyphoxa requires.
+
+OLDEST: Final = (3, 11)
+NEWEST: Final = (3, 14)
+"""Versions of Python that Glyphoxa supports, both included."""
+LOCK: Final = Path(__file__).parents[2] / "requirements" / "app.txt"
+"""Of a checkout; an installed package has none."""
+_NAME: Final = "glyphoxa"
+_NAMED: Final = 5
+"""Packages in one line; of more their number is given."""
+
+
+def python(version: Sequence[int] = sys.version_info[:3], *, place: str = sys.prefix) -> Iterator[Finding]:
+    """Check that this version of Python is supported."""
+    here = ".".join(map(str, version))
+    supported = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    if tuple(version[:2]) < OLDEST:
+        remedy = f"install Python {supported} and make a new virtual environment with it"
+        yield Finding("error", "python", f"{here} in {place} is too old: {remedy}")
+    elif tuple(version[:2]) > NEWEST:
+        remedy = f"if something fails, make a virtual environment with Python {supported}"
+        yield Finding("warning", "python", f"{here} in {place} is newer than what is supported: {remedy}")
+    else:
+        yield Finding("ok", "python", f"{here} in {place}")
+
+
+def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterator[Finding]:
+    """Check that all packages are installed which Glyphoxa and its installed extras require, in a checkout as locked.
+
+    Args:
+        path: Directories with packages; None is where Python looks for them.
+    """
+    installed = _Installed(sys.path if path is None else path)
+    own = installed.find(_NAME)
+    if own is None:
+        yield Finding("error", "packages", f"{_NAME} itself is not installed: run `pip install {_NAME}`, or `make`")
+        return
+    extras = tuple(_extras(own, installed))
+    named = ("all",) if "all" in extras else extras
+    wanted = f"{_NAME}[{','.join(named)}]" if named else _NAME
+    is_checkout = lock.is_file()
+    remedy = f"`pip install --no-deps --require-hashes -r {lock}`" if is_checkout else f"`pip install -U '{wanted}'`"
+    needed, unmet = _walked(installed, extras)
+    for parent in sorted({parent for parent, _ in unmet}):
+        texts = sorted({text for each, text in unmet if each == parent})
+        # What others require of each other is often stricter than what they need.
+        level: Level = "error" if parent == _NAME else "warning"
+        yield Finding(level, "packages", f"{parent} needs {_listed(texts)}: run {remedy}")
+    differing = _differing(installed, lock) if is_checkout else []
+    if differing:
+        yield Finding("warning", "packages", f"not as {lock} has them: {_listed(differing)}: run {remedy}")
+    if not unmet and not differing:
+        locked = f", as {lock} has them" if is_checkout else ""
+        yield Finding("ok", "packages", f"{wanted} {own.version}, with {len(needed)} packages{locked}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Package:
+    version: str
+    extras: tuple[str, ...]
+    requirements: tuple[Requirement, ...]
+
+    def required(self, extras: AbstractSet[str]) -> list[Requirement]:
+        """Return what is required on this machine with these extras."""
+        return [each for each in self.requirements if _applies(each, {"", *extras})]
+
+
+class _Installed:
+    """Packages by their name, read once each: that takes milliseconds."""
+
+    def __init__(self, path: Sequence[str]) -> None:
+        self._path = list(path)
+        self._found: dict[str, _Package | None] = {}
+
+    def find(self, name: str) -> _Package | None:
+        name = canonicalize_name(name)
+        if name not in self._found:
+            first = next(iter(distributions(name=name, path=self._path)), None)
+            self._found[name] = None if first is None else _read(first)
+        return self._found[name]
+
+    def has(self, wanted: Requirement) -> bool:
+        """Return whether it is installed with its extras, in any version."""
+        found = self.find(wanted.name)
+        return found is not None and all(self.find(each.name) for each in found.required(wanted.extras))
+
+    def fault(self, wanted: Requirement) -> str:
+        """Return what is wrong with the installed version; empty if nothing is."""
+        found = self.find(wanted.name)
+        if found is None:
+            return f"{wanted.name}{wanted.specifier}, which is not installed"
+        if not wanted.specifier.contains(found.version, prereleases=True):
+            return f"{wanted.name}{wanted.specifier}, and {found.version} is installed"
+        return ""
+
+
+def _extras(own: _Package, installed: _Installed) -> Iterator[str]:
+    """Yield the extras whose packages are all installed, in any version."""
+    always = own.required(frozenset())
+    for extra in own.extras:
+        added = [each for each in own.required({extra}) if each not in always]
+        is_sum = any(canonicalize_name(each.name) == _NAME for each in added)  # of other extras
+        if added and not is_sum and all(installed.has(each) for each in added):
+            yield extra
+
+
+def _walked(installed: _Installed, extras: Sequence[str]) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return every required package, and pairs of a package and what is wrong with one that it requires."""
+    needed: set[str] = set()
+    unmet: set[tuple[str, str]] = set()
+    seen: set[tuple[str, frozenset[str]]] = set()
+    todo = [(_NAME, frozenset(extras))]
+    while todo:
+        name, wanted_extras = todo.pop()
+        package = installed.find(name)
+        if package is None or (name, wanted_extras) in seen:
+            continue
+        seen.add((name, wanted_extras))
+        for each in package.required(wanted_extras):
+            if fault := installed.fault(each):
+                unmet.add((name, fault))
+            else:
+                needed.add(canonicalize_name(each.name))
+                todo.append((canonicalize_name(each.name), frozenset(each.extras)))
+    return needed - {_NAME}, unmet
+
+
+def _read(distribution: Distribution) -> _Package:
+    """Read a package. A requirement that cannot be read is left out."""
+    told = distribution.metadata
+    requirements = []
+    for text in told.get_all("Requires-Dist") or ():
+        try:
+            requirements.append(Requirement(text))
+        except InvalidRequirement:
+            continue
+    return _Package(told["Version"], tuple(told.get_all("Provides-Extra") or ()), tuple(requirements))
+
+
+def _applies(requirement: Requirement, extras: set[str]) -> bool:
+    return requirement.marker is None or any(requirement.marker.evaluate({"extra": each}) for each in extras)
+
+
+def _differing(installed: _Installed, lock: Path) -> list[str]:
+    """Return packages whose version is not the locked one. What is not installed belongs to another extra."""
+    differing = []
+    for line in lock.read_text("utf-8").splitlines():
+        if "==" not in line or line.startswith((" ", "#")):
+            continue
+        locked = Requirement(line.rstrip(" \\"))
+        found = installed.find(locked.name) if _applies(locked, {""}) else None
+        if found is not None and not locked.specifier.contains(found.version, prereleases=True):
+            differing.append(f"{locked.name} {found.version} (locked{locked.specifier})")
+    return sorted(differing)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return "; ".join(texts[:_NAMED]) + more
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

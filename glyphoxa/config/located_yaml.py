@@ -1,37 +1,62 @@
-"""YAML that remembers where everything stands, so that a mistake is reported as `file:line`.
+"""Read YAML with the line of each value, so that a mistake is reported as `file:line`.
 
-Stricter than YAML where YAML surprises people: a key may stand only once in a mapping, what would lose a part of a text
-is refused, and so is what a database could not store. See `glyphoxa.config.yaml_nodes` for what is a number.
+This reader is stricter than YAML where YAML surprises people. A key may stand only once in a mapping. A text that would
+lose a part is refused, and so is text that a database cannot store.
+
+A scalar is a number only if the number, written again, is the same text: `12:30`, `007`, `1_000`, `1.50` and a number
+of thousands of digits stay text, as do dates, `yes`, `no`, `on` and `off`. Nothing is lost by that: a setting that is a
+number or a switch takes all of them.
+
+The reader composes values from the parser's events, within limits that it checks before it expands anything. An alias
+or a merge key refers to the value that was built once, and counts with its full size. So a few hundred bytes cannot
+stand for gigabytes. PyYAML's own composer has no limits: a text of ten thousand brackets crashes the process there.
 """
 
 from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from glyphoxa.config.yaml_nodes import Node, Refused, compose
-from glyphoxa.config.yaml_nodes import Problem as Problem
-from glyphoxa.config.yaml_surprises import short
-from glyphoxa.config.yaml_words import in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+
+if yaml.__with_libyaml__:
+    from yaml._yaml import CParser as _Parser
+else:
+    from yaml import SafeLoader as _Parser  # type: ignore[assignment]
 
 Model = TypeVar("Model", bound=BaseModel)
 YamlPath = tuple[str | int, ...]
+"""Keys, and indices of lists."""
+Wrong = Iterator[tuple[YamlPath, str]]
+"""Paths in a file, each with what is wrong there."""
 
-MOST_TOLD = 100
-"""Mistakes of one file that are told at once."""
-_MAX_BYTES = 4 * 1024 * 1024
-_KEYS_SHOWN = 5
-_NO_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+MOST_TOLD: Final = 100
+"""Mistakes of one file that are reported at once."""
+MOST_VALUES: Final = 100_000
+MOST_CHARACTERS: Final = 8 * 1024 * 1024
+DEEPEST: Final = 100
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_LONGEST_KEY: Final = 1_000
+_KEYS_SHOWN: Final = 5
+_NO_TEXT: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Characters that YAML does not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake in a file. `line` counts from 1."""
+
+    line: int
+    text: str
 
 
 class InvalidFile(InvalidInput):
@@ -51,6 +76,33 @@ class InvalidFile(InvalidInput):
         super().__init__("\n".join(lines))
 
 
+@dataclass(slots=True, eq=False)
+class Node:
+    """A value, where it stands, and its size with all that it refers to.
+
+    Attributes:
+        line: From 1.
+        column: From 0.
+        end: Index of the first character after a scalar or a value between brackets. A block's is where the next
+            value begins.
+        keys: Of a mapping: the line of each key, and its value.
+        items: Of a sequence.
+        is_plain: A scalar without quotes.
+        is_flow: Between brackets or braces.
+    """
+
+    line: int
+    column: int = 0
+    end: int = 0
+    value: Any = None
+    size: int = 1
+    n_characters: int = 0
+    keys: dict[str, tuple[int, Node]] = field(default_factory=dict)
+    items: list[Node] = field(default_factory=list)
+    is_plain: bool = False
+    is_flow: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class LocatedYaml:
     """A file's content as plain values, and the line of each of them.
@@ -68,7 +120,7 @@ class LocatedYaml:
         return None if self.root is None else self.root.value
 
     def line(self, path: Sequence[str | int]) -> int:
-        """Line of the value at `path` (keys and indices); of the deepest part of it that is there."""
+        """Return the line of the value at `path`, or of the deepest part of the path that exists."""
         node = self.root
         line = 1 if node is None else node.line
         for step in path:
@@ -103,45 +155,58 @@ def read_yaml(path: Path, text: str | None = None) -> LocatedYaml:
         line = text.count("\n", 0, found.start()) + 1
         what = f"character U+{ord(found[0]):04X} is not allowed in YAML; is this a text file, saved as UTF-8?"
         raise InvalidFile(path, [Problem(line, what)])
+    composer = _Composer(text)
     try:
-        composed = compose(text)
+        root = composer.root()
     except yaml.MarkedYAMLError as error:
-        line, said = in_words(error, text)
+        line, said = _in_words(error, text)
         raise InvalidFile(path, [Problem(line, f"not YAML: {said}")]) from None
-    except Refused as refused:
+    except _Refused as refused:
         raise InvalidFile(path, [refused.problem]) from None
-    if composed.problems:
-        raise InvalidFile(path, composed.problems)
-    return LocatedYaml(path, composed.root, tuple(composed.remarks))
+    if composer.problems:
+        raise InvalidFile(path, composer.problems)
+    return LocatedYaml(path, root, tuple(composer.remarks))
 
 
-def text_of(path: Path) -> str:
-    """A whole text file, at most 4 MiB of UTF-8.
+def text_of(
+    path: Path,
+    *,
+    most_bytes: int = _MOST_BYTES,
+    if_larger: str = ", which no file of this kind is",
+    if_not_utf8: str = "save the file as UTF-8",
+) -> str:
+    """Read a whole UTF-8 text file.
+
+    Args:
+        if_larger, if_not_utf8: How such a message ends.
 
     Raises:
         NotFound: There is no such file.
-        InvalidInput: It cannot be read, is larger, or is no UTF-8.
+        InvalidInput: It cannot be read, is larger, or is not UTF-8.
     """
     try:
         with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+            content = file.read(most_bytes + 1)
     except FileNotFoundError:
         raise NotFound(f"no such file: {path}") from None
     except IsADirectoryError:
         raise InvalidInput(f"{path}: cannot be read: it is a folder; name the file in it") from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(content) > _MAX_BYTES:
-        raise InvalidInput(f"{path}: larger than {_MAX_BYTES // 1024 // 1024} MiB, which no file of this kind is")
+    if len(content) > most_bytes:
+        raise InvalidInput(f"{path}: larger than {most_bytes // 1024 // 1024} MiB{if_larger}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidFile(path, [Problem(line, "not UTF-8 text; save the file as UTF-8")]) from None
+        raise InvalidFile(path, [Problem(line, f"not UTF-8 text; {if_not_utf8}")]) from None
 
 
-def validate(source: LocatedYaml, model: type[Model]) -> Model:
-    """The file's content as `model`.
+def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = None) -> Model:
+    """Return the file's content as `model`.
+
+    Args:
+        folder: What validators of the model are given as `context["folder"]`.
 
     Raises:
         InvalidFile: With one problem for each mistake, at its line.
@@ -155,7 +220,7 @@ def validate(source: LocatedYaml, model: type[Model]) -> Model:
         valid = did_you_mean(next(iter(content)), model.model_fields)
         raise InvalidFile(source.path, [source.problem((), f"holds no key that is known here (but {held}), {valid}")])
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, context=folder and {"folder": folder})
     except ValidationError as error:
         if source.value is None:
             raise InvalidFile(source.path, [Problem(1, f"the file is empty; it holds {_needed(model)}")]) from None
@@ -222,7 +287,7 @@ def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseMod
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
-    """The model that an annotation such as `list[Block] | None` is about."""
+    """Return the model in an annotation such as `list[Block] | None`."""
     if isinstance(annotation, type):
         return annotation if issubclass(annotation, BaseModel) else None
     for part in typing.get_args(annotation):
@@ -230,3 +295,324 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
         if found is not None:
             return found
     return None
+
+
+# Composing values from the parser's events.
+
+_DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*%")
+_BLANK: Final = re.compile(r"(?:\s|#[^\n]*|\.\.\.)*")
+_INTEGER: Final = re.compile(r"-?[1-9][0-9]{0,17}|0")
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,17}\.[0-9]{1,17}")
+_NULLS: Final = ("", "~", "null", "Null", "NULL")
+_BOOLS: Final = {
+    word: value for value in (True, False) for word in (str(value), str(value).lower(), str(value).upper())
+}
+_CORE: Final = "tag:yaml.org,2002:"
+
+
+class _Refused(Exception):
+    """The text holds more than anybody writes by hand, or a part of YAML that is not used here."""
+
+    def __init__(self, line: int, text: str) -> None:
+        super().__init__(text)
+        self.problem = Problem(line, text)
+
+
+class _Composer:
+    """Build the nodes of one document. The events are `Any`: their types say that a mark may be missing.
+
+    Attributes:
+        problems: What would be lost, or stands twice.
+        remarks: What the author may have meant otherwise.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.problems: list[Problem] = []
+        self.remarks: list[Problem] = []
+        self._text = text
+        self._anchors: dict[str, Node | None] = {}
+        """None: not complete yet."""
+        self._anchored_at: dict[str, int] = {}
+        self._used: set[str] = set()
+        self._n_nodes = 0
+
+    def root(self) -> Node | None:
+        """Return the value of the document; None for an empty text.
+
+        Raises:
+            yaml.YAMLError: It is not YAML.
+            _Refused: It cannot be read at all.
+        """
+        found = _DIRECTIVE.match(self._text)
+        if found is not None:
+            line = self._text.count("\n", 0, found.end()) + 1
+            raise _Refused(line, "a line that begins with % stands for no text; put the text in quotes")
+        parser = _Parser(self._text)
+        events: Iterator[Any] = iter(parser.get_event, None)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                break
+            if isinstance(event, yaml.StreamEndEvent):
+                return None
+        root = self._node(next(events), events, 0)
+        self._end(next(events).end_mark.index)
+        next(events)  # what is no document is the parser's to refuse
+        for anchor in self._anchors.keys() - self._used:
+            self._wrong(
+                self._anchored_at[anchor], f"`&{anchor}` names a value that nothing refers to; text goes in quotes"
+            )
+        return root
+
+    def _end(self, index: int) -> None:
+        behind = _BLANK.match(self._text, index)
+        if behind is not None and self._text.startswith(("---", "%"), behind.end()):
+            line = self._text.count("\n", 0, behind.end()) + 1
+            raise _Refused(line, "a second document (behind `---`); one file holds one")
+
+    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor), line)
+        self._n_nodes += 1
+        if self._n_nodes > MOST_VALUES:
+            raise _Refused(line, f"holds more than {MOST_VALUES} keys and values; a larger world comes as tables (CSV)")
+        if depth > DEEPEST:
+            raise _Refused(line, f"nested too deeply: more than {DEEPEST} levels")
+        anchor = event.anchor
+        if anchor is not None:
+            if anchor in self._anchors:
+                raise _Refused(line, f"`&{anchor}` stands here twice, first on line {self._anchored_at[anchor]}")
+            self._anchors[anchor], self._anchored_at[anchor] = None, line
+        node = Node(line, event.start_mark.column)
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(node, event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._sequence(node, event, events, depth)
+        else:
+            self._mapping(node, event, events, depth)
+        if node.size > MOST_VALUES:
+            raise _Refused(line, _too_much(f"{MOST_VALUES} values"))
+        if node.n_characters > MOST_CHARACTERS:
+            raise _Refused(line, _too_much(f"{MOST_CHARACTERS} characters"))
+        if anchor is not None:
+            self._anchors[anchor] = node
+        return node
+
+    def _alias(self, anchor: str, line: int) -> Node:
+        if anchor not in self._anchors:
+            raise _Refused(line, f"`*{anchor}` refers to a value that nothing above names; text goes in quotes")
+        self._used.add(anchor)
+        node = self._anchors[anchor]
+        if node is None:
+            raise _Refused(line, "this value contains itself")
+        return node
+
+    def _sequence(self, node: Node, event: Any, events: Iterator[Any], depth: int) -> None:
+        _check_tag(event, "seq")
+        while not isinstance(each := next(events), yaml.SequenceEndEvent):
+            node.items.append(self._with(node, self._node(each, events, depth + 1)))
+        node.end, node.is_flow = _end_of(each), bool(event.flow_style)
+        node.value = [item.value for item in node.items]
+        if node.is_flow and (remark := _torn_by_commas(node.items)):
+            self.remarks.append(Problem(node.line, remark))
+
+    def _mapping(self, node: Node, event: Any, events: Iterator[Any], depth: int) -> None:
+        _check_tag(event, "map")
+        merged: list[Node] = []
+        node.is_flow = bool(event.flow_style)
+        while not isinstance(each := next(events), yaml.MappingEndEvent):
+            line = each.start_mark.line + 1
+            if not isinstance(each, yaml.ScalarEvent):
+                raise _Refused(line, "a key must be a word")
+            name = self._key(each, line)
+            value_event = next(events)
+            value = self._with(node, self._node(value_event, events, depth + 1))
+            if name == "<<" and not each.style:
+                merged += self._merged(value, line)
+                continue
+            if name in node.keys:
+                self._wrong(line, f"key {short(name)!r} stands here twice, first on line {node.keys[name][0]}")
+            if node.is_flow and value.value is None and ":" not in self._text[_end_of(each) : _end_of(value_event)]:
+                text = "has no value: between braces a comma ends the text before it"
+                self._wrong(line, f"{short(name)!r} {text}; put the text in quotes or on a line of its own")
+            node.n_characters += len(name)
+            node.keys[name] = line, value
+        node.end = _end_of(each)
+        for other in merged:
+            for name, found in other.keys.items():
+                node.keys.setdefault(name, found)
+        node.value = {name: value.value for name, (_, value) in node.keys.items()}
+
+    def _with(self, node: Node, part: Node) -> Node:
+        node.size += part.size
+        node.n_characters += part.n_characters
+        if node.size > MOST_VALUES:
+            raise _Refused(node.line, _too_much(f"{MOST_VALUES} values"))
+        return part
+
+    def _merged(self, value: Node, line: int) -> list[Node]:
+        """Return the mappings that `<<` names. The first wins, and the mapping's own keys win over all."""
+        others = [value] if isinstance(value.value, dict) else value.items
+        if not others or not all(isinstance(other.value, dict) for other in others):
+            raise _Refused(line, "`<<` takes the keys of other blocks: `<<: *name` or `<<: [*one, *other]`")
+        return others
+
+    def _key(self, event: Any, line: int) -> str:
+        """Return a key, which is always text: `on` and `12` are names."""
+        self._n_nodes += 1
+        name: str = event.value
+        if event.anchor is not None:
+            raise _Refused(line, f"`&{event.anchor}` in front of a key; text that begins with & goes in quotes")
+        if len(name) > _LONGEST_KEY:
+            raise _Refused(line, f"a key of {len(name)} characters: a key is a word; text stands behind it")
+        _check_storable(name, line)
+        return name
+
+    def _scalar(self, node: Node, event: Any) -> None:
+        text: str = event.value
+        node.n_characters, node.end = len(text), _end_of(event)
+        node.is_plain = not event.style and event.tag is None
+        _check_storable(text, node.line)
+        if node.is_plain:
+            node.value = _plain(text)
+            if text and (remark := _lost_behind(self._text, node.end)):
+                self.remarks.append(Problem(event.end_mark.line + 1, remark))
+            return
+        tag = event.tag
+        if tag in (None, "!", f"{_CORE}str"):
+            node.value = text
+            return
+        node.value = _plain(text)
+        kinds = {"int": int, "float": float, "bool": bool, "null": type(None)}
+        if tag.removeprefix(_CORE) not in kinds or type(node.value) is not kinds[tag.removeprefix(_CORE)]:
+            raise _Refused(node.line, f"values of type {tag[:40]!r} are not used here; write it as text in quotes")
+
+    def _wrong(self, line: int, text: str) -> None:
+        self.problems.append(Problem(line, text))
+
+
+def _end_of(event: Any) -> int:
+    index: int = event.end_mark.index
+    return index
+
+
+def _plain(text: str) -> object:
+    """Return the value of a scalar without quotes."""
+    if text in _NULLS:
+        return None
+    if text in _BOOLS:
+        return _BOOLS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text) and repr(value := float(text)) == text:
+        return value
+    return text
+
+
+def _check_storable(text: str, line: int) -> None:
+    if "\0" in text:
+        raise _Refused(line, "a NUL character cannot be stored")
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise _Refused(line, "half of a surrogate pair cannot be stored")
+
+
+def _check_tag(event: Any, kind: str) -> None:
+    if event.tag not in (None, "!", f"{_CORE}{kind}"):
+        line = event.start_mark.line + 1
+        raise _Refused(
+            line, f"values of type {event.tag[:40]!r} are not used here; text that begins with ! goes in quotes"
+        )
+
+
+def _too_much(limit: str) -> str:
+    return f"this value stands for more than {limit}, the most that a file may hold: look at its aliases and merge keys"
+
+
+# Where YAML loses or splits a text without an error.
+
+_COMMENT: Final = re.compile(r"[ \t]+(#[^\s#][^\n]{0,40})")
+SENTENCE_ENDS: Final = (".", "!", "?")
+
+
+def _torn_by_commas(items: Sequence[Node]) -> str:
+    """Return a remark if the items of a list between brackets look like one text; "" if they do not."""
+    for before, item in pairwise(items):
+        text = item.value
+        if item.is_plain and isinstance(text, str) and text[:1].islower() and text.endswith(SENTENCE_ENDS):
+            two = f"{short(before.value)!r} and {short(text)!r}"
+            return f"between brackets a comma separates: {two} are two; text with a comma goes in quotes"
+    return ""
+
+
+def _lost_behind(text: str, end: int) -> str:
+    """Return a remark if what follows a plain scalar that ends at `end` looks like more of it (`Room #3`)."""
+    if end >= len(text) or text[end] not in " \t":
+        return ""
+    found = _COMMENT.match(text, end)
+    if found is None:
+        return ""
+    return (
+        f"{short(found[1].rstrip())!r} is a comment, and no part of the text before it; put the text in quotes if it is"
+    )
+
+
+def short(value: object) -> object:
+    """Shorten a value for a message. An address may hold a password, and is not shown."""
+    if isinstance(value, str) and ("://" in value or "@" in value):
+        return "..."
+    return value[:60] + "..." if isinstance(value, str) and len(value) > 60 else value
+
+
+# What the YAML parser reports, in words that help the author of the file.
+
+_QUOTES: Final = "put the text in quotes"
+_WORDS: Final = (
+    ("mapping values are not allowed", f"a ': ' inside a text, or a line that is indented wrongly; {_QUOTES}"),
+    ("expected ',' or '}'", "a `{` that is not closed here, or text behind a quote; put all of the text in quotes"),
+    ("expected ',' or ']'", "a `[` that is not closed here, or text behind a quote; put all of the text in quotes"),
+    ("could not find expected ':'", "a line without `key: value`; text of several lines stands indented behind `>-`"),
+    ("expected '-' indicator", "a line in a list that does not begin with `- `, or is indented wrongly"),
+    ("expected <block end>", "a line that does not fit in with those above: is it indented as they are?"),
+    ("expected key", "a line that does not fit in: is it indented as those above, and is all of a text in its quotes?"),
+    ("sequence entries are not allowed", "`- ` stands behind a key; a list begins on a line of its own"),
+    ("mapping keys are not allowed", f"`? ` stands inside a value; {_QUOTES}"),
+    ("tab character", "a tab; indent with spaces"),
+    ("unexpected end of stream", "a quote that is opened and not closed"),
+    ("unexpected document", "a quote that is opened and not closed before `---` or `...`"),
+    ("unknown escape", r"a `\` in double quotes begins an escape; use single quotes, or write `\\`"),
+    ("hexdecimal number", r"`\x`, `\u` and `\U` in double quotes take hexadecimal digits; use single quotes"),
+    ("Unicode character escape", "an escape in double quotes that stands for no character"),
+    ("alphabetic or numeric character", f"a text that begins with `&` or `*`; {_QUOTES}"),
+    ("comment or line break", "text right behind `|` or `>`; it begins on the next line"),
+    ("indentation indicator", "behind `|` or `>` stands no 0; the text begins on the next line"),
+    (
+        "<document start>",
+        "something follows what is complete already: is it indented as those above, or in quotes?",
+    ),
+    (
+        "expected node content",
+        f"no value, or one that begins with a character that means something; {_QUOTES}",
+    ),
+    ("tag", f"a text that begins with `!`; {_QUOTES}"),
+    ("while scanning a directive", f"a line that begins with `%`; {_QUOTES}"),
+)
+_BEGUN: Final = ("unexpected end of stream", "unexpected document", "could not find expected ':'")
+"""Reported at the line where it began."""
+
+
+def _in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
+    """Return the line, from 1, and what to do about the error.
+
+    Args:
+        text: Of the file. The message repeats at most one character of it: the file may hold a password.
+    """
+    problem, context = error.problem or "", error.context or ""
+    mark = error.problem_mark or error.context_mark
+    if any(what in problem for what in _BEGUN) and error.context_mark is not None:
+        mark = error.context_mark
+    line = mark.line + 1 if mark is not None else 1
+    if "cannot start any token" in problem and mark is not None:
+        found = text[mark.index : mark.index + 1]
+        return line, "a tab; indent with spaces" if found == "\t" else f"a text begins with `{found}`; {_QUOTES}"
+    said = next((words for what, words in _WORDS if what in problem or what in context), problem)
+    return line, said

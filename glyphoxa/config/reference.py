@@ -49,12 +49,12 @@ _ENTRY: Final = re.compile(r"    (\w+(?:, \w+)*): (.*)")
 
 
 def reference() -> str:
-    """In Markdown."""
+    """Return the page in Markdown."""
     return "\n".join((_INTRO, *_section("", Settings), *_profiles(), *_providers()))
 
 
 def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
-    """A section, with those in it behind it."""
+    """Yield a section, then the sections in it."""
     meanings = meanings_of(model)
     inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
     named = {key: found for key, field in model.model_fields.items() if (found := _model_by_name(field.annotation))}
@@ -79,7 +79,7 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
 
 
 def meanings_of(model: type[BaseModel]) -> dict[str, str]:
-    """What each setting of a section means, by its name; a section that is like another has the other's as well."""
+    """Return the meaning of each setting of a section, those of its base classes included."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         names: list[str] = []
@@ -101,17 +101,17 @@ def _model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _model_by_name(annotation: Any) -> type[BaseModel] | None:
-    """Of a block that holds several of a kind, each under a name of its own."""
+    """Return the model of a block that holds several of a kind, each under its name."""
     return _model(typing.get_args(annotation)[1]) if typing.get_origin(annotation) is dict else None
 
 
 def _listed_model(annotation: Any) -> type[BaseModel] | None:
-    """Of a list of blocks of a kind."""
+    """Return the model of a list of blocks."""
     return _model(typing.get_args(annotation)[0]) if typing.get_origin(annotation) is tuple else None
 
 
 def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
-    """What may stand there."""
+    """Return what may stand there."""
     names = next((each.names for each in metadata if isinstance(each, NameOf)), None)
     if names is not None:
         return _one_of(names)

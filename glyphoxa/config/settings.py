@@ -1,4 +1,4 @@
-"""What a user can set, with defaults that need no key: the local models and an embedded database.
+"""Hold what a user can set, with defaults that need no key: the local models and an embedded database.
 
 Read from one YAML file. Keys of cloud providers never stand in it: it names the environment variable that
 holds them.
@@ -14,19 +14,30 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
-from glyphoxa.config.chronicle_settings import ChronicleSettings
-from glyphoxa.config.context_settings import ContextSettings, placement_contradictions
-from glyphoxa.config.correction_settings import CorrectionSettings
-from glyphoxa.config.engine_files import from_folder, wrong_engine
-from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, Problem, read_yaml, validate
-from glyphoxa.config.mcp_settings import McpSettings, mcp_contradictions
-from glyphoxa.config.observability_settings import ObservabilitySettings
-from glyphoxa.config.privacy_settings import PrivacySettings
-from glyphoxa.config.provider_settings import ProvidersSettings, in_turn, provider_contradictions, with_model_from
-from glyphoxa.config.recall_settings import DeepRecallSettings, not_here, recall_contradictions
-from glyphoxa.config.sections import DsnText, Section, empty_section
-from glyphoxa.config.server_settings import ServerSettings, server_contradictions, server_from
-from glyphoxa.config.turns_settings import TurnsSettings, turns_contradictions
+from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
+from glyphoxa.config.provider_sections import (
+    ChronicleSettings,
+    CorrectionSettings,
+    DeepRecallSettings,
+    ProvidersSettings,
+    in_turn,
+    not_here,
+    with_model_from,
+)
+from glyphoxa.config.sections import (
+    ContextSettings,
+    DsnText,
+    FilePath,
+    McpSettings,
+    ObservabilitySettings,
+    PrivacySettings,
+    Section,
+    ServerSettings,
+    TurnsSettings,
+    from_folder,
+    or_empty,
+    wrong_engine,
+)
 from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.providers.profiles import Profile
@@ -36,6 +47,7 @@ from glyphoxa.providers.registry import (
     KINDS,
     LLM,
     NONE,
+    RECALL,
     SECOND_LOOK,
     Choice,
     find,
@@ -89,7 +101,7 @@ class ModelsSettings(Section):
         dir: Where model weights are; left out, the user's cache directory.
     """
 
-    dir: Path | None = None
+    dir: FilePath | None = None
 
 
 class LoggingSettings(Section):
@@ -117,26 +129,38 @@ class Settings(Section):
 
     _file: Path | None = PrivateAttr(None)
 
-    campaign: Path | None = None
-    data_dir: Path | None = None
-    engines: Annotated[dict[str, str], BeforeValidator(empty_section)] = Field(default_factory=dict)
-    memory: Annotated[MemorySettings, BeforeValidator(empty_section)] = MemorySettings()
-    providers: Annotated[ProvidersSettings, BeforeValidator(empty_section)] = ProvidersSettings()
-    correction: Annotated[CorrectionSettings, BeforeValidator(empty_section)] = CorrectionSettings()
-    recall: Annotated[DeepRecallSettings, BeforeValidator(empty_section)] = DeepRecallSettings()
-    chronicle: Annotated[ChronicleSettings, BeforeValidator(empty_section)] = ChronicleSettings()
-    privacy: Annotated[PrivacySettings, BeforeValidator(empty_section)] = PrivacySettings()
-    turns: Annotated[TurnsSettings, BeforeValidator(empty_section)] = TurnsSettings()
-    context: Annotated[ContextSettings, BeforeValidator(empty_section)] = ContextSettings()
-    mcp: Annotated[McpSettings, BeforeValidator(empty_section)] = McpSettings()
-    tiers: Annotated[TiersSettings, BeforeValidator(empty_section)] = TiersSettings()
-    models: Annotated[ModelsSettings, BeforeValidator(empty_section)] = ModelsSettings()
-    server: Annotated[ServerSettings, BeforeValidator(empty_section)] = ServerSettings()
-    logging: Annotated[LoggingSettings, BeforeValidator(empty_section)] = LoggingSettings()
-    observability: Annotated[ObservabilitySettings, BeforeValidator(empty_section)] = ObservabilitySettings()
+    campaign: FilePath | None = None
+    data_dir: FilePath | None = None
+    engines: Annotated[dict[str, str], BeforeValidator(or_empty)] = Field(default_factory=dict)
+    memory: MemorySettings = MemorySettings()
+    providers: ProvidersSettings = ProvidersSettings()
+    correction: CorrectionSettings = CorrectionSettings()
+    recall: DeepRecallSettings = DeepRecallSettings()
+    chronicle: ChronicleSettings = ChronicleSettings()
+    privacy: PrivacySettings = PrivacySettings()
+    turns: TurnsSettings = TurnsSettings()
+    context: ContextSettings = ContextSettings()
+    mcp: McpSettings = McpSettings()
+    tiers: TiersSettings = TiersSettings()
+    models: ModelsSettings = ModelsSettings()
+    server: ServerSettings = ServerSettings()
+    logging: LoggingSettings = LoggingSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
+
+    def contradictions(self) -> Wrong:
+        for name in type(self).model_fields:
+            if isinstance(section := getattr(self, name), Section):
+                yield from (((name, *place), text) for place, text in section.contradictions())
+        for name, value in self.engines.items():
+            if wrong := wrong_engine(name, value):
+                yield ("engines", name), wrong
+        yield from _over_budget(self)
+        yield from _not_local(self)
+        for kind in KINDS:
+            yield from (((*kind.split("."), "name"), text) for text in _missing(kind, self))
 
     def chosen(self, section: str) -> Choice:
-        """The provider that a section names.
+        """Return the provider that a section names.
 
         Args:
             section: As in `glyphoxa.providers.registry.KINDS`.
@@ -148,28 +172,28 @@ class Settings(Section):
         return choice
 
     def chain(self, section: str) -> tuple[Choice, ...]:
-        """As `chosen`, with whoever answers when it fails, in order."""
+        """Return the provider that a section names, then its fallbacks in order."""
         first = self.chosen(section)
         return (first, *getattr(first, "fallback", ()))
 
     @property
     def in_turn(self) -> list[Settings]:
-        """These settings with the language model and the voice that are asked first, then with those in their place."""
+        """Return these settings for the language model and voice that are asked first, then for each fallback."""
         return [self.model_copy(update={"providers": each}) for each in in_turn(self.providers)]
 
     @property
     def profile(self) -> Profile:
-        """Of the model that NPCs think with."""
+        """Return the profile of the model that NPCs think with."""
         return profile_of(self.providers.llm)
 
     @property
     def context_tokens(self) -> int:
-        """Of prompt and reply together, for the model that NPCs think with."""
+        """Return the tokens of prompt and reply together for the model that NPCs think with."""
         return self.providers.llm.context_tokens or self.profile.context_tokens
 
     @property
     def budgets(self) -> Budgets:
-        """What a prompt may hold: as it is set, else as the profile has it."""
+        """Return what a prompt may hold: as set, else as the profile has it."""
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
         return Budgets(
@@ -181,14 +205,14 @@ class Settings(Section):
 
     @property
     def filler_after_ms(self) -> int:
-        """As it is set, else as the language model needs it; 0 is never."""
+        """Return the delay as set, else as the language model needs it; 0 is never."""
         if self.turns.filler_after_ms is not None:
             return self.turns.filler_after_ms
         return _FILLER_AFTER_MS if runs_here(LLM, self.providers.llm.name) else 0
 
     @property
     def file(self) -> Path | None:
-        """From which they were read."""
+        """The file from which they were read."""
         return self._file
 
     @property
@@ -197,7 +221,7 @@ class Settings(Section):
 
     @property
     def data_directory(self) -> Path:
-        """`data_dir`, else GLYPHOXA_DATA, else the user's data directory.
+        """Return `data_dir`, else GLYPHOXA_DATA, else the user's data directory.
 
         Root's is /var/lib/glyphoxa: the database server runs as an ordinary account, which cannot enter /root.
         """
@@ -212,7 +236,7 @@ class Settings(Section):
 
 
 def read_settings(path: Path | None) -> Settings:
-    """Settings from a file; None is the defaults.
+    """Read settings from a file; None means the defaults.
 
     Raises:
         NotFound: There is no such file.
@@ -221,9 +245,10 @@ def read_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     source = read_yaml(path)
-    settings = validate(source, Settings)
+    base = path.absolute().parent
+    settings = validate(source, Settings, folder=base)
     settings._file = path
-    problems = _contradictions(source, settings)
+    problems = [source.problem(place, text) for place, text in settings.contradictions()]
     if problems:
         raise InvalidFile(path, problems)
     embeddings = settings.providers.embeddings.name
@@ -231,47 +256,12 @@ def read_settings(path: Path | None) -> Settings:
     if dimensions is not None and "embedding_dimensions" not in settings.memory.model_fields_set:
         memory = settings.memory.model_copy(update={"embedding_dimensions": dimensions})
         settings = settings.model_copy(update={"memory": memory})
-    base = path.absolute().parent
-    return settings.model_copy(
-        update={
-            "campaign": _from(base, settings.campaign),
-            "data_dir": _from(base, settings.data_dir),
-            "engines": from_folder(base, settings.engines),
-            "providers": with_model_from(base, settings.providers),
-            "server": server_from(base, settings.server),
-            "models": settings.models.model_copy(update={"dir": _from(base, settings.models.dir)}),
-        }
-    )
-
-
-def _from(base: Path, path: Path | None) -> Path | None:
-    return None if path is None else base / path.expanduser()
-
-
-def _contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
-    """Values that are fine alone and wrong together."""
-    problems: list[Problem] = []
-    problems += [source.problem(place, text) for place, text in turns_contradictions(settings.turns)]
-    problems += [
-        source.problem(("engines", name), wrong)
-        for name, value in settings.engines.items()
-        if (wrong := wrong_engine(name, value))
-    ]
-    problems += [source.problem(place, text) for place, text in mcp_contradictions(settings.mcp)]
-    problems += [source.problem(place, text) for place, text in server_contradictions(settings.server)]
-    problems += [source.problem(place, text) for place, text in placement_contradictions(settings.context)]
-    problems += _budget_contradictions(source, settings)
-    problems += [source.problem(place, text) for place, text in provider_contradictions(settings.providers)]
-    problems += recall_contradictions(source, settings.recall, thinks_with=settings.providers.llm.name)
-    problems += _chronicle_contradictions(source, settings)
-    for section in KINDS:
-        place = (*section.split("."), "name")
-        problems += [source.problem(place, text) for text in _missing(section, settings)]
-    return problems
+    engines, providers = from_folder(base, settings.engines), with_model_from(base, settings.providers)
+    return settings.model_copy(update={"engines": engines, "providers": providers})
 
 
 def _missing(section: str, settings: Settings) -> Iterator[str]:
-    """What a provider that is named cannot do without."""
+    """Yield what the named provider cannot do without."""
     choice = settings.chosen(section)
     for setting in missing_settings(section, choice):
         yield f"{choice.name} needs {setting}"
@@ -285,21 +275,26 @@ def _missing(section: str, settings: Settings) -> Iterator[str]:
         yield text
 
 
-def _chronicle_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
-    is_asked = settings.memory.chronicle == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name)
-    text = not_here(settings.providers.llm.name) if is_asked else ""
-    return [source.problem(("memory", "chronicle"), f"llm asks chronicle.llm: {text}")] if text else []
+def _not_local(settings: Settings) -> Wrong:
+    """`local` is the model that NPCs think with, which has to run here."""
+    text, recall = not_here(settings.providers.llm.name), settings.recall
+    if not text:
+        return
+    if recall.method in ("hybrid_llm", "llm") and runs_here(RECALL, recall.llm.name):
+        yield ("recall", "method"), f"recall.method {recall.method} asks recall.llm: {text}"
+    if settings.memory.chronicle == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
+        yield ("memory", "chronicle"), f"llm asks chronicle.llm: {text}"
 
 
-def _budget_contradictions(source: LocatedYaml, settings: Settings) -> list[Problem]:
+def _over_budget(settings: Settings) -> Wrong:
     """A model that runs here refuses a prompt that is too long. How much another takes is not known."""
     llm, budgets = settings.providers.llm.name, settings.budgets
     told = {name: getattr(budgets, name) for name in BUDGETS}
     room, wanted = settings.context_tokens - STANDING_TOKENS, sum(told.values())
     if wanted <= room or not runs_here(LLM, llm):
-        return []
+        return
     named = [("context", name) for name in BUDGETS if name in settings.context.model_fields_set]
     place = max(named, key=lambda each: told[each[-1]], default=("providers", "llm", "context_tokens"))
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in told.items())
     text = f"{'.'.join(place)}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
-    return [source.problem(place, text)]
+    yield place, text

@@ -102,7 +102,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """A picture as it is served: without what it tells besides the picture.
+    """A picture as it is served: pixels alone, without notes of a camera or a program.
 
     Attributes:
         content_type: `image/png`, `image/jpeg` or `image/webp`.

@@ -34,7 +34,7 @@ from glyphoxa.recall.ranking.ranked import Ranked
 from glyphoxa.recall.ranking.second_hop import with_second_hop
 from glyphoxa.recall.ranking.signals import by_words
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
-from glyphoxa.recall.temporal.zone import Zone
+from glyphoxa.recall.temporal.days import Zone
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _BASE: Final = 400

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from glyphoxa.config.server_settings import IceServerSettings
+from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.table import Seat
 from glyphoxa.web.events import Json

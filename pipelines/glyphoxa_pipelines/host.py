@@ -25,7 +25,7 @@ from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.workers.runner import WorkerRunner
 
-from glyphoxa.config.provider_settings import TtsSettings
+from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.observability.service_time import ServiceTime

@@ -10,9 +10,9 @@ from playwright.async_api import Locator, Page, expect
 from playwright.async_api import TimeoutError as TookTooLong
 
 from glyphoxa.bootstrap.table import open_table
-from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
+from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
+from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.config.turns_settings import TurnsSettings
 from tests.support.browser import a_browser, a_page, heard, listen, say, sit
 from tests.support.postgres import a_directory
 from tests.support.web_table import served

@@ -26,7 +26,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.bootstrap.embedder import LaterEmbedders, load_embedder, open_embedder
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
-from glyphoxa.config.provider_settings import EmbeddingsSettings, ProvidersSettings
+from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.utterance import Utterance

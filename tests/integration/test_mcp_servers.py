@@ -12,7 +12,7 @@ import pytest
 
 from glyphoxa.adapters.mcp.offered import MOST_ANSWERED
 from glyphoxa.adapters.mcp.servers import McpServers, ServerRow
-from glyphoxa.config.mcp_settings import McpSettings
+from glyphoxa.config.sections import McpSettings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId

@@ -23,7 +23,7 @@ from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
 from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
-from glyphoxa.config.privacy_settings import PrivacySettings
+from glyphoxa.config.sections import PrivacySettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim

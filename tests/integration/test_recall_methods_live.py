@@ -20,7 +20,7 @@ from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
 from glyphoxa.bootstrap.structured_llm import local_slots, slot_of
-from glyphoxa.config.recall_settings import DeepRecallSettings, RecallLlmSettings, RerankSettings
+from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId

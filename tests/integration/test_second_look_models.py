@@ -19,7 +19,7 @@ from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.bootstrap.correction import make_reviser, open_asking, transcribed
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.structured_llm import local_slots
-from glyphoxa.config.correction_settings import CorrectionSettings, SecondLookSettings
+from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Entity

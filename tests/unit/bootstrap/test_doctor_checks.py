@@ -11,7 +11,7 @@ from glyphoxa.adapters.postgres.server.condition import Condition
 from glyphoxa.adapters.weights.manifest import own_manifest
 from glyphoxa.bootstrap.doctor import models, told
 from glyphoxa.config.check import Finding
-from glyphoxa.config.provider_settings import LlmSettings, ProvidersSettings
+from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import ModelsSettings, Settings
 
 MINILM = "minilm-l6-v2-int8"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.bootstrap.mind import state_of
+from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.config.turns_settings import TurnsSettings
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.transcript.last_sessions import LastSessions
 from glyphoxa.transcript.session_mark import SessionMark

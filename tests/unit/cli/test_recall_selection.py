@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion
-from glyphoxa.config.context_settings import ContextSettings
+from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.budgets import Budgets

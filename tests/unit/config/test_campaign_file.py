@@ -1,16 +1,23 @@
+"""A campaign file is read with every mistake at its line; a portrait is redrawn."""
+
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
 
-from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.campaign_file import MOST_BYTES, read_campaign, read_portrait, redrawn
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
-from tests.support.pictures import a_picture
+from tests.support.live_table import write_campaign
+from tests.support.pictures import AUTHOR, a_picture
 
 ROOT = Path(__file__).parents[3]
 SALTMERE = ROOT / "tests" / "support" / "campaign.yaml"
@@ -288,3 +295,90 @@ def test_a_priority_out_of_its_range_is_refused_at_its_line(tmp_path: Path) -> N
     assert mistake.startswith("6:")
     assert "priority" in mistake
     assert "10" in mistake
+
+
+# Portraits: which are taken, and that nothing but the picture is
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_the_picture_is_kept_and_who_made_it_is_not(tmp_path: Path, kind: str) -> None:
+    whole = a_picture(kind)
+    assert AUTHOR.encode() in whole
+    (tmp_path / "korvald.any").write_bytes(whole)
+    portrait = read_portrait(tmp_path, "./korvald.any")
+    assert portrait.content_type == f"image/{kind.lower()}"
+    assert AUTHOR.encode() not in portrait.content
+    with Image.open(BytesIO(portrait.content)) as shown, Image.open(BytesIO(whole)) as before:
+        assert shown.size == (32, 24)
+        assert not shown.getexif()
+        pixels = zip(shown.convert("RGB").tobytes(), before.convert("RGB").tobytes(), strict=True)
+        assert all(abs(now - then) <= 3 for now, then in pixels)
+
+
+def test_a_picture_is_served_upright_small_and_with_its_transparency() -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6  # a camera that was held upright
+    file = BytesIO()
+    Image.new("RGBA", (1_024, 768), (180, 40, 40, 128)).save(file, "PNG", exif=turned)
+    with Image.open(BytesIO(redrawn("korvald.png", file.getvalue()).content)) as shown:
+        assert (shown.size, shown.mode) == ((384, 512), "RGBA")
+        assert shown.getpixel((5, 5)) == (179, 39, 39, 128), "half of it shines through, as before"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (SVG, "no PNG, JPEG or WebP"),
+        (a_picture("GIF"), "no PNG, JPEG or WebP"),
+        (b"", "no PNG, JPEG or WebP"),
+        (a_picture("PNG")[:60], "damaged"),
+        (a_picture("JPEG")[:60], "damaged"),
+        (a_picture("WEBP")[:30], "damaged"),
+        (a_picture("PNG", 2_049, 1), "2049 x 1 pixels"),
+        (a_picture("WEBP", 1, 2_049), "1 x 2049 pixels"),
+        (a_picture("PNG") + bytes(MOST_BYTES), "more than 2,000 kB"),
+    ],
+)
+def test_what_is_no_picture_or_too_large_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "korvald.png").write_bytes(content)
+    with pytest.raises(InvalidInput, match=why):
+        read_portrait(tmp_path, "korvald.png")
+
+
+@given(st.sampled_from(["PNG", "JPEG", "WEBP"]), st.data())
+def test_damage_is_refused_or_harmless_and_never_anything_else(kind: str, data: st.DataObject) -> None:
+    content = bytearray(a_picture(kind))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        redrawn("korvald.png", bytes(content))
+    except InvalidInput:
+        return
+
+
+def test_only_files_of_the_campaigns_folder_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "campaign"
+    folder.mkdir()
+    (tmp_path / "outside.png").write_bytes(a_picture("PNG"))
+    (folder / "link.png").symlink_to(tmp_path / "outside.png")
+    for name in ("../outside.png", str(tmp_path / "outside.png"), "link.png", "../not there"):
+        with pytest.raises(InvalidInput, match="outside of the campaign file's folder"):
+            read_portrait(folder, name)
+    for name in ("nothing.png", ".", "a\0b"):
+        with pytest.raises(InvalidInput, match=r"there is no file|is no name of a file"):
+            read_portrait(folder, name)
+
+
+def test_a_campaign_file_names_it_and_a_mistake_is_told_with_its_line(tmp_path: Path) -> None:
+    path = write_campaign(tmp_path)
+    text = path.read_text("utf-8").replace("  engine: cascaded", "  portrait: ./grimjaw.png\n  engine: cascaded", 1)
+    path.write_text(text, "utf-8")
+    line = 1 + text[: text.index("portrait:")].count("\n")
+    with pytest.raises(InvalidFile, match=rf"{line}: .*there is no file './grimjaw.png'"):
+        read_campaign(path)
+    (tmp_path / "grimjaw.png").write_bytes(a_picture("PNG"))
+    portrait = read_campaign(path).campaign.npcs[0].portrait
+    assert portrait is not None
+    assert portrait.content_type == "image/png"

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from glyphoxa.config.recall_settings import DeepRecallSettings
+from glyphoxa.config.provider_sections import DeepRecallSettings
 
 ASKED = """
 import importlib, json, sys
@@ -23,7 +23,7 @@ for package in ("cli", "bootstrap", "web"):
             importlib.import_module(name)
 
 from glyphoxa.bootstrap.correction import corrector_of
-from glyphoxa.config.correction_settings import CorrectionSettings
+from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
 def loaded():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.config.server_settings import IceServerSettings
+from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.web.sound import GOOD_FOR_S, IceServer, OfferedServer, offered, servers_of

@@ -1,15 +1,17 @@
-"""A block enters the text of a campaign file, and every other line stays as it was."""
+"""A block enters the text of a campaign file, and every other line stays as it was; a first file can be played."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.config.campaign_additions import KINDS, additions
-from glyphoxa.config.campaign_insertion import Insertion, insert
-from glyphoxa.config.yaml_nodes import compose
+from glyphoxa.config.campaign_edit import KINDS, Beginning, Insertion, additions, insert, template
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.located_yaml import read_yaml
 from glyphoxa.domain.errors import InvalidInput
 from tests.support.proof import n_examples
 
@@ -30,8 +32,7 @@ WORDS = st.text(
 
 
 def value_of(text: str) -> object:
-    root = compose(text).root
-    return {} if root is None or root.value is None else root.value
+    return read_yaml(Path("campaign.yaml"), text).value or {}
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
@@ -69,6 +70,11 @@ def test_where_the_place_is_not_clear_the_block_is_shown_instead(text: str) -> N
         insert(text, Insertion(("npcs",), {"entity": "Bart"}))
 
 
+def test_a_text_with_mistakes_grows_once_they_are_corrected() -> None:
+    with pytest.raises(InvalidInput, match="2: key 'npcs' stands here twice"):
+        insert("npcs: []\nnpcs: []\n", Insertion(("npcs",), {"entity": "Bart"}))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_form_without_its_first_field_is_refused(kind: str) -> None:
     with pytest.raises(InvalidInput, match="is empty"):
@@ -80,3 +86,20 @@ def test_a_scene_at_a_new_place_makes_the_place() -> None:
     assert [each.place for each in made] == [("entities",), ("scenes",)]
     assert made[1].value == {"location": "The Rock", "npcs": ["Bart", "Ann"]}
     assert yaml.safe_load(insert("", made[0])) == {"entities": [{"name": "The Rock", "type": "location"}]}
+
+
+# A first campaign file
+
+
+@pytest.mark.parametrize("language", ["en", "de", "de-AT", "fr"])
+@pytest.mark.parametrize("name", ["Marta", 'O\'Hara: the "first" # one', "yes", "Ünal, née [X]"])
+def test_a_first_campaign_holds_one_npc_with_a_secret_in_one_scene(language: str, name: str) -> None:
+    text = template(Beginning("The Lantern Road", language, name, "Tamsin"))
+    found = read_campaign(Path("first.yaml"), text)
+    campaign = found.campaign
+    assert (campaign.name, campaign.language) == ("The Lantern Road", language)
+    assert [npc.name for npc in campaign.npcs] == [name]
+    assert campaign.npcs[0].persona.split(",")[0] in (f"You are {name}".split(",")[0], f"Du bist {name}".split(",")[0])
+    assert campaign.scenes[0].npcs == (campaign.npcs[0].id,)
+    assert campaign.secrets[0].known_by == {campaign.npcs[0].id}
+    assert all("examples" in warning for warning in found.warnings), "nothing of it is to be looked at again"

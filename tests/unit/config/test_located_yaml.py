@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.located_yaml import InvalidFile, LocatedYaml, read_yaml
+from glyphoxa.config.located_yaml import MOST_VALUES, InvalidFile, LocatedYaml, read_yaml
 from glyphoxa.config.settings import read_settings
-from glyphoxa.config.yaml_nodes import MOST_VALUES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from tests.support.proof import n_examples
 

@@ -1,11 +1,13 @@
-"""Every name of a provider that the settings take is one that can be built, and every row is a name that they take."""
+"""Providers in the settings: their names, chains of them, and what a prompt may hold for a model."""
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,17 +17,23 @@ import pytest
 from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
+from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.bootstrap.embedder import load_embedder
 from glyphoxa.bootstrap.local_models import needed
 from glyphoxa.bootstrap.structured_llm import open_structured_llm
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
-from glyphoxa.config.provider_settings import SttSettings
+from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.config.provider_sections import SttSettings
+from glyphoxa.config.reference import reference
 from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import build, named
+from glyphoxa.providers.profiles import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
 from glyphoxa.providers.registry import KINDS, NONE, RERANK, find, names
 from glyphoxa.providers.rows import ROWS, Provider
+from glyphoxa.web.access.consent import consent_text
 from glyphoxa_pipelines.s2s import make_endpoint
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
@@ -179,3 +187,171 @@ def test_a_name_that_cannot_be_built_is_refused_by_check_and_serve_with_the_same
         assert capsys.readouterr().err == f"glyphoxa: {refused.value}\n"
     valid = "valid: gemini-live, none, openai-realtime"
     assert str(refused.value) == f"{path}:2: providers.s2s.name: 'somebody-else' is not valid, {valid}"
+
+
+# Chains of providers: how they are written, what is wrong in them, and who is asked after whom
+
+CHAIN = """\
+providers:
+  llm:
+    name: openai
+    temperature: 0.4
+    fallback:
+    - name: openai-compatible
+      base_url: https://other.example/v1
+      model: gpt-small
+      api_key_env: OTHER_KEY
+    - qwen-1.5b
+  tts: {name: openai, voice: sage, fallback: [hibari]}
+"""
+
+
+def settings_of(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "settings.yaml"
+    path.write_text(text, "utf-8")
+    return read_settings(path)
+
+
+def test_each_language_model_is_tried_with_a_voice_before_the_voice_is_changed(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, CHAIN)
+    asked = [(each.providers.llm.name, each.providers.tts.name) for each in settings.in_turn]
+    assert asked == [
+        *(("openai", "openai"), ("openai-compatible", "openai"), ("qwen-1.5b", "openai")),
+        *(("openai", "hibari"), ("openai-compatible", "hibari"), ("qwen-1.5b", "hibari")),
+    ]
+    second = settings.in_turn[1].providers.llm
+    assert (second.base_url, second.model, second.api_key_env) == ("https://other.example/v1", "gpt-small", "OTHER_KEY")
+    assert (second.temperature, second.fallback) == (0.4, ())
+    assert settings.in_turn[3].providers.tts.voice is None, "another provider's voice is not asked for"
+    assert [each.profile.name for each in settings.in_turn[:3]] == ["large", "large", "small"]
+
+
+def test_what_runs_here_is_fetched_and_whoever_lacks_a_key_is_named(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, CHAIN)
+    assert {"qwen2.5-coder-1.5b-instruct-q4_k_m"} <= {*needed(settings)}
+    found = check(settings, has_weights=lambda _: True, environ={"OPENAI_API_KEY": "k"}, has_module=lambda _: True)
+    told = {each.subject: (each.level, each.text) for each in found}
+    assert told["llm"][0] == "ok"
+    assert told["llm fallback 1"][0] == "error"
+    assert "OTHER_KEY is not set" in told["llm fallback 1"][1]
+    assert told["llm fallback 2"][0] == told["tts fallback 1"][0] == "ok"
+
+
+def test_players_are_told_of_everybody_who_may_hear_them(tmp_path: Path) -> None:
+    text = "\n".join(consent_text(settings_of(tmp_path, CHAIN), language="en").lines)
+    assert "openai;" in text
+    assert "openai-compatible (other.example)" in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("llm: {name: openai, fallback: [gpt]}", r":2: .*fallback"),
+        ("llm: {name: openai, fallback: [openai-compatible]}", r":2: .*openai-compatible needs base_url"),
+        ("llm: {fallback: [openai]}", r":2: .*qwen-1.5b runs on this machine"),
+        ("llm: {name: openai, fallback: [qwen-1.5b, google]}", r":2: .*no fallback can follow it"),
+        ("llm: {name: openai, fallback: [google, google, google, google]}", r":2: .*fallback"),
+        ("llm: {name: openai, fallback: [{name: google, fallback: [openai]}]}", r":2: .*fallback"),
+        ("tts: {name: openai, fallback: [hibari, deepgram]}", r":2: .*no fallback can follow it"),
+    ],
+)
+def test_a_chain_that_cannot_work_is_refused_with_its_line(tmp_path: Path, wrong: str, says: str) -> None:
+    with pytest.raises(InvalidFile, match=says):
+        settings_of(tmp_path, f"providers:\n  {wrong}\n")
+
+
+# Profiles: what a prompt may hold follows from the model, unless it is set
+
+SERVER = "base_url: 'http://127.0.0.1:1/v1'"
+
+
+@pytest.mark.parametrize(
+    ("llm", "profile"),
+    [
+        ("name: qwen-1.5b", SMALL),
+        ("name: qwen-0.5b", SMALL),
+        ("name: openai", LARGE),
+        ("name: openai, model: gpt-4.1-nano", LARGE),
+        ("name: google", LARGE),
+        ("name: ollama", MIDDLE),
+        ("name: ollama, model: 'llama3.2:1b'", SMALL),
+        ("name: ollama, model: 'qwen2.5:7b-instruct'", MIDDLE),
+        (f"name: openai-compatible, model: unheard-of, {SERVER}", MIDDLE),
+        (f"name: openai-compatible, model: anthropic/claude-sonnet, {SERVER}", LARGE),
+    ],
+)
+def test_a_model_has_the_budgets_of_its_profile_without_any_setting(tmp_path: Path, llm: str, profile: Profile) -> None:
+    settings = settings_of(tmp_path, f"providers: {{llm: {{{llm}}}}}\n")
+    assert settings.profile == profile
+    assert [getattr(settings.budgets, name) for name in BUDGETS] == [getattr(profile, name) for name in BUDGETS]
+    findings = check(settings, has_weights=lambda _: True, environ={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"})
+    found = {finding.subject: finding for finding in findings}["llm"]
+    assert found.text.endswith(f"; profile {profile.name}")
+
+
+def test_the_models_that_run_here_have_the_budgets_of_a_prompt_that_says_none() -> None:
+    assert Settings().budgets == Budgets()
+    assert Budgets() == replace(
+        Budgets(),
+        identity_tokens=120,
+        scene_tokens=60,
+        bible_tokens=120,
+        past_tokens=60,
+        facts_tokens=90,
+        history_tokens=500,
+    )
+
+
+def test_a_large_model_is_given_what_was_asked_for() -> None:
+    assert 200 <= LARGE.identity_tokens <= 500
+    assert 100 <= LARGE.scene_tokens <= 300
+    assert LARGE.history_tokens // 2 >= 500  # what is left when the oldest half is cut
+    assert LARGE.history_tokens <= 1_500
+
+
+def test_every_budget_can_be_set(tmp_path: Path) -> None:
+    for nth, name in enumerate(BUDGETS):
+        settings = settings_of(tmp_path, f"context: {{{name}: {30 + nth}}}\n")
+        assert settings.budgets == replace(Budgets(), **{name: 30 + nth})
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_a_budget_out_of_range_is_an_error_at_its_line(tmp_path: Path, name: str) -> None:
+    for value in (-1, 1_000_000):
+        with pytest.raises(InvalidFile) as caught:
+            settings_of(tmp_path, f"# mine\ncontext:\n  {name}: {value}\n")
+        [line] = str(caught.value).splitlines()
+        assert f"settings.yaml:3: context.{name}" in line
+
+
+def test_more_than_a_model_that_runs_here_can_hold_is_an_error_at_the_largest_budget(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        settings_of(tmp_path, "context:\n  scene_tokens: 100\n  facts_tokens: 1500\n")
+    [line] = str(caught.value).splitlines()
+    assert (
+        "settings.yaml:3: context.facts_tokens: identity_tokens 120, scene_tokens 100, bible_tokens 120, past_tokens 60"
+        in line
+    )
+    assert line.endswith("are 2,400 tokens together, and qwen-1.5b has room for 1,248")
+
+
+def test_every_profile_has_room_for_its_own_budgets() -> None:
+    for profile in PROFILES:
+        assert sum(getattr(profile, name) for name in BUDGETS) <= profile.context_tokens - STANDING_TOKENS
+
+
+def test_the_small_profile_has_the_context_that_the_local_model_is_loaded_with() -> None:
+    assert inspect.signature(LlamaServer).parameters["ctx_per_slot"].default == SMALL.context_tokens
+
+
+def test_the_reference_lists_every_profile() -> None:
+    lines = reference().splitlines()
+    for profile in PROFILES:
+        assert sum(line.startswith(f"| {profile.name} | {profile.identity_tokens} ") for line in lines) == 1
+
+
+def test_a_name_tells_a_size_only_where_it_has_one() -> None:
+    for name in ("", "b", "model-1.5bit", "llama-70b", "a1b2", "gemma3:4b"):
+        assert profile_by_name(name) == MIDDLE
+    for name in ("gemma3:1b", "SmolLM2-1.7B-Instruct", "tinyllama-1.1b"):
+        assert profile_by_name(name) == SMALL

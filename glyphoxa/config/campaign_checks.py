@@ -1,0 +1,501 @@
+"""Define what may stand in a campaign file: its blocks, and the rules that hold between them.
+
+A rule yields the path of a value in the file and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short
+from glyphoxa.context.budgets import PERSONA_TOKENS
+from glyphoxa.context.wording import SAYS
+from glyphoxa.domain.calendar import MOST_DAYS, StoryCalendar, name_words
+from glyphoxa.domain.campaign import (
+    BIDIRECTIONAL_RELATIONS,
+    DEFAULT_PRIORITY,
+    BudgetTier,
+    Engine,
+    Entity,
+    Npc,
+    Player,
+    Relationship,
+    SlotRule,
+)
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.paths import reached_from
+from glyphoxa.judgement.in_character import InCharacter
+from glyphoxa.recall.temporal.days import read_zone
+from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.world.api import DEFAULT_RULES
+
+RELATIONSHIP_TYPES = (
+    "KNOWS",
+    "LOCATED_AT",
+    "OWNS",
+    "MEMBER_OF",
+    "ALLIED_WITH",
+    "HOSTILE_TO",
+    "PARTICIPATED_IN",
+    "QUEST_GIVER",
+    "CHILD_OF",
+    "EMPLOYED_BY",
+)
+
+
+def _one_line(name: str) -> str:
+    if any(unicodedata.category(c) == "Cc" for c in name):
+        raise ValueError("a name is one line of text without control characters")
+    return name
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Name = Annotated[Text, StringConstraints(max_length=200), AfterValidator(_one_line)]
+Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
+
+
+def _language(tag: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", tag):
+        raise ValueError(f"{tag[:40]!r} is no tag of a language, such as en, de or en-GB")
+    return tag
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CampaignBlock(_Block):
+    name: Name
+    id: Slug | None = None
+    language: Annotated[str, AfterValidator(_language)] = "en"
+    time_zone: str = ""
+    known_in: tuple[Name, ...] = ()
+    bible: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    glossary: dict[Name, Text] = Field(default_factory=dict)
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class CalendarBlock(_Block):
+    """
+    Attributes:
+        months: With their days, in order.
+        today: The day that the story stands at.
+    """
+
+    months: dict[Name, Annotated[int, Field(strict=True, ge=1, le=MOST_DAYS)]] = Field(default_factory=dict)
+    weekdays: tuple[Name, ...] = ()
+    today: Annotated[str, BeforeValidator(_as_text)] = ""
+
+
+class EntityBlock(_Block):
+    name: Name
+    type: Name
+    id: Slug | None = None
+    aliases: tuple[Name, ...] = ()
+    attributes: dict[str, object] = Field(default_factory=dict)
+    known_by: tuple[Name, ...] = ()
+    known_in: tuple[Name, ...] | None = None
+    hidden: bool = False
+
+
+class RelationshipBlock(_Block):
+    source: Name
+    type: Name
+    target: Name
+    attributes: dict[str, object] = Field(default_factory=dict)
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    origin: Literal["stated", "inferred"] = "stated"
+    dm_confirmed: bool = True
+    known_by: tuple[Name, ...] = ()
+    hidden: bool = False
+
+
+class VoiceBlock(_Block):
+    preset: Text = "heart"
+    provider_voice: Text | None = None
+
+
+class ExampleBlock(_Block):
+    said: Text
+    reply: Text
+    facts: str = ""
+    remembered: str = ""
+    kept: str = ""
+
+
+def _voice(value: object) -> object:
+    return {"preset": value} if isinstance(value, str) else value
+
+
+class NpcBlock(_Block):
+    entity: Name
+    persona: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    id: Slug | None = None
+    voice: Annotated[VoiceBlock, BeforeValidator(_voice)] = VoiceBlock()
+    examples: tuple[ExampleBlock, ...] = ()
+    fillers: tuple[Text, ...] = ()
+    engine: Engine = "cascaded"
+    budget_tier: BudgetTier = "FAST"
+    standing: tuple[Text, ...] = ()
+    speaks: tuple[Name, ...] = ()
+    priority: Annotated[int, Field(strict=True, ge=0, le=10)] = DEFAULT_PRIORITY
+    role: Name | None = None
+    address_only: bool = False
+    portrait: Name | None = None
+
+
+class PlayerBlock(_Block):
+    name: Name
+    id: Slug | None = None
+    dm: bool = False
+
+
+class SceneBlock(_Block):
+    location: Name
+    npcs: tuple[Name, ...]
+    id: Slug | None = None
+    time_of_day: str = ""
+    description: str = ""
+    read_aloud: str = ""
+
+
+class SecretBlock(_Block):
+    text: Text
+    known_by: tuple[Name, ...] = ()
+    about: Name | None = None
+    hidden: bool = False
+
+
+class CampaignDocument(_Block):
+    campaign: CampaignBlock
+    calendar: CalendarBlock | None = None
+    entity_types: tuple[Name, ...] = ()
+    slots: dict[Name, SlotRule] = Field(default_factory=dict)
+    entities: tuple[EntityBlock, ...] = ()
+    relationships: tuple[RelationshipBlock, ...] = ()
+    npcs: tuple[NpcBlock, ...] = ()
+    players: tuple[PlayerBlock, ...] = ()
+    scenes: tuple[SceneBlock, ...] = ()
+    secrets: tuple[SecretBlock, ...] = ()
+
+
+# Names of attributes and relations, in campaign files and in tables.
+
+_MAX_NAME: Final = 200
+_DEEPEST: Final = 20
+_MOST_WORDS: Final = 6
+_REMEDY: Final = "text with a comma or a colon goes in quotes, or on a line of its own"
+
+
+def wrong_attribute(name: str, value: object = "") -> str | None:
+    """Return why nothing can have such an attribute; None if it can."""
+    if _is_deeper(value, _DEEPEST):
+        return f"{name!r} is nested more than {_DEEPEST} levels deep"
+    if not name.strip():
+        return "an attribute needs a name"
+    if len(name) > _MAX_NAME:
+        return f"the name of an attribute has at most {_MAX_NAME} characters, not {len(name)}"
+    if name.casefold() == "secret":
+        return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
+    if name.casefold() in ("known_by", "known_in", "hidden"):
+        return f"{name!r} says nothing as an attribute; in a campaign file it stands beside `attributes:`"
+    return None
+
+
+def lost_text(value: object, path: YamlPath) -> Wrong:
+    """Find where YAML took a part of a text in an attribute for a key, or a value is missing."""
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        at = (*path, name)
+        if isinstance(name, str) and _is_text(name):
+            yield at, f"{short(name)!r} looks like text, and not like the name of an attribute; {_REMEDY}"
+        elif part is None:
+            yield at, f"{short(str(name))!r} has no value: write one, or leave it out; {_REMEDY}"
+        else:
+            yield from lost_text(part, at)
+
+
+def _is_text(name: str) -> bool:
+    return len(name.split()) > _MOST_WORDS or (name.endswith(SENTENCE_ENDS) and " " in name.strip())
+
+
+def hint_for(relation: str) -> str | None:
+    """Return a remark on a relationship type that is not a usual one; None for a usual one."""
+    if relation in RELATIONSHIP_TYPES:
+        return None
+    hint = did_you_mean(relation, RELATIONSHIP_TYPES)
+    return f"relationship type {relation!r} is your own" + (f"; {hint}" if hint.startswith("did") else "")
+
+
+def edge_name(source: str, relation: str, target: str) -> str:
+    """Name an edge; a relation that holds both ways has one name."""
+    if relation in BIDIRECTIONAL_RELATIONS and target.casefold() < source.casefold():
+        source, target = target, source
+    return f"{source} {relation} {target}"
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(levels == 0 or _is_deeper(part, levels - 1) for part in parts)
+
+
+# Time: the table's time zone, and the calendar of the story.
+
+
+def wrong_zone(name: str) -> Wrong:
+    """Check the name of a time zone."""
+    try:
+        read_zone(name)
+    except InvalidInput as error:
+        yield ("campaign", "time_zone"), f"campaign.time_zone: {error}"
+
+
+def read_calendar(
+    source: LocatedYaml, block: CalendarBlock | None
+) -> tuple[StoryCalendar | None, str, list[tuple[YamlPath, str]]]:
+    """Return the calendar, the day of the story as the calendar writes it, and what is wrong with them."""
+    if block is None:
+        return None, "", []
+    calendar = StoryCalendar(tuple(block.months.items()), block.weekdays)
+    problems = list(_wrong_names(source, calendar))
+    if not block.today.strip() or problems:
+        return calendar, "", problems
+    try:
+        calendar = calendar.settled(block.today)
+        return calendar, calendar.in_words(calendar.day_named(block.today)), []
+    except InvalidInput as error:
+        return calendar, "", [(("calendar", "today"), f"calendar.today: {error}")]
+
+
+def _wrong_names(source: LocatedYaml, calendar: StoryCalendar) -> Wrong:
+    """Check that each name means one thing, and differs from a number."""
+    months: Iterable[tuple[str, YamlPath]] = ((name, ("calendar", "months", name)) for name, _ in calendar.months)
+    weekdays = ((name, ("calendar", "weekdays", nth)) for nth, name in enumerate(calendar.weekdays))
+    seen: dict[tuple[str, ...], YamlPath] = {}
+    for name, path in (*months, *weekdays):
+        words = name_words(name)
+        if not words or any(word[0].isdigit() for word in words):
+            yield path, f"{path[1]}: {name!r} is no name of letters, such as Hammer"
+        elif words in seen:
+            first = source.line(seen[words])
+            yield path, f"{path[1]}: {name!r} stands in the calendar twice, first on line {first}"
+        else:
+            seen[words] = path
+
+
+# Ids: each means one person or thing, so that words of one speaker never count as another's.
+
+RESERVED: Final = {"dm": "the game master"}
+
+
+def wrong_ids(entities: Iterable[Entity], npcs: Sequence[Npc], players: Sequence[Player]) -> Wrong:
+    """Find ids of speakers that mean something else as well.
+
+    Args:
+        entities: With those that were made of the players.
+        npcs, players: As they stand in the file, none left out.
+    """
+    by_id: dict[str, Entity] = {entity.id: entity for entity in entities}
+    speakers: dict[str, str] = {}
+    for at, speaker in (*_numbered("npcs", npcs), *_numbered("players", players)):
+        what = f"{'NPC' if isinstance(speaker, Npc) else 'player'} {speaker.name!r}"
+        other = by_id.get(speaker.id)
+        if speaker.id in RESERVED:
+            yield at, f"the id {speaker.id!r} of {what} is that of {RESERVED[speaker.id]}; give another `id`"
+        elif speaker.id in speakers:
+            yield at, f"{what} has the id {speaker.id!r}, which {speakers[speaker.id]} has; give another `id`"
+        elif other is not None and other.name.casefold() != speaker.name.casefold():
+            text = f"{what} has the id {speaker.id!r}, which is that of the entity {other.name!r}"
+            yield at, f"{text}; give another `id`"
+        speakers.setdefault(speaker.id, what)
+
+
+def _numbered(part: str, speakers: Sequence[Npc | Player]) -> Iterator[tuple[YamlPath, Npc | Player]]:
+    for n, speaker in enumerate(speakers):
+        yield (part, n), speaker
+
+
+# Reach: `known_in:` of an entity or of a campaign, as the NPCs that its places reach.
+
+
+@dataclass(slots=True)
+class Reach:
+    """
+    Args:
+        entities: With who may know of them by name; those of the document first, in its order.
+
+    Attributes:
+        problems: Where, and what.
+    """
+
+    document: CampaignDocument
+    entities: Sequence[Entity]
+    npcs: Sequence[Npc]
+    relationships: Sequence[Relationship]
+    problems: list[tuple[YamlPath, str]] = field(default_factory=list)
+    _reached: dict[tuple[str, ...], list[NpcId]] = field(default_factory=dict)
+
+    def scoped(self) -> tuple[Entity, ...]:
+        """Return the entities; NPCs that a path leads to may know of them too."""
+        by_name = {entity.name.casefold(): entity for entity in self.entities}
+        of_all = self.document.campaign.known_in
+        self._check(of_all, ("campaign", "known_in"), by_name)
+        made = list(self.entities)
+        for i, block in enumerate(self.document.entities):
+            entity, places = self.entities[i], block.known_in
+            at: YamlPath = ("entities", i, "known_in")
+            if places is not None:
+                self._check(places, at, by_name)
+            elif of_all and not block.known_by and not block.hidden and block.type != "player":
+                places, at = of_all, ("entities", i)
+            if places and not self.problems:
+                made[i] = self._known_in(entity, places, by_name, at)
+        return tuple(made)
+
+    def _check(self, places: Sequence[str], at: YamlPath, by_name: Mapping[str, Entity]) -> None:
+        for j, place in enumerate(places):
+            if place.casefold() not in by_name:
+                hint = did_you_mean(place, (entity.name for entity in by_name.values()))
+                self.problems.append(((*at, j), f"unknown entity {place!r}, {hint}"))
+
+    def _known_in(self, entity: Entity, places: Sequence[str], by_name: Mapping[str, Entity], at: YamlPath) -> Entity:
+        ids = frozenset(by_name[place.casefold()].id for place in places)
+        own = [npc.id for npc in self.npcs if npc.entity_id == entity.id]
+        reached = self._reached_from(ids)
+        if not (own or entity.known_by or reached or entity.hidden):
+            listed = ", ".join(places)
+            self.problems.append(
+                (
+                    at,
+                    f"nobody under `npcs:` has a path to {listed}, so that nobody would know of {entity.name!r}: "
+                    "say who is LOCATED_AT there or KNOWS somebody there, give `known_by:`, or write `hidden: true`",
+                )
+            )
+        known_by = dict.fromkeys((*own, *entity.known_by, *reached))
+        # Known to all of them is known to everybody, players and their captions too.
+        is_public = len(known_by) == len(self.npcs) and not entity.hidden
+        return replace(entity, known_by=() if is_public else tuple(known_by))
+
+    def _reached_from(self, places: frozenset[EntityId]) -> list[NpcId]:
+        key = tuple(sorted(places))
+        if key not in self._reached:
+            self._reached[key] = reached_from(places, self.npcs, self.relationships)
+        return self._reached[key]
+
+
+# Slots: relationships of which one can hold at a time, such as where somebody lives.
+
+
+def filled_twice(source: LocatedYaml, document: CampaignDocument) -> Wrong:
+    """Find functional relationships that stand twice: only the last would hold, and nobody would know why."""
+    first: dict[tuple[str, str], int] = {}
+    for i, block in enumerate(document.relationships):
+        rule = document.slots.get(block.type) or DEFAULT_RULES.get(block.type)
+        if rule not in ("functional", "functional_object"):
+            continue
+        end, many = (block.source, "target") if rule == "functional" else (block.target, "source")
+        line = source.line(("relationships", first.setdefault((block.type, end.casefold()), i)))
+        if first[block.type, end.casefold()] != i:
+            yield (
+                ("relationships", i),
+                f"only one {many} of {block.type} can hold for {end!r}, and line {line} has one already "
+                f"(if several can, write `slots: {{{block.type}: many}}`)",
+            )
+
+
+# Remarks: what is no mistake in an NPC, and makes it play badly.
+
+_SECOND_PERSON: Final = {
+    "en": re.compile(r"\byou(?:r|rs|rself|['’]\w+)?\b", re.IGNORECASE),
+    "de": re.compile(r"\b(?:du|dich|dir|dein\w*|ihr|euch|euer|eure\w*|Sie|Ihnen)\b"),
+}
+_SHOWN: Final = 40
+
+
+def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
+    """Yield each remark with its path in the block."""
+    yield from _of_persona(block.persona, name=name, language=primary_language(language))
+    if not block.examples:
+        text = f"{name!r} has no `examples`: default ones are used (glyphoxa campaign prompt FILE --npc {name!r})"
+        yield ("entity",), text
+    for n, example in enumerate(block.examples):
+        yield from _of_example(example, ("examples", n), name)
+
+
+def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
+    you_are = f"You are {name}, ..." if language != "de" else f"Du bist {name}, ..."
+    if not persona:
+        yield ("entity",), f"{name!r} has no `persona`: say who it is and how it speaks ({you_are!r})"
+        return
+    second_person = _SECOND_PERSON.get(language)
+    if second_person is not None and not second_person.search(persona.casefold() if language == "de" else persona):
+        begins = persona if len(persona) <= _SHOWN else f"{persona[:_SHOWN].rstrip()}..."
+        text = f"the persona of {name!r} is not in the second person ({begins!r}): write {you_are!r}"
+        yield ("persona",), text
+    if len(persona) > PERSONA_TOKENS * 4:
+        text = (
+            f"the persona of {name!r} has {len(persona):,} characters: more than {PERSONA_TOKENS * 4:,} crowd out the "
+            "talk in a small model; facts about it belong under its entity's `attributes:`"
+        )
+        yield ("persona",), text
+
+
+def _of_example(example: ExampleBlock, at: YamlPath, name: str) -> Wrong:
+    if (says := SAYS.match(example.said)) is not None:
+        text = f"`said` says already who speaks ({says.group().strip()!r}): write only the words, the speaker is added"
+        yield (*at, "said"), text
+    if re.match(r"(?:facts|fakten)\s*:", example.facts, re.IGNORECASE):
+        yield (*at, "facts"), "`facts` begins with its label: write only the facts, the label is added"
+    if re.match(r"remembered\s*:", example.remembered, re.IGNORECASE):
+        yield (*at, "remembered"), "`remembered` begins with its label: write only what was said, the label is added"
+    if InCharacter(name).clean(example.reply) != " ".join(example.reply.split()):
+        text = (
+            f"{example.reply!r} is not what {name!r} would say aloud: no stage direction, no name in front, no markup, "
+            "in the first person"
+        )
+        yield (*at, "reply"), text
+
+
+# The role of an NPC, from its persona.
+
+_ARTICLE: Final = r"(?:the|an?|der|die|das|ein|eine)"
+_BEGINS: Final = rf"\s*(You are|Du bist)\s+%s(?:,?\s+{_ARTICLE}\s+|,\s+)([^.!?;:]+)"
+_UNTIL: Final = re.compile(
+    r"[()–—]|,\s+(?:the|an?|and|but|der|die|das|ein|eine|und|aber)\s|\s(?:of|in|at|on|from|for|with|by|to|near|who|whose"
+    r"|that|von|vom|des|im|in|am|an|auf|aus|bei|beim|mit|zu|zum|zur|für|unter|über)\s",
+    re.IGNORECASE,
+)
+_ROLE_WORDS: Final = 3
+
+
+def role_in(persona: str, *, name: str) -> str:
+    """Return the role that the first sentence of a persona states after the name; "" if it states none.
+
+        You are Oskar, the blacksmith of Drumkeld.          blacksmith
+        You are Sella, a calm, careful healer who listens.  careful healer
+        Du bist Berta, die gute Wirtin im Goldenen Hirsch.  Wirtin
+
+    The role ends at the next small word ("of", "in", "who") or the next article. Of several adjectives the last are
+    kept. In German, where nouns have capitals, the first noun is the role.
+
+    Args:
+        name: Of the NPC, which stands first: of "You are the mother of a smith" nothing is taken.
+    """
+    found = re.match(_BEGINS % re.escape(name), persona, re.IGNORECASE)
+    if found is None:
+        return ""
+    role = _UNTIL.split(f"{found[2]} ", maxsplit=1)[0]
+    if found[1].casefold() == "du bist":
+        return next((word.strip(",") for word in role.split() if word[0].isupper()), "")
+    words = re.split(r",\s+|\s+and\s+", role.strip(" ,"))[-1].split()
+    return " ".join(words[-_ROLE_WORDS:])

@@ -1,0 +1,344 @@
+"""Change a campaign file: the file itself, new items in its text, forms for those items, and a first file.
+
+An edit inserts a block and copies all other text, so comments, order and line breaks of the author stay. A YAML library
+that writes a whole document loses them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from glyphoxa.config.located_yaml import InvalidFile, Node, YamlPath, read_yaml, text_of
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+
+
+def stamp_of(text: str) -> str:
+    """Return the SHA-256 of a text in hexadecimal. Two texts with the same stamp are the same."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """
+    Attributes:
+        path: Of the file itself, or of a link to it, which stays one.
+    """
+
+    path: Path
+
+    @property
+    def can_be_written(self) -> bool:
+        real = self.path.resolve()
+        return os.access(real, os.W_OK) and os.access(real.parent, os.W_OK)
+
+    def read(self) -> str:
+        """
+        Raises:
+            NotFound: There is no such file.
+            InvalidInput: It cannot be read, or is no text.
+        """
+        return text_of(self.path)
+
+    def replace(self, text: str, *, instead_of: str) -> None:
+        """Replace the whole file atomically. Its mode stays.
+
+        Args:
+            instead_of: The stamp of the text that it has to hold now.
+
+        Raises:
+            InvalidInput: It holds another one by now, or cannot be written. It is as it was.
+        """
+        if stamp_of(self.read()) != instead_of:
+            raise InvalidInput(f"{self.path.name} was changed meanwhile by somebody else; nothing was written")
+        real = self.path.resolve()
+        try:
+            descriptor, name = tempfile.mkstemp(prefix=f".{real.name}.", suffix=".new", dir=real.parent)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(text.encode())
+                    file.flush()
+                    os.fchmod(file.fileno(), real.stat().st_mode & 0o777)
+                    os.fsync(file.fileno())
+                Path(name).replace(real)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    Path(name).unlink()
+                raise
+        except OSError as error:
+            raise InvalidInput(f"{self.path}: cannot be written: {error.strerror}") from error
+
+
+# Insertions: new list items in the text of a campaign file.
+
+_WIDTH: Final = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """
+    Attributes:
+        place: Of the list that grows: keys, and indices of lists.
+        value: Its new last item: a text, or keys with texts, switches and lists of texts.
+    """
+
+    place: YamlPath
+    value: str | Mapping[str, object]
+
+
+def insert_all(text: str, insertions: Sequence[Insertion]) -> str:
+    """Insert several items into a text.
+
+    Args:
+        text: One YAML document, as `glyphoxa.config.located_yaml.read_yaml` takes it.
+
+    Raises:
+        InvalidInput: One has no place that can be found; its block has to be written by hand.
+    """
+    for each in insertions:
+        text = insert(text, each)
+    return text
+
+
+def insert(text: str, insertion: Insertion) -> str:
+    """Insert one item, as `insert_all` does."""
+    root = _root_of(text)
+    wanted = _with({} if root is None else root.value or {}, insertion)
+    try:
+        made = _inserted(text, root, insertion)
+        new_root = _root_of(made)
+    except (InvalidFile, ValueError):
+        new_root = None
+    if new_root is None or new_root.value != wanted:
+        at = ".".join(str(step) for step in insertion.place)
+        block = textwrap.indent(_block(insertion.value).rstrip(), "  ")
+        raise InvalidInput(f"there is no place under `{at}:` that can be found; write this there by hand:\n{block}")
+    return made
+
+
+def _root_of(text: str) -> Node | None:
+    return read_yaml(Path("the campaign file"), text).root
+
+
+def _with(value: Any, insertion: Insertion) -> Any:
+    """Return the value that the document is to have."""
+    if not insertion.place:
+        return [*(value or []), _plain(insertion.value)]
+    step, rest = insertion.place[0], Insertion(insertion.place[1:], insertion.value)
+    if isinstance(step, int):
+        return [_with(each, rest) if i == step else each for i, each in enumerate(value)]
+    return {**value, step: _with(value.get(step), rest)}
+
+
+def _plain(value: str | Mapping[str, object]) -> object:
+    return value if isinstance(value, str) else dict(value)
+
+
+def _inserted(text: str, root: Node | None, insertion: Insertion) -> str:
+    found = _find(root, insertion.place)
+    if found is None:
+        if len(insertion.place) > 1:
+            raise ValueError("only lists of the document itself are begun")
+        ending = "" if not text or text.endswith("\n") else "\n"
+        block = textwrap.indent(_block(insertion.value), "  ")
+        return f"{text}{ending}\n{insertion.place[0]}:\n{block}"
+    if found.is_flow:
+        at = found.end - 1
+        comma = ", " if found.items else ""
+        return text[:at].rstrip(" ") + comma + _in_line(insertion.value) + text[at:]
+    at = _end_of_line(text, _end(found))
+    block = textwrap.indent(_block(insertion.value), " " * found.column)
+    return f"{text[:at]}\n{block.rstrip()}{text[at:]}"
+
+
+def _find(node: Node | None, place: YamlPath) -> Node | None:
+    for step in place:
+        if node is None:
+            return None
+        if isinstance(step, int):
+            node = node.items[step] if step < len(node.items) else None
+        else:
+            node = node.keys[step][1] if step in node.keys else None
+    return node if node is not None and isinstance(node.value, list) else None
+
+
+def _end(node: Node) -> int:
+    """Return the index after the last character of the value. A block's own end is where the next value begins."""
+    parts = node.items or [value for _, value in node.keys.values()]
+    return node.end if node.is_flow or not parts else max(map(_end, parts))
+
+
+def _end_of_line(text: str, index: int) -> int:
+    """Return the end of the last line of a value. A folded text ends where the next line begins."""
+    while index and text[index - 1] in "\n\r \t":
+        index -= 1
+    found = text.find("\n", index)
+    return len(text) if found < 0 else found
+
+
+def _block(value: str | Mapping[str, object]) -> str:
+    return yaml.safe_dump([_plain(value)], sort_keys=False, allow_unicode=True, width=_WIDTH)
+
+
+def _in_line(value: str | Mapping[str, object]) -> str:
+    dumped = yaml.safe_dump([_plain(value)], sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=True)
+    return dumped.strip().removeprefix("[").removesuffix("]")
+
+
+# Forms of the desk: their fields, as the items that they stand for.
+
+Form = Mapping[str, str]
+
+
+def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
+    """
+    Args:
+        form: Of the kind `add`: one of `KINDS`. What is empty is left out.
+        campaign: As the file describes it now; None while it has mistakes.
+
+    Raises:
+        InvalidInput: There is no such kind, or what it cannot do without is missing.
+    """
+    kind = form.get("add", "")
+    if kind not in KINDS:
+        raise InvalidInput(f"nothing of kind {kind!r} can be added, {did_you_mean(kind, KINDS)}")
+    return KINDS[kind](form, campaign)
+
+
+def _person(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
+    """Add an NPC that speaks: an entity, the NPC, and its place in a scene."""
+    name = _need(form, "name", "an NPC has a name")
+    attributes = _filled({"occupation": _field(form, "occupation"), "description": _field(form, "description")})
+    entity = _filled({"name": name, "type": "npc", "aliases": _names(form, "aliases"), "attributes": attributes})
+    npc = _filled({"entity": name, "voice": _field(form, "voice"), "persona": _field(form, "persona")})
+    made = [Insertion(("entities",), entity), Insertion(("npcs",), npc)]
+    if scene := _field(form, "scene"):
+        ids = [] if campaign is None else [str(each.id) for each in campaign.scenes]
+        if scene not in ids:
+            raise InvalidInput(f"there is no scene {scene!r}, {did_you_mean(scene, ids)}")
+        made.append(Insertion(("scenes", ids.index(scene), "npcs"), name))
+    return made
+
+
+def _entity(form: Form, _: Campaign | None) -> Sequence[Insertion]:
+    entity = {
+        "name": _need(form, "name", "a thing has a name"),
+        "type": _need(form, "type", "a thing has a type"),
+        "aliases": _names(form, "aliases"),
+        "attributes": _filled({"description": _field(form, "description")}),
+        "known_by": _names(form, "known_by"),
+    }
+    return [Insertion(("entities",), _filled(entity))]
+
+
+def _relationship(form: Form, _: Campaign | None) -> Sequence[Insertion]:
+    relationship = {
+        "source": _need(form, "source", "a relation leads from something"),
+        "type": _need(form, "type", "a relation has a type, such as KNOWS"),
+        "target": _need(form, "target", "a relation leads to something"),
+        "known_by": _names(form, "known_by"),
+    }
+    return [Insertion(("relationships",), _filled(relationship))]
+
+
+def _player(form: Form, _: Campaign | None) -> Sequence[Insertion]:
+    player: dict[str, object] = {"name": _need(form, "name", "a player has a name: that of the character")}
+    if form.get("dm"):
+        player["dm"] = True
+    return [Insertion(("players",), player)]
+
+
+def _scene(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
+    """Add a scene, and its place if there is none of that name."""
+    place = _need(form, "location", "a scene has a place")
+    known = set() if campaign is None else {each.name.casefold() for each in campaign.entities}
+    made = [] if place.casefold() in known else [Insertion(("entities",), {"name": place, "type": "location"})]
+    texts = {part: _field(form, part) for part in ("time_of_day", "description", "read_aloud")}
+    scene = {"location": place, "npcs": _names(form, "npcs"), **_filled(texts)}
+    return [*made, Insertion(("scenes",), scene)]
+
+
+def _secret(form: Form, _: Campaign | None) -> Sequence[Insertion]:
+    secret = {
+        "text": _need(form, "text", "a secret has words"),
+        "known_by": list(_names(form, "known_by")),
+        "about": _field(form, "about"),
+    }
+    return [Insertion(("secrets",), _filled(secret))]
+
+
+KINDS: Final[Mapping[str, Callable[[Form, Campaign | None], Sequence[Insertion]]]] = {
+    "person": _person,
+    "entity": _entity,
+    "relationship": _relationship,
+    "player": _player,
+    "scene": _scene,
+    "secret": _secret,
+}
+
+
+def _field(form: Form, name: str) -> str:
+    """Return a field on one line. A form's text area ends its lines with CR LF, which no author means."""
+    return " ".join(form.get(name, "").split())
+
+
+def _need(form: Form, name: str, why: str) -> str:
+    if value := _field(form, name):
+        return value
+    raise InvalidInput(f"{name} is empty: {why}")
+
+
+def _names(form: Form, name: str) -> list[str]:
+    """Split a list at its commas."""
+    return [each.strip() for each in _field(form, name).split(",") if each.strip()]
+
+
+def _filled(value: Mapping[str, object]) -> dict[str, object]:
+    return {name: each for name, each in value.items() if each not in ("", [], {})}
+
+
+# A first campaign file: small, with a comment at each place where its author continues.
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+_LANGUAGES: Final = ("en", "de")
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is known of a campaign before anything is written.
+
+    Attributes:
+        language: A tag such as en; a text in German begins `de`.
+    """
+
+    name: str
+    language: str
+    npc: str
+    player: str
+
+
+def template(beginning: Beginning) -> str:
+    """Return the text of a campaign file that can be played as it is."""
+    wanted = beginning.language.split("-")[0]
+    file = f"campaign.{wanted if wanted in _LANGUAGES else 'en'}.yaml"
+    text = (_TEMPLATES / file).read_text("utf-8")
+    for mark, value in (
+        ("CAMPAIGN", beginning.name),
+        ("LANGUAGE", beginning.language),
+        ("NPC", beginning.npc),
+        ("PLAYER", beginning.player),
+    ):
+        # Bare in a folded text; elsewhere as a JSON string, which is a YAML string whatever is in it.
+        text = text.replace(f"<<{mark}>>", value).replace(f"<{mark}>", json.dumps(value, ensure_ascii=False))
+    return text
