@@ -10,7 +10,7 @@ tables speak of few names much, and a recogniser errs in its favourite way. `--i
 into eight parts. `--spoken` plays what one setting of the local recogniser made of a half of the spoken set, in the
 order of the sentences' ids (which is by chance).
 
-After each session the DM confirms every form that was not put right, as `glyphoxa names confirm` would take it, and
+After each session the DM confirms every form that was not put right, as `glyphoxa names accept` would take it, and
 heeds its warning: forms of ordinary words that stand in the clean text are not confirmed. The last line printed is a
 JSON object; lists have one figure a session, in percent of its mentions:
 

@@ -60,7 +60,7 @@ relationships:
 
 npcs:                           # who can speak
   - entity: <NPC>
-    voice: old_woman            # hear the voices: glyphoxa voices
+    voice: old_woman            # hear the voices: glyphoxa models voices
     persona: >-
       You are <<NPC>>, the innkeeper of The Lantern. You have seen many travellers and few surprises. You speak dryly
       and warmly.
@@ -104,7 +104,7 @@ relationships:
 
 npcs:                           # wer sprechen kann
   - entity: <NPC>
-    voice: old_woman            # die Stimmen hören: glyphoxa voices
+    voice: old_woman            # die Stimmen hören: glyphoxa models voices
     persona: >-
       Du bist <<NPC>>, die Wirtin der Laterne. Du hast viele Reisende gesehen und wenig Neues. Du sprichst trocken und
       herzlich.

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
-from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
+from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
 from glyphoxa.config.privacy_settings import PrivacySettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId

@@ -1,4 +1,4 @@
-"""`glyphoxa turns` over turns that a table has recorded, with the real database."""
+"""`glyphoxa show turns` over turns that a table has recorded, with the real database."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def two_sessions(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> N
 async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     """What the verb prints when it succeeds."""
     capsys.readouterr()
-    assert await run("turns", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
+    assert await run("show", "turns", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
 
@@ -67,7 +67,7 @@ def rows(shown: str) -> list[list[str]]:
 
 async def problem(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     capsys.readouterr()
-    assert await run("turns", *arguments, "--config", settings_file) == 1
+    assert await run("show", "turns", *arguments, "--config", settings_file) == 1
     out, err = capsys.readouterr()
     assert out == "" and len(err.splitlines()) == 1
     return err
