@@ -82,8 +82,9 @@ meant. Without one, all settings have their defaults.
 
 environment:
   GLYPHOXA_DATA    directory of the embedded database and of what is said before
-                   it is stored. `data_dir` in the settings overrides it; default:
-                   the user's data directory, for root /var/lib/glyphoxa
+                   it is stored. `data_dir` in the settings overrides it.
+                   Default: the user's data directory; root's is
+                   /var/lib/glyphoxa
   GLYPHOXA_MODELS  a directory that is searched before a model is downloaded
   GLYPHOXA_MCP_TOKEN, GLYPHOXA_MCP_DM_TOKEN
                    tokens of `glyphoxa mcp`: for an NPC's memory, and for the DM

@@ -122,7 +122,7 @@ def _ask(line: str) -> str:
 
 
 RECENT_MS = 6 * 3_600_000
-"""A session that was closed so long ago may still be the evening that is being played."""
+"""A session that was closed more recently may be continued."""
 
 Ask = Callable[[str], str]
 """Shows a line on a terminal and returns the answer. Raises EOFError when there is none."""
@@ -132,7 +132,7 @@ Ask = Callable[[str], str]
 class Terminal:
     """Attributes:
     say: Shows a line.
-    ask: None where nobody can answer: then a session goes on only if that was wished.
+    ask: None if nobody can answer: then a session continues only if an option says so.
     """
 
     say: Callable[[str], None]
@@ -140,7 +140,7 @@ class Terminal:
 
 
 async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | None) -> SessionId:
-    """The session of this number; else the one of this name, new or not. Memory is opened only for a number.
+    """Return the session with this number; else the one with this name, new or not. A number needs the database.
 
     Args:
         campaign: None is the one of the settings' file.
@@ -164,13 +164,13 @@ def choose(
     now_ms: int,
     terminal: Terminal,
 ) -> SessionId | None:
-    """The session to open, first of all the one that the options name; None for a new one.
+    """Return the session to open: the one in the options, else the last one if it can continue; None for a new one.
 
     Args:
         data: The data directory.
 
     Raises:
-        NotFound: The last session is wished, and there is none.
+        NotFound: The options ask for the last session, and there is none.
     """
     if options.session not in (None, LAST):
         return SessionId(options.session)
@@ -208,11 +208,11 @@ def _how_it_ended(last: LastSession, zone: tzinfo | None, *, now_ms: int) -> str
 
 
 def _at(at_ms: int, zone: tzinfo | None, *, now_ms: int) -> str:
-    """The time of day; with the day, where it is another than today."""
+    """Format the time of day; with the date unless it is today."""
     at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone) for ms in (at_ms, now_ms))
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
 
 
 def _zone(campaign: Campaign) -> tzinfo | None:
-    """None: the machine's."""
+    """Return None for the time zone of the machine."""
     return ZoneInfo(campaign.time_zone) if campaign.time_zone else None

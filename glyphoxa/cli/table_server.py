@@ -47,7 +47,7 @@ from glyphoxa.web.tls import Tls, fingerprint, given, self_signed
 
 PIPELINES = "glyphoxa.pipelines"
 PAGES_MS = 8_000
-"""Until every page has been told that the table closes, and has left its seat."""
+"""Until every page knows that the table closes, and has left its seat."""
 _METRICS_STOP_MS = 2_000
 
 
@@ -132,7 +132,7 @@ class TableServer:
 
 
 class _Stopwatch:
-    """Opening takes from a second to minutes: each line says how long it has taken so far."""
+    """Print lines with the time since the start: opening takes from a second to minutes."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -151,7 +151,7 @@ def _nothing() -> None: ...
 
 
 def _peers(table: Table) -> Peers:
-    """The transport for browsers: the pipeline that is installed as `webrtc`."""
+    """Return the transport for browsers: the pipeline installed as `webrtc`."""
     found = {point.name: point for point in entry_points(group=PIPELINES)}
     if "webrtc" not in found:
         raise NotFound(f"no pipeline 'webrtc' is installed: {did_you_mean('webrtc', found)}")
@@ -167,10 +167,10 @@ class PageAddress:
     """
     Attributes:
         here: The page's URL on this machine.
-        players: The one for players: as the settings name it, else on other machines, else `here`.
-        is_alone: Whether nobody but this machine can reach it.
-        is_open: Whether nobody needs a link.
-        hosts: DNS names under which the page may be opened, besides localhost.
+        players: The URL for players: that of the settings, else the one on the network, else `here`.
+        is_alone: Whether only this machine can reach it.
+        is_open: Whether no link is needed.
+        hosts: DNS names of the page, besides localhost.
     """
 
     here: str
@@ -185,7 +185,7 @@ class PageAddress:
 def address_of(options: argparse.Namespace, settings: Settings, listener: socket.socket) -> PageAddress:
     """
     Raises:
-        InvalidInput: The table would be open to more than this machine, or there is something wrong with the https.
+        InvalidInput: `--open` with more than this machine, or a mistake in the https options.
     """
     wanted = settings.server
     public = options.public_url or wanted.public_url
@@ -193,7 +193,7 @@ def address_of(options: argparse.Namespace, settings: Settings, listener: socket
         raise InvalidInput(f"--public-url {public!r} is no URL; valid: https://table.example/")
     is_alone = is_of_this_machine(listener)
     if options.is_open and (not is_alone or public is not None):
-        raise InvalidInput("--open lets everybody in without a link: it is for --host 127.0.0.1 alone")
+        raise InvalidInput("--open lets everybody in without a link: use it only with --host 127.0.0.1")
     hosts = [*options.allow_host, *([name] if public is not None and (name := urlsplit(public).hostname) else [])]
     tls = given(options.tls_cert or wanted.tls_cert, options.tls_key or wanted.tls_key)
     if tls is None and (options.tls_self_signed or wanted.tls_self_signed):
@@ -211,7 +211,7 @@ def entrance_to(
     campaign: Campaign, address: PageAddress, settings: Settings
 ) -> Iterator[tuple[Entrance, Links | None, list[str]]]:
     """
-    Yields: The entrance, its links unless nobody needs one, and what whoever runs the table is told of it, in lines.
+    Yields: The entrance, its links unless none is needed, and lines for the operator.
 
     Raises:
         InvalidInput: Links cannot be kept in the data directory.
@@ -243,13 +243,13 @@ def entrance_to(
 
 
 def invitation_lines(links: Links) -> list[str]:
-    """One link for each who may come."""
+    """Return a line with a link for each person who may enter."""
     named = [(f"{name}", Grant(Role.PLAYER, player)) for player, name in links.players.items()]
     named.append(("spectators", Grant(Role.SPECTATOR)))
     return [
         f"for you, the game master, once: {links.dm_link(now_s=int(time.time()))}",
         *(f"for {name}: {links.link(grant)}" for name, grant in named),
-        "send each player their own link and nobody else's; `glyphoxa table invite` shows, renews and revokes them",
+        "send each player only their own link; `glyphoxa table invite` shows, renews and revokes them",
     ]
 
 
@@ -261,8 +261,8 @@ def _warnings(address: PageAddress) -> list[str]:
     if address.is_alone:
         return []
     return [
-        "WARNING: browsers give the microphone only to localhost and to https pages. At another machine players can "
-        "listen and type; to let them talk, use --tls-self-signed, --tls-cert, or a server with https in front",
+        "WARNING: browsers allow the microphone only on localhost and https pages. On another machine players can "
+        "listen and type; to let them talk, use --tls-self-signed, --tls-cert, or a proxy with https",
     ]
 
 
@@ -270,7 +270,7 @@ def _warnings(address: PageAddress) -> list[str]:
 
 
 def bind_metrics(settings: ObservabilitySettings) -> contextlib.AbstractContextManager[socket.socket | None]:
-    """Take the port, so that one that is in use is found before models are loaded. None where nobody asked for one.
+    """Bind the metrics port, so that a port in use is reported before models load. None if no port is set.
 
     Raises:
         Unavailable: The port is in use, or may not be used.
@@ -286,7 +286,7 @@ def bind_metrics(settings: ObservabilitySettings) -> contextlib.AbstractContextM
 async def serving_metrics(
     page: FastAPI, observers: Observers, listener: socket.socket | None
 ) -> AsyncIterator[str | None]:
-    """While the page runs. Yields the address of the figures; None where nobody asked for them."""
+    """Serve metrics while the page runs. Yields their URL; None if no port is set."""
     if listener is None or observers.metrics is None:
         yield None
         return

@@ -447,7 +447,7 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
 
         monkeypatch.setattr("glyphoxa.cli.reindex.fetch_embedder", load)
         settings.write_text(f"memory:\n  postgres_dsn: {dsn}\n  embedding_dimensions: {embedder.dimensions}\n")
-        code = await asyncio.to_thread(main, ["reindex", "--config", str(settings), *arguments])
+        code = await asyncio.to_thread(main, ["worker", "reindex", "--config", str(settings), *arguments])
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 

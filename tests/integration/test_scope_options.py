@@ -75,7 +75,7 @@ async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
 
 
 def acts_with(dest: str) -> Iterator[tuple[str, list[Act]]]:
-    for verb in _VERBS:
+    for verb in sorted(_VERBS.keys() - {"doctor"}):  # which reports a file that is not there among its findings
         found = [act for act in acts_of(verb) if argument_of(act[1], dest) is not None]
         if found:
             yield verb, found

@@ -87,7 +87,7 @@ async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
     [
         (
             ("--session", "s3"),
-            "no session 's3' in campaign 'saltmere': did you mean 's2'? valid: 1 (s1), 2 (s2), last",
+            "no session 's3' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last",
         ),
         (("--speaker", "Grimjow"), "'Grimjow' is nobody who speaks in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),

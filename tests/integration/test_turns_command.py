@@ -132,7 +132,7 @@ async def test_turns_are_those_of_a_session_and_of_an_npc(
     )
     assert "did you mean 'Grimjaw'?" in await problem(capsys, settings_file, "--npc", "Grimjow")
     assert "no turn 't99' in campaign 'town': the latest are " in await problem(capsys, settings_file, "t99")
-    assert "--prompt is of one turn: say which" in await problem(capsys, settings_file, "--prompt")
+    assert "--prompt needs a turn" in await problem(capsys, settings_file, "--prompt")
 
 
 async def test_a_fork_has_the_turns_of_its_campaign_and_no_other_sees_them(
