@@ -12,9 +12,9 @@ from glyphoxa.domain.ids import CampaignId
 
 _WITHIN_S: Final = 60.0
 _ASKED: Final = (
-    ("Previously on, for the players", ("chronicle", "recap", "{session}")),
-    ("The same for the game master", ("chronicle", "recap", "{session}", "--dm", "--tokens", "300")),
-    ("What waits for the game master's word", ("facts", "pending")),
+    ("Previously on, for the players", ("show", "recap", "{session}")),
+    ("The same for the game master", ("show", "recap", "{session}", "--dm", "--tokens", "300")),
+    ("Facts that need review", ("facts", "review")),
 )
 
 

@@ -38,7 +38,7 @@ LONGEST_FIRST = (
     "integration/test_wheel.py",
     "integration/test_container.py",
     "integration/test_scopes.py",
-    "integration/test_inspect_command.py",
+    "integration/test_show_command.py",
     "integration/test_facts_command.py",
     "browser/test_page_turns.py",
     "integration/test_reindex.py",

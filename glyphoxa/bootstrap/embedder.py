@@ -81,8 +81,8 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
 
 
 class LaterEmbedders:
-    """What talk is embedded with when `glyphoxa reindex` has changed that under an open table: what the settings name
-    by then.
+    """What talk is embedded with when `glyphoxa worker reindex` has changed that under an open table: what the settings
+    name by then.
 
     Args:
         file: Of the settings; None where they are the defaults, which do not change.

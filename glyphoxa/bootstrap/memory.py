@@ -65,7 +65,7 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
 
 
 SUMMARISE_MS = 5_000
-"""At the end of a session. What takes longer is left to `glyphoxa chronicle summarise`."""
+"""At the end of a session. What takes longer is left to `glyphoxa worker summarise`."""
 SAID_BEFORE = 80
 """Of a session that goes on: as much as a page shows to who comes late."""
 
@@ -271,7 +271,7 @@ class TableMemory:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await (await episode_writer(self.store, self._campaign.id)).write(self._session)
             except (GlyphoxaError, TimeoutError) as error:
-                logger.warning("the session is not summed up: {}; glyphoxa chronicle summarise does it", error)
+                logger.warning("the session is not summed up: {}; glyphoxa worker summarise does it", error)
         return is_all_sent
 
     async def close(self) -> None:

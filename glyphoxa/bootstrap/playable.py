@@ -67,7 +67,5 @@ def _voice(file: CampaignFile, n: int, preset: str) -> Iterator[Problem]:
 
     if preset not in PRESETS:
         name = file.campaign.npcs[n].name
-        text = (
-            f"{name!r}: no voice preset {preset!r}, {did_you_mean(preset, PRESETS)} (hear them: glyphoxa voices NAME)"
-        )
+        text = f"{name!r}: no voice preset {preset!r}, {did_you_mean(preset, PRESETS)} (all: glyphoxa models voices)"
         yield file.source.problem(("npcs", n, "voice", "preset"), text)

@@ -1,43 +1,65 @@
-"""`glyphoxa campaign`: campaign files and tables, checked and brought into the world."""
+"""`glyphoxa campaign`: campaign files and tables, stored campaigns, and the days of their stories."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
+from glyphoxa.adapters.postgres.world.campaign_times import KeptTimes
 from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.cli.campaign_prompt import prompt
-from glyphoxa.cli.new_file import write_new_file
+from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import (
+    A_DAY,
     CAMPAIGN,
     CONFIG,
+    SESSION,
     YES,
     campaign_argument,
     campaign_id,
     goes_on,
+    npc_called,
     opened_store,
+    run_at_desk,
     settings_with_memory,
     stored_campaign,
+    write_new_file,
 )
-from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.context.beginning import beginning
+from glyphoxa.context.bible import Bible
+from glyphoxa.context.budgets import Budgets
+from glyphoxa.context.identity import Identities
+from glyphoxa.context.known_sentences import KnownSentences
+from glyphoxa.context.ports import HotContext
+from glyphoxa.context.prompt import Message, Prompt, with_hot_context
+from glyphoxa.context.tokens import tokens_of
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.dm.campaign_tables import with_tables
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.world.api import WorldState
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.transcript.api import BETWEEN, day_now
+from glyphoxa.world.api import WorldState, moment
+
+if TYPE_CHECKING:
+    from glyphoxa.bootstrap.desk import Desk
 
 _MOST_TOLD = 40
 """Lines of a kind; a campaign that is new can have thousands."""
@@ -58,9 +80,9 @@ VERB = Verb(in_a_loop)
 
 
 @VERB.action(
-    "begin a campaign file, with one NPC and one player",
-    argument("file", type=Path, help="the campaign file to begin (YAML)"),
-    argument("--name", metavar="NAME", help="of the campaign; default: made of the file's name"),
+    "create a campaign file with one NPC and one player",
+    argument("file", type=Path, help="the campaign file to create (YAML)"),
+    argument("--name", metavar="NAME", help="of the campaign; default: made from the file's name"),
     argument("--language", default="en", metavar="TAG", help="such as en or de; default en"),
     argument("--npc", default="Marta", metavar="NAME", help="of the first NPC; default Marta"),
     argument("--player", default="Tamsin", metavar="NAME", help="of the first player's character; default Tamsin"),
@@ -80,7 +102,7 @@ async def _new(options: argparse.Namespace) -> int:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InvalidInput(f"{path} is there already; nothing was written. Another name begins another file") from None
+        raise InvalidInput(f"{path} exists already; nothing was written. Choose another name") from None
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be written: {error.strerror}") from None
     config = f" --config {options.config}" if options.config else ""
@@ -91,10 +113,10 @@ async def _new(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "read a campaign file or tables and say what is wrong with them",
+    "check a campaign file or tables, and report what is wrong",
     _FILE,
     _ENTITY_TYPE,
-    campaign_argument("--campaign", otherwise="into it tables lead; read, not changed"),
+    campaign_argument("--campaign", otherwise="the campaign that tables are for; it is not changed"),
     CONFIG,
 )
 async def _check(options: argparse.Namespace) -> int:
@@ -153,10 +175,10 @@ async def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId
 
 
 @VERB.action(
-    "bring what changed in a file into the stored campaign",
+    "load a file: add what changed in it to the stored campaign",
     _FILE,
     _ENTITY_TYPE,
-    campaign_argument("--campaign", otherwise="to it tables are added; made if need be"),
+    campaign_argument("--campaign", otherwise="the campaign that tables are added to; created if it does not exist"),
     YES,
     CONFIG,
 )
@@ -242,14 +264,33 @@ def _say_what_it_holds(campaign: Campaign) -> None:
 # Looking
 
 
-VERB.action(
-    "how every prompt of an NPC begins: persona, frame, examples",
+@VERB.action(
+    "show how every prompt of an NPC begins: persona, frame, examples; no model is asked",
     argument("file", type=Path, help="a campaign file (YAML)"),
     argument("--npc", required=True, metavar="NAME", help="its name, an alias or its id"),
-)(prompt)
+)
+async def _prompt(options: argparse.Namespace) -> int:
+    campaign = read_campaign(options.file).campaign
+    npc = npc_called(options.npc, campaign)
+    identities = Identities(campaign, None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
+    await identities.read(npc.id)
+    identity = identities.last(npc.id)
+    bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), tokens=Budgets().bible_tokens)
+    asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
+    *shown, _ = with_hot_context(asked, HotContext(identity=(*bible.lines(npc.id), *identity.lines))).messages
+    print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
+    n_tokens = sum(tokens_of(message.content) for message in shown)
+    print(f"\nAbout {n_tokens} tokens come before the conversation, by this file.")
+    if not npc.examples:
+        print(f"These are the default examples: `examples:` under {npc.name!r} in the file replaces them.")
+    if identity.secrets:
+        print("Secrets, which are included only if the conversation is about them:")
+        for secret in identity.secrets:
+            print(f"  {secret.told.text}")
+    return 0
 
 
-@VERB.action("the stored campaigns", CONFIG)
+@VERB.action("list the stored campaigns", CONFIG)
 async def _list(options: argparse.Namespace) -> int:
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         names = await store.campaigns.names()
@@ -264,8 +305,8 @@ async def _list(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "the entities of a campaign and what they are related to",
-    campaign_argument("id", nargs="?", otherwise="default: the one of the settings, else the only one"),
+    "show a stored campaign: its entities, and what they are related to",
+    campaign_argument("id", nargs="?", otherwise="default: that of the settings, or the only one stored"),
     CONFIG,
 )
 async def _show(options: argparse.Namespace) -> int:
@@ -305,10 +346,10 @@ def _related(entity: EntityId, world: WorldState) -> str:
 
 
 @VERB.action(
-    "a new campaign with the same past; from then on each goes its own way",
-    campaign_argument("id", otherwise="whose past the new one has"),
+    "copy a campaign with its past to a new id; changes to one do not affect the other",
+    campaign_argument("id", otherwise="the one to copy"),
     argument("new", type=CampaignId),
-    argument("--name", metavar="NAME", help="of the new campaign (default: its id)"),
+    argument("--name", metavar="NAME", help="of the new campaign; default: its id"),
     CONFIG,
 )
 async def _fork(options: argparse.Namespace) -> int:
@@ -316,7 +357,7 @@ async def _fork(options: argparse.Namespace) -> int:
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         campaign = await stored_campaign(store, options.id)
         await store.world.fork(campaign, options.new, name=options.name or options.new)
-    print(f"{options.new} has the past of {campaign}; from now on each goes its own way")
+    print(f"{options.new} has the past of {campaign}; changes to one do not affect the other")
     return 0
 
 
@@ -324,11 +365,11 @@ async def _fork(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "write a whole campaign into one file, without embeddings",
-    argument("file", type=Path, help="is written (JSON); it must not be there yet"),
+    "export a whole campaign to one file, without embeddings",
+    argument("file", type=Path, help="the file to write (JSON); it must not exist"),
     *CAMPAIGN,
-    argument("--without-talk", help="the world as it is known, without what was said: for another table"),
-    argument("--with-secrets", help="also when the campaign has secrets; the file then tells them"),
+    argument("--without-talk", help="only the world, without transcripts: for another table"),
+    argument("--with-secrets", help="also if the campaign has secrets; the file then contains them"),
 )
 async def _export(options: argparse.Namespace) -> int:
     """
@@ -344,7 +385,7 @@ async def _export(options: argparse.Namespace) -> int:
     if not options.with_secrets and (secrets := list(bundle.secrets())):
         raise InvalidInput(
             f"campaign {bundle.id!r} has secrets, or had ({len(secrets)} places, the first is {secrets[0]}), and a "
-            "bundle holds the whole campaign; nothing was written. To write a file that tells them: --with-secrets"
+            "bundle contains the whole campaign; nothing was written. To write a file with them: --with-secrets"
         )
     n_bytes = await asyncio.to_thread(_write_bundle, options.file, bundle)
     print(f"{options.file}: {bundle.name} ({bundle.id}), {_held(bundle)}, {n_bytes:,} bytes")
@@ -352,9 +393,9 @@ async def _export(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "bring in a campaign from such a file: all of it, or nothing",
+    "import a campaign from such a file: all of it, or nothing",
     argument("file", type=Path, help="as `campaign export` wrote it"),
-    argument("--as", dest="new", type=CampaignId, metavar="NEWID", help="the id it gets here (default: its own)"),
+    argument("--as", dest="new", type=CampaignId, metavar="NEWID", help="its id here; default: its own"),
     CONFIG,
 )
 async def _import(options: argparse.Namespace) -> int:
@@ -373,7 +414,9 @@ async def _import(options: argparse.Namespace) -> int:
             await import_campaign(store.database, bundle, into=into)
     except InvalidInput as error:
         raise InvalidInput(f"{options.file}: {error}; nothing was imported") from None
-    print(f"{bundle.name} ({into}): {_held(bundle)}; its talk is embedded when the table is next served, or by reindex")
+    print(
+        f"{bundle.name} ({into}): {_held(bundle)}; it is embedded when its table opens, or by glyphoxa worker reindex"
+    )
     return 0
 
 
@@ -403,3 +446,119 @@ def _read_bundle(path: Path) -> str:
         raise InvalidInput(f"{path} is no UTF-8 text from byte {error.start} on: a bundle is") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+# The story's calendar
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """A campaign that counts the days of its story."""
+
+    desk: Desk
+    calendar: StoryCalendar
+    kept: KeptTimes
+
+    def day(self, text: str) -> str:
+        """As the calendar writes it.
+
+        Raises:
+            InvalidInput: There is no such day.
+        """
+        return self.calendar.in_words(self.desk.days.day_named(text))
+
+
+_Act = Callable[[_Story, argparse.Namespace], Awaitable[int]]
+
+
+def _with_story(options: argparse.Namespace, act: _Act) -> int:
+    async def at_desk(desk: Desk, options: argparse.Namespace) -> int:
+        kept = await desk.times.kept(desk.campaign)
+        if kept.calendar is None:
+            raise InvalidInput(
+                f"campaign {desk.campaign!r} has no calendar: add a block `calendar:` to its file, "
+                "and load it (docs/campaign-file.md shows one)"
+            )
+        return await act(_Story(desk, kept.calendar, kept), options)
+
+    return run_at_desk(options, at_desk)
+
+
+_DAYS = Verb(_with_story, common=CAMPAIGN, of=VERB)
+
+
+@_DAYS.action("show the story's current day, and the days of each session")
+async def _calendar(story: _Story, options: argparse.Namespace) -> int:
+    kept = story.kept
+    now = day_now(kept.file_day, kept.told)
+    if now:
+        print(f"it is {_as_written(now, story.calendar)}")
+    else:
+        print('the current day is not set: glyphoxa campaign today "..."')
+    sessions = await story.desk.inspection.sessions(story.desk.campaign)
+    table = a_table("no.", "session", "began", "days of the story")
+    for number, session in enumerate(sessions, start=1):
+        table.add_row(str(number), session.id, moment(session.started_ms), _days_of(story, session.id))
+    if sessions:
+        show(table)
+    return 0
+
+
+def _days_of(story: _Story, session: SessionId) -> str:
+    """Such as: 3 Hammer 1492 to 5 Hammer 1492. A session has every day from the first to the last that was told."""
+    days = story.desk.days.sessions.get(session)
+    ends = () if days is None else (days.first, days.last)
+    known = [story.calendar.in_words(day) for day in dict.fromkeys(ends) if day is not None]
+    told = dict.fromkeys(one.day for one in story.kept.told if one.session == session)
+    gone = (written for day in told if (written := _as_written(day, story.calendar)) != day)
+    return ", ".join(part for part in (" to ".join(known), *gone) if part)
+
+
+def _as_written(day: str, calendar: StoryCalendar) -> str:
+    """One that a calendar had once and has no more says so."""
+    try:
+        calendar.day_named(day)
+    except InvalidInput:
+        return f"{day} (not in the calendar)"
+    return day
+
+
+@_DAYS.action(
+    "set the story's current day: for the session being played, or for the next",
+    argument("day", nargs="+", metavar="DAY", help=A_DAY),
+)
+async def _today(story: _Story, options: argparse.Namespace) -> int:
+    day = story.day(" ".join(options.day))
+    session = await _played_now(story)
+    await story.desk.times.tell(story.desk.campaign, session, day)
+    of_what = f"session {session} continues on it" if session else "the next session begins on it"
+    print(f"it is {day}: {of_what}")
+    return 0
+
+
+async def _played_now(story: _Story) -> str:
+    """The session that was opened, or in which something was said, in the last hours."""
+    since_ms = time.time_ns() // 1_000_000 - STILL_PLAYED_MS
+    said = await story.desk.times.last_said(story.desk.campaign)
+    recent = [(told.told_ms, told.session) for told in story.kept.told if told.session != BETWEEN]
+    if said is not None:
+        recent.append((said[1], said[0]))
+    last_ms, session = max(recent, default=(0, BETWEEN))
+    return session if last_ms > since_ms else BETWEEN
+
+
+@_DAYS.action(
+    "set the days of the story that a session covered",
+    SESSION,
+    argument("first", metavar="FIRST", help=A_DAY),
+    argument("last", nargs="?", metavar="LAST", help="default: one day only"),
+)
+async def _days(story: _Story, options: argparse.Namespace) -> int:
+    session: SessionId = options.session
+    days = [story.day(text) for text in (options.first, options.last) if text is not None]
+    if story.calendar.day_named(days[0]) > story.calendar.day_named(days[-1]):
+        raise InvalidInput(f"{days[0]} is after {days[-1]}: the first day comes first")
+    days = list(dict.fromkeys(days))
+    await story.desk.times.set_days(story.desk.campaign, session, days)
+    print(f"session {session} was played on {' to '.join(days)}")
+    return 0

@@ -1,46 +1,93 @@
+"""`glyphoxa config` and `glyphoxa doctor`: whether the settings, and the machine, are fit for a table."""
+
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 from rich.text import Text
 
+from glyphoxa.bootstrap.doctor import before_a_table, without_settings
 from glyphoxa.bootstrap.local_models import weights_for
-from glyphoxa.cli.tables import a_table, show
+from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import read_settings
+from glyphoxa.domain.errors import GlyphoxaError
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
-VERB = Verb(at_once)
+CONFIG = Verb(at_once)
+DOCTOR = Verb(at_once)
 
 
-@VERB.action(
-    "say what will be used, and what is missing",
-    argument("file", nargs="?", type=Path, help="settings file (YAML); without it, the defaults"),
+@CONFIG.action(
+    "check the settings: show what will be used, and what is missing",
+    argument("file", nargs="?", type=Path, help="settings file (YAML); default: all defaults"),
 )
 def _check(options: argparse.Namespace) -> int:
     """Exits with 1 when something is missing that the settings need."""
     settings = read_settings(options.file)
     findings = check(settings, has_weights=weights_for(settings).has)
-    show_findings(findings)
+    _show_findings(findings)
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
-def show_findings(findings: Iterable[Finding]) -> None:
-    """Print a line for each."""
+def _show_findings(findings: Iterable[Finding]) -> None:
     table = a_table("", "", "")
     for finding in findings:
         table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, finding.text)
     show(table)
 
 
-@VERB.action("every setting with its type, default and meaning, as a page in Markdown")
+@CONFIG.action("print every setting with its type, default and meaning, in Markdown")
 def _reference(_options: argparse.Namespace) -> int:
     from glyphoxa.config.reference import reference
 
     print(reference(), end="")
     return 0
+
+
+@DOCTOR.itself(
+    CONFIG_FILE,
+    argument("--campaign", type=Path, metavar="FILE", help="campaign file; overrides the settings"),
+    argument("--quick", help="skip the database and the measurement of the model"),
+    argument("--json", help="the findings, as JSON"),
+    text="Check Python, packages, settings, models, database, disk, ports, clock, https and memory, and measure the "
+    "language model for a few seconds. Each line is ok, or says what is wrong and what to do. The exit status is 1 "
+    "if there is an error.",
+)
+def _doctor(options: argparse.Namespace) -> int:
+    findings = _found(options)
+    is_well = all(each.level != "error" for each in findings)
+    if options.json:
+        told = {"ok": is_well, "findings": [asdict(each) for each in findings]}
+        print(json.dumps(told, ensure_ascii=False, indent=2))
+    else:
+        _show_findings(findings)
+    return 0 if is_well else 1
+
+
+def _found(options: argparse.Namespace) -> list[Finding]:
+    try:
+        settings = read_settings(options.config)
+    except GlyphoxaError as error:
+        # What needs no settings is checked all the same.
+        mistakes = [Finding("error", "settings", line) for line in str(error).splitlines()]
+        return [*mistakes, *without_settings()]
+    if options.campaign is not None:
+        settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
+    return before_a_table(settings, certificate_until=_certificate_until, is_quick=options.quick)
+
+
+def _certificate_until(certificate: Path | None, key: Path | None) -> datetime | None:
+    # It is in a package of the extra `voice`.
+    from glyphoxa.web.tls import good_until
+
+    return good_until(certificate, key)

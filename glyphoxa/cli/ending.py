@@ -1,11 +1,11 @@
-"""How a process that plays ends, whatever hangs in it.
+"""End the process of a table, even if something in it hangs.
 
-    first Ctrl-C or SIGTERM   what the present phase says (`act`), in the event loop; the deadline begins
-    second                    the process ends at once
-    the deadline              likewise, though the event loop be blocked
+    first Ctrl-C or SIGTERM   runs `act` in the event loop; the deadline begins
+    second                    ends the process at once
+    the deadline              ends the process at once, even if the event loop is blocked
 
-Before the process ends without having closed, what was said is written to disk (`last_words`). A thread of its own
-listens: the handler of a signal runs in a main thread that may hang, and would find locks that it cannot take.
+Before the process ends without having closed, what was said is written to disk (`last_words`). A thread listens for
+signals: a signal handler runs in the main thread, which may hang, and could wait for a lock forever.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Self
 CLOSE_WITHIN_S = 30.0
 """For all steps of an orderly end together."""
 GONE_WITHIN_S = 5.0
-"""What is left when everything is closed: threads that still load, tasks that cannot be cancelled."""
+"""For what remains after that: threads that still load, tasks that cannot be cancelled."""
 LAST_WORDS_S = 3.0
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ending:
-    """See the module. One in a process, in its main thread.
+    """See the module. One per process, in its main thread.
 
     Args:
         close_within_s: From the first signal, or `begin`, until the process ends anyway.
@@ -57,7 +57,7 @@ class Ending:
 
     @property
     def code(self) -> int:
-        """What a shell is told of a process that a signal ended before it was done."""
+        """The exit status after a signal; 1 without one."""
         return 1 if self._asked is None else 128 + self._asked
 
     def __enter__(self) -> Self:
@@ -71,7 +71,7 @@ class Ending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """While the process ends it is listened to until the last moment; else all is as it was before."""
+        """Restore the handlers, unless the process is ending: then listen until it ends."""
         if self._give_up_at is not None:
             return
         signal.set_wakeup_fd(self._wakeup_before)
@@ -80,16 +80,16 @@ class Ending:
         self._wake.close()
 
     def attach(self) -> None:
-        """From now on the first signal is this event loop's to act on."""
+        """Let the first signal run `act` in the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        """The process ends without a signal, and within the same time."""
+        """Begin to end without a signal, with the same deadline."""
         if self._give_up_at is None:
             self._set_deadline(self._close_within_s)
 
     def closed(self, code: int) -> None:
-        """All is closed, and the process about to end with this code: what still holds it up has a moment."""
+        """Note that everything is closed; end with this code after `GONE_WITHIN_S` at the latest."""
         self._closed_as = code
         self._set_deadline(GONE_WITHIN_S)
 

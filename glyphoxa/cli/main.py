@@ -1,72 +1,102 @@
-"""The command line. One module a verb; errors are one line, never a traceback."""
+"""The command line. An error is one line, never a traceback."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
+import pkgutil
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import argparse
 
 INTERRUPTED = 128 + signal.SIGINT
 
-
-_VERBS = {
-    "serve": ("serve", "open a table on a local page: talk to the NPCs in a browser"),
-    "invite": ("invite", "the links by which players and the game master come to a table: show, renew, revoke"),
-    "audit": ("audit", "who came to a table, was refused, moved it or left"),
-    "table": ("table", "the DM at an open table: mute, speak as and direct NPCs, stop them, whisper to a player"),
-    "voices": ("voices", "the voices for `voice:` in a campaign file; with a name, how it sounds"),
-    "campaign": ("campaign", "check, load, show and fork campaigns"),
-    "calendar": ("calendar", "which day it is in the story, and on which each session was played"),
-    "facts": ("facts", "what is known and why: review, change, take back"),
-    "entity": ("entity", "the people, places and things of a campaign"),
-    "privacy": ("privacy", "what is kept of a player or a session: write it out, erase it"),
-    "said": ("said_changed", "what was said last; retract or correct one utterance"),
-    "sessions": ("sessions", "the evenings of a campaign, and what happened in each"),
-    "chronicle": ("chronicle", "what became knowledge of what was said: see, go on, try again"),
-    "worker": ("worker", "turn what is said into knowledge in the background, in a process of its own"),
-    "inspect": ("inspect", "look into memory: what was said, what is known, what is embedded"),
-    "recall": ("recall", "what an NPC would recall for a question, and why"),
-    "context": ("context", "the prompt that an NPC's model would be sent for a line, and what it is made of"),
-    "turns": ("turns", "why an NPC said what it said: the latest turns, or all of one"),
-    "names": ("names", "wrong forms of names: see, confirm, reject and undo what was learned"),
-    "mcp": ("mcp", "an NPC's memory, or the DM's view, for another program over MCP"),
-    "reindex": ("reindex", "embed the talk that is missing; all of it after another embeddings model was set"),
-    "config": ("config", "look at the settings"),
-    "doctor": ("doctor", "check machine, settings, models and database; says what to do about each problem"),
-    "models": ("models", "the weights of the local models: list, fetch, verify"),
+_GROUPS: Final = {
+    "play": {
+        "serve": ("glyphoxa.cli.serve:VERB", "open a table on a local page, and talk to NPCs in a browser"),
+        "table": ("glyphoxa.cli.table:VERB", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
+    },
+    "campaign": {
+        "campaign": ("glyphoxa.cli.campaign:VERB", "create, check, load, show, copy and export campaigns; calendar"),
+        "entity": ("glyphoxa.cli.review:ENTITY", "add, change, merge, hide and remove people, places and things"),
+        "facts": ("glyphoxa.cli.review:FACTS", "review facts: accept, reject, correct, state, reveal, undo"),
+        "transcript": ("glyphoxa.cli.review:TRANSCRIPT", "retract or correct an utterance; summarise a session"),
+        "names": ("glyphoxa.cli.names:VERB", "review how names are misheard: accept, reject, undo"),
+    },
+    "memory": {
+        "show": ("glyphoxa.cli.show:VERB", "show what is known and was said, and why NPCs said what they said"),
+        "recall": ("glyphoxa.cli.recall:VERB", "show what an NPC would recall for a question, and why"),
+        "privacy": ("glyphoxa.cli.privacy:VERB", "export or erase what is stored about a player or a session"),
+        "mcp": ("glyphoxa.cli.mcp:VERB", "serve an NPC's memory to another program, over MCP"),
+    },
+    "operation": {
+        "doctor": ("glyphoxa.cli.config:DOCTOR", "check machine, settings, models and database"),
+        "config": ("glyphoxa.cli.config:CONFIG", "check the settings; print all settings"),
+        "models": ("glyphoxa.cli.models:VERB", "list, fetch, verify and recommend local models; voices"),
+        "worker": ("glyphoxa.cli.worker:VERB", "read transcripts in the background; status, retry, reindex"),
+    },
 }
-"""Each with its module and what its help says of it: only the module of the verb that was asked for is imported."""
+"""Of each verb: the module and name of its declaration, and its line in the help. Only the verb that is used is
+imported.
+"""
+_VERBS: Final = {verb: told for verbs in _GROUPS.values() for verb, told in verbs.items()}
 
-_EPILOG = """\
-Where the database is, and which campaign is meant, stands in the settings file
-given with --config; without one, all settings have their defaults.
+_MOVED: Final = {
+    "audit": "table audit",
+    "calendar": "campaign calendar, campaign today and campaign days",
+    "chronicle": "worker status, read, retry and summarise; show recap and show worth",
+    "context": "show context",
+    "entity list": "show entities",
+    "entity show": "show entity",
+    "facts add": "facts state",
+    "facts confirm": "facts accept",
+    "facts conflicts": "facts review conflict",
+    "facts edit": "facts correct",
+    "facts history": "show history",
+    "facts list": "show facts",
+    "facts pending": "facts review",
+    "facts show": "show fact",
+    "facts stale": "facts review stale",
+    "inspect": "show",
+    "invite": "table invite",
+    "names confirm": "names accept",
+    "names suggestions": "names review",
+    "reindex": "worker reindex",
+    "said": "show said; transcript retract and transcript correct",
+    "sessions": "show sessions; transcript summary",
+    "turns": "show turns",
+    "voices": "models voices",
+}
+"""Where the verbs and actions of early versions are now."""
+
+_ENVIRONMENT: Final = """\
+The settings file (--config) says where the database is, and which campaign is
+meant. Without one, all settings have their defaults.
 
 environment:
   GLYPHOXA_DATA    directory of the embedded database and of what is said before
-                   it gets there. `data_dir` in the settings comes first; without
-                   both it is the user's data directory, root's /var/lib/glyphoxa
-  GLYPHOXA_MODELS  a directory that is looked in before a model is fetched
+                   it is stored. `data_dir` in the settings overrides it.
+                   Default: the user's data directory; root's is
+                   /var/lib/glyphoxa
+  GLYPHOXA_MODELS  a directory that is searched before a model is downloaded
   GLYPHOXA_MCP_TOKEN, GLYPHOXA_MCP_DM_TOKEN
-                   who may call `glyphoxa mcp`: in an NPC's name, and as the DM
+                   tokens of `glyphoxa mcp`: for an NPC's memory, and for the DM
 
-`glyphoxa VERB --help` says more of each.
+`glyphoxa VERB --help` shows more about each verb.
 """
 
 
 def parser(verb: str | None = None) -> argparse.ArgumentParser:
     """
     Args:
-        verb: The one whose options are wanted; None for all of them. Of the others only their names are there.
+        verb: The one whose options are added; None for all. Of the others only the names are there.
     """
     import argparse
 
@@ -80,17 +110,25 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(
         prog="glyphoxa",
         description="Voice characters for tabletop role-playing.",
-        epilog=_EPILOG,
+        usage="glyphoxa [-h] [--version] VERB ...",
+        epilog=f"{_verbs_in_groups()}\n{_ENVIRONMENT}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
-    verbs = root.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
-    for name, (module, text) in _VERBS.items():
+    verbs = root.add_subparsers(dest="verb", metavar="VERB", prog="glyphoxa", help=argparse.SUPPRESS, required=True)
+    for name, (place, text) in _VERBS.items():
         if verb in (name, None):
-            importlib.import_module(f"glyphoxa.cli.{module}").VERB.add_to(verbs, name, text)
+            pkgutil.resolve_name(place).add_to(verbs, name, text)
         else:
-            verbs.add_parser(name, help=text)
+            verbs.add_parser(name)
     return root
+
+
+def _verbs_in_groups() -> str:
+    lines: list[str] = []
+    for title, verbs in _GROUPS.items():
+        lines += [f"{title}:", *(f"  {name:<12}{text}" for name, (_, text) in verbs.items()), ""]
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +145,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         options = _options(sys.argv[1:] if arguments is None else arguments)
         from glyphoxa.observability import log
 
-        # A verb answers; how a table is doing is logged by the one that opens it, as its settings want.
+        # `serve` sets this up again, from its settings.
         log.set_up(level="WARNING")
     try:
         return int(options.run(options))
@@ -127,8 +165,13 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    # No option that stands before the verb has a value.
-    root = parser(next((each for each in arguments if not each.startswith("-")), ""))
+    # No option before the verb has a value.
+    verb, action = [*(each for each in arguments if not each.startswith("-")), "", ""][:2]
+    for old in (verb, f"{verb} {action}"):
+        if old in _MOVED:
+            print(f"glyphoxa: `{old}` is now `{_MOVED[old]}`", file=sys.stderr)
+            raise SystemExit(2)
+    root = parser(verb)
     options, free = root.parse_known_args(arguments)
     if free and not getattr(options, "takes_any_option", False):
         root.error(f"unrecognized arguments: {' '.join(free)}")
@@ -138,7 +181,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 @contextmanager
 def on_any_output() -> Iterator[None]:
-    """A character that cannot be shown is written as `?`; output that nobody reads is no fault.
+    """Write a character that cannot be shown as `?`; output that nobody reads is no error.
 
     Raises:
         SystemExit: What was to be written could not be, and standard error says so; or a file could not be used in a

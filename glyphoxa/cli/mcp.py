@@ -26,27 +26,27 @@ _THIS_MACHINE: Final = "127.0.0.1"
 VERB = Verb(in_a_loop)
 
 _HTTP: Final[tuple[Argument, ...]] = (
-    argument("--http", help="serve streamable HTTP at /mcp, with a token; else standard input and output"),
+    argument("--http", help="serve streamable HTTP at /mcp, with a token; default: standard input and output"),
     argument("--host", metavar="ADDRESS", default=_THIS_MACHINE, help=f"with --http; default {_THIS_MACHINE}"),
-    argument("--port", type=int, metavar="N", default=7870, help="with --http; default 7870; 0 takes any free one"),
+    argument("--port", type=int, metavar="N", default=7870, help="with --http; default 7870; 0: any free port"),
 )
 
 
 @VERB.itself(
-    argument("--npc", metavar="NPC", help="in whose name memory is asked: the four tools that this NPC has"),
-    argument("--dm", help="the DM's tools too, which see everything: with the token in GLYPHOXA_MCP_DM_TOKEN"),
+    argument("--npc", metavar="NPC", help="serve the four memory tools of this NPC"),
+    argument("--dm", help="also serve the DM's tools, which see everything; needs GLYPHOXA_MCP_DM_TOKEN"),
     *_HTTP,
     *CAMPAIGN,
     text="Serve an NPC's memory, or what the DM can look up, to another program over the Model Context Protocol. "
-    "Over HTTP a caller shows a token: that of GLYPHOXA_MCP_TOKEN has the NPC's tools, that of GLYPHOXA_MCP_DM_TOKEN "
-    "the DM's as well.",
+    "Over HTTP a caller sends a token: that of GLYPHOXA_MCP_TOKEN gives the NPC's tools, that of "
+    "GLYPHOXA_MCP_DM_TOKEN also the DM's.",
 )
 async def _serve(options: argparse.Namespace) -> int:
     _need_sdk()
     from glyphoxa.mcp_server.tokens import DM_TOKEN, NPC_TOKEN, token_from
 
     if options.npc is None and not options.dm:
-        raise InvalidInput("say in whose name memory is asked: --npc NAME, or --dm for the DM's tools")
+        raise InvalidInput("choose whose tools to serve: --npc NAME, or --dm for the DM's tools")
     dm_token = token_from(os.environ, DM_TOKEN) if options.dm else ""
     npc_token = token_from(os.environ, NPC_TOKEN) if options.http and options.npc is not None else ""
     if dm_token and dm_token == npc_token:
@@ -71,7 +71,7 @@ async def _serve(options: argparse.Namespace) -> int:
         return await _on_http(by_token | ({dm_token: [*of_npc, *of_dm]} if dm_token else {}), options)
 
 
-@VERB.action("a server with one tool that rolls dice: an example of what NPCs can be given", *_HTTP)
+@VERB.action("serve one tool that rolls dice: an example of a tool server for NPCs", *_HTTP)
 async def _dice(options: argparse.Namespace) -> int:
     _need_sdk()
     from glyphoxa.mcp_server.dice import dice_tools

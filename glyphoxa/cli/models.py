@@ -1,10 +1,11 @@
-"""`glyphoxa models`: the weights of local models are listed, fetched, verified and recommended."""
+"""`glyphoxa models`: list, fetch, verify and recommend the weights of local models; list and hear voices."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -15,12 +16,13 @@ from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
 from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CONFIG
-from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.errors import NotFound
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.providers.chat_models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
+from glyphoxa.providers.extras import LOCAL, need
 from glyphoxa.providers.registry import LLM, weights_of
 from glyphoxa.providers.rows import ROWS
 
@@ -74,11 +76,13 @@ def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
     return 0
 
 
+_SAMPLE_TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings you here."
+_LONGEST_TEXT = 1_000
 _BUSY = 0.7
 """Programs that want a core, for each core: beside so many a model reads and speaks at a fraction of its speed."""
 
 VERB = Verb(at_once, common=[CONFIG])
-_ALL = argument("--all", help="every artefact of the manifest")
+_ALL = argument("--all", help="every model of the list")
 
 
 def _named(otherwise: str) -> Argument:
@@ -90,17 +94,17 @@ def _named(otherwise: str) -> Argument:
     )
 
 
-@VERB.action("what there is, what is here, under which licence")
+@VERB.action("list the models: size, licence, and which are here")
 def _list(options: argparse.Namespace) -> int:
     return list_models(_weights(options).store, sys.stdout)
 
 
 @VERB.action(
-    "bring in what is missing; goes on where it was interrupted",
-    _named("by default what the local stack needs"),
+    "download missing models; an interrupted download continues",
+    _named("default: what a table without any key needs"),
     _ALL,
-    argument("--anew", help="take what the hub declares of its files now in the place of what was fetched first"),
-    argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to try first"),
+    argument("--anew", help="accept the files that the hub has now, even if they differ from those fetched before"),
+    argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to copy from"),
 )
 def _fetch(options: argparse.Namespace) -> int:
     weights = _weights(options)
@@ -108,7 +112,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "read every byte and compare; a file that differs is removed", _named("by default all that are here"), _ALL
+    "compare the checksums of models; a file that differs is removed", _named("default: all that are here"), _ALL
 )
 def _verify(options: argparse.Namespace) -> int:
     weights = _weights(options)
@@ -116,14 +120,14 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "measure this machine for a few seconds, and say which chat models it can hold a table with",
+    "measure this machine for a few seconds, and list the chat models that are fast enough",
     argument(
         "--npcs",
         type=int,
         choices=range(1, 33),
         default=3,
         metavar="N",
-        help="how many NPCs the table has (default: 3)",
+        help="NPCs at the table; default 3",
     ),
 )
 def _recommend(options: argparse.Namespace) -> int:
@@ -208,3 +212,82 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
 def _llm(name: str) -> str:
     shipped = next((row.name for row in ROWS if row.kind == "llm" and name in row.weights), None)
     return f"{{name: {shipped}}}" if hub_name(name) is None else f"{{name: local, model: {name}}}"
+
+
+# Voices
+
+
+@VERB.action(
+    "list the voices for `voice:` in a campaign file; or play one",
+    argument("name", nargs="?", help="a preset; or a voice id of the cloud provider"),
+    argument("--text", default=_SAMPLE_TEXT, help="what it says"),
+    argument("--out", type=Path, metavar="FILE", help="write a WAV file instead of playing it"),
+)
+def _voices(options: argparse.Namespace) -> int:
+    settings = read_settings(options.config)
+    if options.name is None:
+        _list_voices(settings)
+        return 0
+    if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
+        raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT} of them")
+    from glyphoxa.adapters.audio.wav import write_wav
+    from glyphoxa.npc.table import OUTPUT_RATE_HZ
+
+    pcm = _spoken(settings, options.name, options.text)
+    if not pcm:
+        raise InvalidInput(f"nothing in --text has a sound: {options.text[:40]!r}")
+    if options.out is None and _is_played(pcm, OUTPUT_RATE_HZ):
+        return 0
+    path = options.out or Path(f"voice-{''.join(c if c.isalnum() or c in '-_' else '-' for c in options.name)}.wav")
+    try:
+        write_wav(path, pcm, rate_hz=OUTPUT_RATE_HZ)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}; another place: --out FILE") from None
+    print(path.absolute())
+    return 0
+
+
+def _list_voices(settings: Settings) -> None:
+    tts = settings.providers.tts
+    if tts.name != "hibari":
+        print(f"{tts.name} lists its voices on its own site; an NPC selects one with `voice: {{provider_voice: ID}}`.")
+        print(f"Default: {tts.voice or 'ours'} (providers.tts.voice). To hear one: glyphoxa models voices ID")
+        return
+    from glyphoxa.adapters.local.hibari_voice import PRESETS
+
+    table = a_table("name", "voice")
+    for name, preset in PRESETS.items():
+        table.add_row(name, preset.about)
+    show(table)
+
+
+def _spoken(settings: Settings, name: str, text: str) -> bytes:
+    """Mono s16le, as an NPC would be heard."""
+    if settings.providers.tts.name != "hibari":
+        return asyncio.run(_spoken_far_away(settings, name, text))
+    from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine
+
+    if name not in PRESETS:
+        raise InvalidInput(f"no voice preset {name[:60]!r}, {did_you_mean(name, PRESETS)}")
+    need("hibari", by="a voice that runs here", extra=LOCAL)
+    return b"".join(part.tobytes() for part in HibariVoice(load_engine(), name).synthesise(text))
+
+
+async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
+    from glyphoxa.bootstrap.engines import find_host
+
+    host = find_host()()
+    try:
+        return await host.sample(text, tts=settings.providers.tts, voice=name)
+    finally:
+        await host.close()
+
+
+def _is_played(pcm: bytes, rate_hz: int) -> bool:
+    from glyphoxa.adapters.audio.player import play
+    from glyphoxa.adapters.audio.wav import write_wav
+
+    with tempfile.TemporaryDirectory(prefix="glyphoxa-voice-") as folder:
+        path = Path(folder) / "voice.wav"
+        write_wav(path, pcm, rate_hz=rate_hz)
+        return bool(play(path))

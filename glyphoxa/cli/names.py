@@ -1,4 +1,4 @@
-"""`glyphoxa names`: what recognisers make of a campaign's names, and what the DM says to it."""
+"""`glyphoxa names`: how a campaign's names are misheard, and the game master's decisions about that."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
+from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
-from glyphoxa.cli.tables import a_table, show
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
@@ -23,7 +23,7 @@ _MOST_REFUSED_SHOWN = 20
 _HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
 _NAME = argument("name", metavar="NAME", help="a name or alias of the campaign")
 _WHY = argument("--why", default="", metavar="TEXT", help="a note for the history")
-_SURE = argument("--yes", help="even if ordinary talk holds these words")
+_SURE = argument("--yes", help="even if these words are common in ordinary speech")
 
 
 async def _names_desk(scope: Scope) -> NamesDesk:
@@ -33,7 +33,7 @@ async def _names_desk(scope: Scope) -> NamesDesk:
 VERB = Verb(in_scope(_names_desk, to_hold="names"), common=CAMPAIGN)
 
 
-@VERB.action("all names, with the wrong forms that are put right")
+@VERB.action("list all names, with the wrong forms that are corrected")
 async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
     pairs: dict[EntityId, list[LearnedName]] = {}
     for pair in await desk.kept.statuses(desk.campaign):
@@ -47,11 +47,11 @@ async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("wrong forms that wait for your word")
-async def _suggestions(desk: NamesDesk, _options: argparse.Namespace) -> int:
+@VERB.action("list suggested wrong forms that need review")
+async def _review(desk: NamesDesk, _options: argparse.Namespace) -> int:
     pairs = [pair for pair in await desk.kept.statuses(desk.campaign) if pair.status.state == "suggested"]
     if not pairs:
-        print("nothing waits for your word")
+        print("no names need review")
         return 0
     table = a_table("heard", "name", "times", "why")
     shown = pairs[:_MOST_SHOWN]
@@ -69,12 +69,12 @@ async def _suggestions(desk: NamesDesk, _options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("HEARD always means NAME from now on", _HEARD, _NAME, _WHY, _SURE)
-async def _confirm(desk: NamesDesk, options: argparse.Namespace) -> int:
+@VERB.action("accept a wrong form: HEARD means NAME from now on", _HEARD, _NAME, _WHY, _SURE)
+async def _accept(desk: NamesDesk, options: argparse.Namespace) -> int:
     entry = desk.entity(options.name)
     warned = await desk.learning.before_confirming(options.heard, entry.entity_id, desk.names)
     if warned is not None and not options.yes:
-        raise InvalidInput(f"{warned}. Say --yes if that is what you want")
+        raise InvalidInput(f"{warned}. Use --yes to accept it all the same")
     pair = await desk.learning.confirm(options.heard, entry.entity_id, desk.names, why=options.why)
     if warned is not None:
         print(f"warning: {warned}", file=sys.stderr)
@@ -82,7 +82,7 @@ async def _confirm(desk: NamesDesk, options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("HEARD does not mean NAME; it is not suggested again", _HEARD, _NAME, _WHY)
+@VERB.action("reject a wrong form: HEARD does not mean NAME; it is not suggested again", _HEARD, _NAME, _WHY)
 async def _reject(desk: NamesDesk, options: argparse.Namespace) -> int:
     entry = desk.entity(options.name)
     pair = await desk.learning.reject(options.heard, entry.entity_id, why=options.why)
@@ -91,8 +91,8 @@ async def _reject(desk: NamesDesk, options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "take back your last decision; again for the one before",
-    argument("heard", nargs="?", metavar="HEARD", help="the last decision on these words"),
+    "undo your last decision; repeat it for the one before",
+    argument("heard", nargs="?", metavar="HEARD", help="the last decision about these words"),
 )
 async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
     taken_back = await desk.learning.undo(options.heard)
@@ -102,8 +102,8 @@ async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "what happened, latest first",
-    argument("heard", nargs="?", metavar="HEARD", help="only to these words"),
+    "list what happened, latest first",
+    argument("heard", nargs="?", metavar="HEARD", help="only about these words"),
 )
 async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     table = a_table("when", "what", "heard", "name", "by", "why", "utterance")
@@ -122,7 +122,7 @@ async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("confirm a list: HEARD, tab, NAME a line", argument("file", type=Path, metavar="FILE.tsv"), _SURE)
+@VERB.action("accept a list: a line is HEARD, tab, NAME", argument("file", type=Path, metavar="FILE.tsv"), _SURE)
 async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
     taken = 0
     refused: list[str] = []
@@ -130,17 +130,17 @@ async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
         try:
             warned = await desk.learning.before_confirming(heard, entry.entity_id, desk.names)
             if warned is not None and not options.yes:
-                raise InvalidInput(f"{warned}; --yes takes it all the same")
+                raise InvalidInput(f"{warned}; --yes accepts it all the same")
             await desk.learning.confirm(heard, entry.entity_id, desk.names, why=f"{options.file.name}, line {number}")
         except InvalidInput as error:
             refused.append(f"{options.file}:{number}: {error}")
         else:
             taken += 1
     for told in refused[:_MOST_REFUSED_SHOWN]:
-        print(f"left out: {told}", file=sys.stderr)
+        print(f"skipped: {told}", file=sys.stderr)
     if len(refused) > _MOST_REFUSED_SHOWN:
-        print(f"left out: {len(refused) - _MOST_REFUSED_SHOWN} more", file=sys.stderr)
-    print(f"{taken} wrong forms are put right from now on; {len(refused)} were left out")
+        print(f"skipped: {len(refused) - _MOST_REFUSED_SHOWN} more", file=sys.stderr)
+    print(f"{taken} wrong forms are corrected from now on; {len(refused)} were skipped")
     return 0
 
 
@@ -170,7 +170,7 @@ def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, Entry]]:
     return pairs
 
 
-@VERB.action("print what is put right, as `import` reads it")
+@VERB.action("print the wrong forms that are corrected, in the format of `import`")
 async def _export(desk: NamesDesk, _options: argparse.Namespace) -> int:
     for pair in await desk.kept.statuses(desk.campaign):
         if pair.status.state == "active" and pair.name is not None:

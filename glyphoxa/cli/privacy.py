@@ -1,59 +1,59 @@
-"""`glyphoxa privacy`: what is kept of a player or a session is written out, or erased for good."""
+"""`glyphoxa privacy`: export or erase what is stored about a player or a session; erase old transcripts daily."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
+
+from loguru import logger
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.privacy import erase
-from glyphoxa.cli.new_file import write_new_file
-from glyphoxa.cli.retention import DAY_MS
-from glyphoxa.cli.scope import CAMPAIGN, YES, Scope, goes_on, in_scope, session_argument
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    YES,
+    Scope,
+    goes_on,
+    opened_store,
+    run_in_scope,
+    session_argument,
+    write_new_file,
+)
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.records import forget, lines_about
 
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    store: Store
-    campaign: CampaignId
-    erasure: PostgresErasure
-    settings: Settings
-
+DAY_MS: Final = 86_400_000
+DAY_S: Final = 86_400.0
 
 _PLAYER: Final = argument("--player", metavar="P", help="what this player said: their id, or their name")
 _SESSION: Final = session_argument("--session", about="what anybody said in this session")
 
 
-async def _kept(scope: Scope) -> _Kept:
-    return _Kept(scope.store, scope.campaign, PostgresErasure(scope.store.database), scope.settings)
-
-
-VERB = Verb(in_scope(_kept, to_hold="talk"), common=CAMPAIGN)
+VERB = Verb(run_in_scope, common=CAMPAIGN)
 
 
 @VERB.action(
-    "write all that is kept of a player or of a session into one file (JSON)",
-    argument("file", type=Path, help="is written; it must not be there yet"),
+    "export everything stored about a player or a session to one file (JSON)",
+    argument("file", type=Path, help="the file to write; it must not exist"),
     one_of(_PLAYER, _SESSION),
 )
-async def _export(kept: _Kept, options: argparse.Namespace) -> int:
-    meant = await _meant(kept, options, but="--player P or --session S")
-    found: dict[str, Any] = {"campaign": kept.campaign, "player": meant.player, "session": meant.session}
-    found |= await kept.erasure.export(kept.campaign, meant)
+async def _export(scope: Scope, options: argparse.Namespace) -> int:
+    meant = await _meant(scope, options, but="--player P or --session S")
+    erasure = PostgresErasure(scope.store.database)
+    found: dict[str, Any] = {"campaign": scope.campaign, "player": meant.player, "session": meant.session}
+    found |= await erasure.export(scope.campaign, meant)
     if meant.player is not None:
-        found |= await asyncio.to_thread(lines_about, kept.settings.data_directory, kept.campaign, meant.player)
+        found |= await asyncio.to_thread(lines_about, scope.settings.data_directory, scope.campaign, meant.player)
     data = json.dumps(found, ensure_ascii=False, indent=1).encode()
     await asyncio.to_thread(write_new_file, options.file, data)
     print(f"{options.file}: {len(found['utterances'])} utterances, {len(data):,} bytes")
@@ -61,49 +61,50 @@ async def _export(kept: _Kept, options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "what was said, and all that rests on it alone, is gone for good: nothing takes it back",
-    one_of(_PLAYER, _SESSION, argument("--all", dest="everything", help="all talk of the campaign")),
+    "erase what was said, and everything that depends only on it, for good: it cannot be undone",
+    one_of(_PLAYER, _SESSION, argument("--all", dest="everything", help="all transcripts of the campaign")),
     YES,
 )
-async def _erase(kept: _Kept, options: argparse.Namespace) -> int:
+async def _erase(scope: Scope, options: argparse.Namespace) -> int:
     return await _erase_meant(
-        kept, await _meant(kept, options, but="--player P, --session S or --all"), is_sure=options.yes
+        scope, await _meant(scope, options, but="--player P, --session S or --all"), is_sure=options.yes
     )
 
 
 @VERB.action(
-    "erase what was said longer ago",
-    argument("--older-than", dest="age", required=True, metavar="DAYS", help="365d: what is older than so many days"),
+    "erase what was said more than so many days ago",
+    argument("--older-than", dest="age", required=True, metavar="DAYS", help="such as 365d"),
     YES,
 )
-async def _retain(kept: _Kept, options: argparse.Namespace) -> int:
+async def _retain(scope: Scope, options: argparse.Namespace) -> int:
     days = options.age.removesuffix("d")
     if not (days.isascii() and days.isdecimal() and 1 <= int(days) <= 36_500):
         raise InvalidInput(f"--older-than is a number of days from 1 to 36500, such as 365d, not {options.age!r}")
-    return await _erase_meant(kept, Meant(before_ms=now_ms() - int(days) * DAY_MS), is_sure=options.yes)
+    return await _erase_meant(scope, Meant(before_ms=now_ms() - int(days) * DAY_MS), is_sure=options.yes)
 
 
-async def _meant(kept: _Kept, options: argparse.Namespace, *, but: str) -> Meant:
+async def _meant(scope: Scope, options: argparse.Namespace, *, but: str) -> Meant:
     if options.player is not None:
-        return Meant(player=await kept.erasure.player(kept.campaign, options.player))
+        return Meant(player=await PostgresErasure(scope.store.database).player(scope.campaign, options.player))
     if options.session is not None:
         return Meant(session=options.session)
     if getattr(options, "everything", False):
         return Meant()
-    raise InvalidInput(f"say whose talk is meant: {but}")
+    raise InvalidInput(f"choose what is meant: {but}")
 
 
-async def _erase_meant(kept: _Kept, meant: Meant, *, is_sure: bool) -> int:
-    _show("would be erased", await kept.erasure.preview(kept.campaign, meant))
-    if not await goes_on("It is gone for good; backups and exported files stay.", is_sure=is_sure):
+async def _erase_meant(scope: Scope, meant: Meant, *, is_sure: bool) -> int:
+    erasure = PostgresErasure(scope.store.database)
+    _show("would be erased", await erasure.preview(scope.campaign, meant))
+    if not await goes_on("It cannot be undone; backups and exported files are kept.", is_sure=is_sure):
         print("nothing was erased")
         return 1
-    data_dir = kept.settings.data_directory
+    data_dir = scope.settings.data_directory
     try:
-        done, n_records = await erase(kept.erasure, data_dir, kept.campaign, meant, at_ms=now_ms())
+        done, n_records = await erase(erasure, data_dir, scope.campaign, meant, at_ms=now_ms())
     except Unavailable as error:
-        raise Unavailable(f"not all is erased yet; the same command again finishes: {error}") from None
-    n_lines = 0 if meant.player is None else await asyncio.to_thread(forget, data_dir, kept.campaign, meant.player)
+        raise Unavailable(f"not everything is erased yet; run the same command again: {error}") from None
+    n_lines = 0 if meant.player is None else await asyncio.to_thread(forget, data_dir, scope.campaign, meant.player)
     _show("erased", done)
     print(f"erased: {n_records} records of the spool, {n_lines} lines of consents and audit")
     return 0
@@ -115,3 +116,71 @@ def _show(what: str, found: Sequence[ErasedTalk]) -> None:
             f"{what}: campaign {each.campaign}: {len(each.utterances)} utterances ({each.n_replies} of NPCs), "
             f"{each.n_events} events of what was learned from them"
         )
+
+
+# Daily
+
+
+async def erase_old(store: Store, settings: Settings, only: CampaignId | None, *, at_ms: int) -> int:
+    """Erase what is older than `privacy.retain_days`, campaign by campaign; a failure is logged. Returns how many
+    utterances.
+
+    Args:
+        only: None is all campaigns.
+        at_ms: Now, milliseconds since the Unix epoch.
+    """
+    if settings.privacy.retain_days is None:
+        return 0
+    meant = Meant(before_ms=at_ms - settings.privacy.retain_days * DAY_MS)
+    n_erased = 0
+    try:
+        campaigns = await store.campaigns.ids() if only is None else [only]
+        erasure = PostgresErasure(store.database)
+        for campaign in campaigns:
+            done, _ = await erase(erasure, settings.data_directory, campaign, meant, at_ms=at_ms)
+            n_erased += sum(len(each.utterances) for each in done)
+    except GlyphoxaError as error:
+        logger.warning("old transcripts are not all erased; the next run retries: {}", error)
+    if n_erased:
+        logger.warning("{} utterances older than {} days were erased", n_erased, settings.privacy.retain_days)
+    return n_erased
+
+
+async def erase_old_before_opening(settings: Settings, campaign: CampaignId) -> None:
+    """As `erase_old`, before a table opens: nobody holds its spool yet. A table opens without the database, too;
+    the next opening retries.
+    """
+    if settings.privacy.retain_days is None or not settings.has_memory:
+        return
+    try:
+        async with opened_store(settings) as store:
+            await erase_old(store, settings, campaign, at_ms=now_ms())
+    except GlyphoxaError as error:
+        logger.warning("old transcripts are not erased now: {}", error)
+
+
+@asynccontextmanager
+async def erasing_daily(
+    store: Store,
+    settings: Settings,
+    only: CampaignId | None,
+    *,
+    wait_s: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> AsyncIterator[None]:
+    """Run `erase_old` now and once a day during the block; nothing where no age is set."""
+
+    async def run() -> None:
+        while True:
+            await erase_old(store, settings, only, at_ms=now_ms())
+            await wait_s(DAY_S)
+
+    if settings.privacy.retain_days is None:
+        yield
+        return
+    running = asyncio.create_task(run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running

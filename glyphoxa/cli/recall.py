@@ -1,6 +1,6 @@
-"""`glyphoxa recall`: what an NPC would recall for a question, and why. Nothing is changed, and nobody hurries.
+"""`glyphoxa recall`: what an NPC would recall for a question, and why. Nothing is changed, and no deadline applies.
 
-Talk and facts come the way of a turn, and `glyphoxa.context.selection` says of them what it says at a table.
+Recall and selection work as in a turn: `glyphoxa.context.selection` decides.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
 from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.render import a_table, show, show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
-from glyphoxa.cli.tables import a_table, show, show_lines
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.budgets import Budgets
 from glyphoxa.context.fact_selection import select_facts
@@ -53,26 +53,26 @@ VERB = Verb(in_a_loop)
 
 @VERB.itself(
     argument("question", nargs="+", metavar="QUESTION"),
-    argument("--npc", required=True, metavar="NPC", help="who is asked"),
+    argument("--npc", required=True, metavar="NPC", help="the NPC that is asked"),
     one_of(
-        argument("--lexical", help="by words alone, as while somebody still speaks"),
+        argument("--lexical", help="by words only, as while a player is still speaking"),
         argument(
             "--method",
             choices=get_args(RecallMethod),
-            help="search talk as the tools of an NPC of tier DEEP can, with the stages of recall.stages",
+            help="search as the tools of an NPC of tier DEEP do, with the stages of recall.stages",
         ),
     ),
     argument(
         "--around",
         metavar="NAME",
-        help="only talk of this person, place or group and of who is related to it, as an NPC of tier DEEP finds it "
-        "when it looks for it; not with --method",
+        help="only utterances about this entity and those related to it, as the tools of an NPC of tier DEEP find "
+        "them; not with --method",
     ),
-    argument("--explain", help="say of each why it is found, and why this NPC may know it"),
+    argument("--explain", help="explain why each is found, and why this NPC may know it"),
     limit(_MOST_SHOWN),
     *CAMPAIGN,
-    text="What an NPC would recall for a question: facts that it asks for by name, and what was said before. "
-    "An NPC recalls what it knows and what it heard, and nothing else.",
+    text="Show what an NPC would recall for a question: facts about the names in it, and what was said before. "
+    "An NPC recalls only what it knows and what it heard.",
 )
 async def _run(options: argparse.Namespace) -> int:
     question = " ".join(" ".join(options.question).split())
@@ -125,7 +125,7 @@ def _also_left_out(desk: Desk, npc: NpcId, question: str, found: AskedAbout, *, 
     if not found.said:
         yield f"talk: {_why_nothing(desk, npc, desk.resolver.person(npc))}"
     elif with_meaning and not any(_is_compared(one.recalled) for one in found.said):
-        yield "meaning: what was said is not embedded yet; glyphoxa reindex does it"
+        yield "meaning: what was said is not embedded yet; glyphoxa worker reindex does it"
     if len(question) > MOST_CHARACTERS:
         yield f"all but the last {MOST_CHARACTERS:,} characters of the question, where talk is looked for"
 

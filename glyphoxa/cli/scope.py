@@ -1,8 +1,10 @@
-"""What a verb works on: settings, memory, one campaign and one session. Every verb names them alike.
+"""What a verb works on: settings, memory, one campaign and one session; and what it asks and writes for the user.
+
+Every verb names them alike:
 
     --config FILE      settings (YAML); without it, the defaults
     --campaign WHICH   a campaign file, which means the campaign that it declares; or the id of a stored campaign
-    --session WHICH    a number as `glyphoxa sessions` shows it, `last`, or the id of a session
+    --session WHICH    a number as `glyphoxa show sessions` shows it, `last`, or the id of a session
 
 A campaign's id has neither a dot nor a separator of paths: a name that has one is a file. A session whose id looks like
 a number, or is `last`, is found by its id first.
@@ -17,23 +19,20 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from zoneinfo import ZoneInfo
 
-from glyphoxa.cli.verb import Argument, argument, one_of
+from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, nearest
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.transcript.api import LastSession, LastSessions
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
     from glyphoxa.bootstrap.desk import Desk
-    from glyphoxa.domain.campaign import Campaign
+    from glyphoxa.domain.campaign import Campaign, Npc
     from glyphoxa.recall.recall import RecallSettings
     from glyphoxa.recall.semantic.embedder import Embedder
 
@@ -59,7 +58,7 @@ def campaign_argument(*names: str, otherwise: str, **how: Any) -> Argument:
 
 def session_argument(*names: str, about: str = "", **how: Any) -> Argument:
     """An option or argument `session`, which names one. `in_scope` replaces it by the id."""
-    text = f"its number in `glyphoxa sessions`, `{LAST}`, or its id"
+    text = f"its number in `glyphoxa show sessions`, `{LAST}`, or its id"
     return argument(*names, metavar="SESSION", help=f"{about}: {text}" if about else text, **how)
 
 
@@ -67,12 +66,12 @@ CONFIG: Final = argument(
     "--config", type=Path, metavar="FILE", help="settings file (YAML): where the database is, and which campaign"
 )
 CAMPAIGN: Final = (
-    campaign_argument("--campaign", otherwise="else that of the settings, or the only one stored"),
+    campaign_argument("--campaign", otherwise="default: that of the settings, or the only one stored"),
     CONFIG,
 )
 SESSION: Final = session_argument("session")
 ONE_SESSION: Final = session_argument("--session", about="only of this one")
-YES: Final = argument("--yes", help="do not ask")
+YES: Final = argument("--yes", help="do not ask for confirmation")
 A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
 
 
@@ -87,10 +86,10 @@ def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:
     Raises:
         InvalidInput: The settings want no long-term memory, or cannot be read.
     """
-    return _with_memory(read_settings(config), to_hold=to_hold)
+    return with_memory(read_settings(config), to_hold=to_hold)
 
 
-def _with_memory(settings: Settings, *, to_hold: str) -> Settings:
+def with_memory(settings: Settings, *, to_hold: str) -> Settings:
     if not settings.has_memory:
         raise InvalidInput(f"memory.postgres_dsn is none: there is no long-term memory to hold {to_hold}")
     return settings
@@ -196,7 +195,12 @@ async def desk_at(store: Store, settings: Settings, wanted: str | None) -> Desk:
     return await desk_in(Scope(store, settings, await stored_campaign(store, wanted, settings)))
 
 
+async def _as_it_is(scope: Scope) -> Scope:
+    return scope
+
+
 run_at_desk: Final = in_scope(desk_in, to_hold="talk or facts")
+run_in_scope: Final = in_scope(_as_it_is, to_hold="talk")
 
 
 async def stored_campaign(store: Store, wanted: str | None, settings: Settings | None = None) -> CampaignId:
@@ -264,7 +268,7 @@ async def file_or_stored(wanted: str | None, settings: Settings, store: Store | 
     if store is None:
         if wanted is None:
             raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name one with --campaign")
-        async with opened_store(_with_memory(settings, to_hold="campaigns")) as opened:
+        async with opened_store(with_memory(settings, to_hold="campaigns")) as opened:
             return await file_or_stored(wanted, settings, opened)
     found = await stored_campaign(store, wanted)
     described = await store.campaigns.described(found)
@@ -302,6 +306,18 @@ def _file(wanted: str) -> str:
     return f"; for the file of that name: --campaign .{os.sep}{wanted}" if Path(wanted).is_file() else ""
 
 
+def npc_called(name: str, campaign: Campaign) -> Npc:
+    """
+    Raises:
+        NotFound: Nobody under `npcs:` has that name, alias or id.
+    """
+    wanted = name.casefold()
+    for npc in campaign.npcs:
+        if wanted in (npc.id, npc.name.casefold(), *(alias.casefold() for alias in npc.aliases)):
+            return npc
+    raise NotFound(f"no NPC {name!r} in {campaign.name!r}, {did_you_mean(name, (npc.name for npc in campaign.npcs))}")
+
+
 # One session
 
 
@@ -328,9 +344,9 @@ async def stored_session(
         return SessionId(wanted)
     if wanted == LAST and sessions:
         return max(sessions, key=lambda each: each.last_at_ms or 0).id
-    if _is_number(wanted) and 1 <= int(wanted) <= len(ids):
+    if is_number(wanted) and 1 <= int(wanted) <= len(ids):
         return ids[int(wanted) - 1]
-    if takes_new and wanted != LAST and not _is_number(wanted):
+    if takes_new and wanted != LAST and not is_number(wanted):
         return SessionId(wanted)
     if not ids:
         raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing was said in it yet")
@@ -347,132 +363,25 @@ async def session_or_other(inspection: PostgresInspection, campaign: CampaignId,
         return wanted
 
 
-def _is_number(wanted: str) -> bool:
+def is_number(wanted: str) -> bool:
     return wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
 
 
 def _numbers(ids: Sequence[SessionId]) -> str:
     """As "1 (s1), 2 (s2)"; of many, from which to which."""
     if len(ids) > _MOST_LISTED:
-        return f"1 to {len(ids)}, an id as `glyphoxa sessions` shows it"
+        return f"1 to {len(ids)}, an id as `glyphoxa show sessions` shows it"
     return ", ".join(f"{number} ({session})" for number, session in enumerate(ids, start=1))
-
-
-# The session of a table that opens
-
-
-RECENT_MS = 6 * 3_600_000
-"""A session that was closed so long ago may still be the evening that is being played."""
-
-Ask = Callable[[str], str]
-"""Shows a line on a terminal and returns the answer. Raises EOFError when there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """Attributes:
-    say: Shows a line.
-    ask: None where nobody can answer: then a session goes on only if that was wished.
-    """
-
-    say: Callable[[str], None]
-    ask: Ask | None
-
-
-TO_OPEN: Final = one_of(
-    session_argument("--session", about="go on with one, or begin one of a new name (else: the date and time)"),
-    argument("--continue", dest="goes_on", help=f"go on with the last session, as --session {LAST}"),
-    argument("--new", help="begin a new session, and ask nothing"),
-)
-
-
-async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | None) -> SessionId:
-    """The session of this number; else the one of this name, new or not. Memory is opened only for a number.
-
-    Args:
-        campaign: None is the one of the settings' file.
-
-    Raises:
-        NotFound: There is no session of this number.
-        InvalidInput: Nothing is stored, by the settings.
-    """
-    if not _is_number(wanted):
-        return SessionId(wanted)
-    async with opened_store(_with_memory(settings, to_hold="sessions, so they have no numbers")) as store:
-        found = await stored_campaign(store, None if campaign is None else campaign.id, settings)
-        return await stored_session(inspection_of(store), found, wanted)
-
-
-def choose(
-    options: argparse.Namespace,
-    campaign: Campaign,
-    data: Path,
-    *,
-    now_ms: int,
-    terminal: Terminal,
-) -> SessionId | None:
-    """The session to open, first of all the one that the options name; None for a new one.
-
-    Args:
-        data: The data directory.
-
-    Raises:
-        NotFound: The last session is wished, and there is none.
-    """
-    if options.session not in (None, LAST):
-        return SessionId(options.session)
-    if options.new:
-        return None
-    last = LastSessions(data).of(campaign.id)
-    if options.goes_on or options.session == LAST:
-        if last is None:
-            raise NotFound(f"--continue: no session of campaign {campaign.id!r} was played with the data in {data} yet")
-        return last.session
-    if last is None or (last.closed_ms is not None and now_ms - last.closed_ms > RECENT_MS):
-        return None
-    how = _how_it_ended(last, _zone(campaign), now_ms=now_ms)
-    if terminal.ask is None:
-        terminal.say(f"{how}. This is a new one; `--session {last.session}` goes on with it.")
-        return None
-    return last.session if _wants(terminal.ask, f"{how}.", by_default=last.closed_ms is None) else None
-
-
-def _wants(ask: Ask, how: str, *, by_default: bool) -> bool:
-    while True:
-        try:
-            answer = ask(f"{how} Continue it? [{'Y/n' if by_default else 'y/N'}] ").strip().lower()
-        except EOFError:
-            return False
-        if answer in ("", "y", "yes", "n", "no"):
-            return by_default if not answer else answer.startswith("y")
-
-
-def _how_it_ended(last: LastSession, zone: tzinfo | None, *, now_ms: int) -> str:
-    session = f"the session {last.session} of {_at(last.began_ms, zone, now_ms=now_ms)}"
-    if last.closed_ms is None:
-        return f"{session} was not closed"
-    return f"{session} was closed at {_at(last.closed_ms, zone, now_ms=now_ms)}"
-
-
-def _at(at_ms: int, zone: tzinfo | None, *, now_ms: int) -> str:
-    """The time of day; with the day, where it is another than today."""
-    at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone) for ms in (at_ms, now_ms))
-    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
-
-
-def _zone(campaign: Campaign) -> tzinfo | None:
-    """None: the machine's."""
-    return ZoneInfo(campaign.time_zone) if campaign.time_zone else None
 
 
 # What the user means
 
 
 async def goes_on(question: str, *, is_sure: bool) -> bool:
-    """Whether the DM means it.
+    """Ask the user to confirm.
 
     Args:
-        is_sure: `--yes` was said: it is not asked.
+        is_sure: `--yes` was given: nothing is asked.
 
     Raises:
         InvalidInput: Nobody is there to be asked.
@@ -480,6 +389,37 @@ async def goes_on(question: str, *, is_sure: bool) -> bool:
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} Say --yes to do it without being asked")
+        raise InvalidInput(f"{question} Use --yes to do it without a question")
     answer = await asyncio.to_thread(input, f"{question} Go on? [y/N] ")
     return answer.strip().lower() in ("y", "yes")
+
+
+def say(line: str) -> None:
+    """Print a line, if somebody still reads what is printed."""
+    with suppress(OSError):
+        print(f"{line[:1].upper()}{line[1:]}", flush=True)
+
+
+# Files for the user
+
+
+def write_new_file(path: Path, data: bytes) -> None:
+    """All of it or no file, which only its owner may read. Blocks.
+
+    Raises:
+        InvalidInput: It is there already, or cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(part, path)  # unlike a rename, it takes nobody's place
+        finally:
+            part.unlink(missing_ok=True)
+    except FileExistsError:
+        raise InvalidInput(f"{path} is there already: name a file that is not") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None

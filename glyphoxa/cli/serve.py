@@ -1,70 +1,71 @@
-"""`glyphoxa serve`: a table on a local page."""
+"""`glyphoxa serve`: open a table on a local page, for a new session or to continue one."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
-from glyphoxa.actors.deadline import within
-from glyphoxa.bootstrap.closing import STEP_MS
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.ending import Ending
-from glyphoxa.cli.metrics_port import bind_metrics, serving_metrics
 from glyphoxa.cli.scope import (
-    TO_OPEN,
-    Terminal,
+    LAST,
     campaign_argument,
-    choose,
     file_or_stored,
-    session_to_open,
+    inspection_of,
+    is_number,
+    opened_store,
+    say,
+    session_argument,
+    stored_campaign,
+    stored_session,
+    with_memory,
 )
-from glyphoxa.cli.verb import Verb, argument, at_once
+from glyphoxa.cli.verb import Verb, argument, at_once, one_of
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.events import SessionEnds
-from glyphoxa.npc.table import Table
+from glyphoxa.domain.errors import NotFound
+from glyphoxa.domain.ids import SessionId
 from glyphoxa.observability import log
 from glyphoxa.providers.extras import PAGE_MODULES, need
+from glyphoxa.transcript.api import LastSession, LastSessions
 
 if TYPE_CHECKING:
-    from glyphoxa.cli.entrance import PageAddress
-    from glyphoxa.web.sound import Peers
+    from glyphoxa.domain.campaign import Campaign
 
-GROUP = "glyphoxa.pipelines"
-PAGES_MS = 8_000
-"""Until every page has been told that the table closes, and has left its seat."""
-
+TO_OPEN: Final = one_of(
+    session_argument("--session", about="continue it; or start one with a new name (default: the date and time)"),
+    argument("--continue", dest="goes_on", help=f"continue the last session, as --session {LAST}"),
+    argument("--new", help="start a new session without prompting"),
+)
 
 VERB = Verb(at_once)
 
 
 @VERB.itself(
-    argument("--config", type=Path, metavar="FILE", help="settings (YAML); left out: local models"),
-    campaign_argument("--campaign", otherwise="else the file of the settings"),
-    argument("--host", metavar="ADDRESS", help="where to serve; default 127.0.0.1: this machine only"),
-    argument("--port", type=int, metavar="N", help="default 7860; 0 takes any free one"),
+    argument("--config", type=Path, metavar="FILE", help="settings (YAML); default: local models"),
+    campaign_argument("--campaign", otherwise="default: the file of the settings"),
+    argument("--host", metavar="ADDRESS", help="address to listen on; default 127.0.0.1: this machine only"),
+    argument("--port", type=int, metavar="N", help="default 7860; 0: any free port"),
     TO_OPEN,
     argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a DNS name under which the page may be opened, besides localhost and addresses",
+        help="another DNS name of the page, besides localhost and addresses; can be repeated",
     ),
-    argument("--open", dest="is_open", help="let everybody in who is on this machine, without a link, to try it alone"),
-    argument("--public-url", metavar="URL", help="where players open the table, if a server with https is in front"),
+    argument("--open", dest="is_open", help="admit everybody on this machine without a link, to try it alone"),
+    argument("--public-url", metavar="URL", help="the URL that players open, if a proxy with https is in front"),
     argument("--tls-cert", type=Path, metavar="FILE", help="serve over https with this certificate (PEM)"),
     argument("--tls-key", type=Path, metavar="FILE", help="the key of that certificate (PEM)"),
-    argument("--tls-self-signed", help="serve over https with a certificate made here, of which browsers warn once"),
+    argument("--tls-self-signed", help="serve over https with a generated certificate; browsers warn once"),
 )
 def run(options: argparse.Namespace) -> int:
     settings = read_settings(options.config)
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     with Ending() as ending:
         log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
         need(*PAGE_MODULES, by="`glyphoxa serve`", extra="voice")
-        from glyphoxa.cli.entrance import address_of
+        from glyphoxa.cli.table_server import TableServer, address_of, bind_metrics
         from glyphoxa.web.serving import bind
 
         host = options.host or settings.server.host
@@ -94,15 +95,11 @@ def run(options: argparse.Namespace) -> int:
                     campaign,
                     settings.data_directory,
                     now_ms=time.time_ns() // 1_000_000,
-                    terminal=Terminal(_say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None),
+                    terminal=Terminal(say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None),
                 )
-            serving = _serve(
-                _Wished(settings, campaign, session, address),
-                _Listeners(listener, metrics_listener),
-                ending,
-            )
+            server = TableServer(settings, campaign, session, address, listener, metrics_listener)
             try:
-                asyncio.run(serving)
+                asyncio.run(server.run(ending))
             except asyncio.CancelledError:
                 # Ctrl-C while the table was being opened; what was open is closed by now.
                 return ending.code
@@ -117,131 +114,105 @@ async def _named(wanted: str, settings: Settings) -> tuple[Settings, Campaign | 
     return settings.model_copy(update={"campaign": None}), found
 
 
-@dataclass(frozen=True, slots=True)
-class _Wished:
-    """What is to be played, and who may look."""
-
-    settings: Settings
-    campaign: Campaign | None
-    session: str | None
-    address: PageAddress
-
-
-@dataclass(frozen=True, slots=True)
-class _Listeners:
-    """
-    Attributes:
-        metrics: None where nobody asked for figures.
-    """
-
-    page: socket.socket
-    metrics: socket.socket | None
-
-
-async def _serve(wished: _Wished, listeners: _Listeners, ending: Ending) -> None:
-    from glyphoxa.bootstrap.observers import make_observers
-    from glyphoxa.bootstrap.table import open_with_desk
-    from glyphoxa.cli.entrance import entrance_to
-    from glyphoxa.cli.retention import erase_old_before_opening
-    from glyphoxa.web.app import create_app
-    from glyphoxa.web.desk.frame import DeskParts
-    from glyphoxa.web.desk.live import add_desk
-    from glyphoxa.web.serving import Server
-
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("a server runs in a task")
-    ending.act = task.cancel
-    ending.attach()
-    watch = _Stopwatch()
-    listener = listeners.page
-    observers = make_observers(wished.settings.observability)
-    try:
-        if wished.campaign is not None:
-            await erase_old_before_opening(wished.settings, wished.campaign.id)
-        opened = await open_with_desk(
-            wished.settings,
-            campaign=wished.campaign,
-            session_name=wished.session,
-            tell=watch.say,
-            observers=observers,
-        )
-    except asyncio.CancelledError:
-        ending.closed(ending.code)  # what still loads in a thread is not waited for
-        raise
-    table = opened.table
-    ending.last_words = table.write_last_words
-    peers: Peers | None = None
-    has_ended_well = False
-    try:
-        peers = _peers(table)
-        await peers.start()
-        with entrance_to(table.campaign, wished.address, wished.settings) as (entrance, links, invitations):
-            page = create_app(table, connect=peers.connect, entrance=entrance)
-            add_desk(page, DeskParts(table, opened.desk, entrance, links))
-            server = Server(page, tls=wished.address.tls, trusted_proxies=wished.settings.server.trusted_proxies)
-            stopping = asyncio.Event()
-            ending.act = stopping.set
-            table.subscribe(lambda event: stopping.set() if isinstance(event, SessionEnds) else None)
-            serving = asyncio.create_task(server.listen(listener))
-            listener.listen()  # whoever reads the next line and comes at once waits a moment, and is not refused
-            for line in invitations:
-                _say(line)
-            async with serving_metrics(page, observers, listeners.metrics) as figures:
-                if figures is not None:
-                    _say(f"figures for Prometheus are at {figures}")
-                _say(f"the game master's desk is at {wished.address.here}desk")
-                _say(f"{table.campaign.name} is open at {wished.address.here}   (Ctrl-C closes the table)")
-                stopped = asyncio.create_task(stopping.wait())
-                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
-            if not stopping.is_set():
-                raise _ended_by_itself(serving)
-            _say("closing the table ... (Ctrl-C again ends it at once)")
-            server.stop()
-            await within(PAGES_MS, "the page", serving)
-        has_ended_well = True
-    finally:
-        ending.act = _nothing
-        ending.begin()
-        if peers is not None:
-            await within(STEP_MS, "the browsers' sound", peers.close())
-        await table.close()
-        await within(STEP_MS, "the last traces", observers.close())
-        ending.closed(0 if has_ended_well else ending.code)
-
-
 def _ask(line: str) -> str:
     return input(f"{line[:1].upper()}{line[1:]}")
 
 
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # a table is played, whether or not somebody reads what it says
-        print(f"{line[:1].upper()}{line[1:]}", flush=True)
+# Which session
 
 
-class _Stopwatch:
-    """Opening takes from a second to minutes: each line says how long it has taken so far."""
+RECENT_MS = 6 * 3_600_000
+"""A session that was closed more recently may be continued."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def say(self, line: str) -> None:
-        _say(f"{line}   (after {time.monotonic() - self._began:.1f} s)")
+Ask = Callable[[str], str]
+"""Shows a line on a terminal and returns the answer. Raises EOFError when there is none."""
 
 
-def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
-    error = serving.exception()
-    why = f": {error or type(error).__name__}" if error is not None else ""
-    return Unavailable(f"the page's server ended by itself{why}; the table is closed")
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Attributes:
+    say: Shows a line.
+    ask: None if nobody can answer: then a session continues only if an option says so.
+    """
+
+    say: Callable[[str], None]
+    ask: Ask | None
 
 
-def _nothing() -> None: ...
+async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | None) -> SessionId:
+    """Return the session with this number; else the one with this name, new or not. A number needs the database.
+
+    Args:
+        campaign: None is the one of the settings' file.
+
+    Raises:
+        NotFound: There is no session of this number.
+        InvalidInput: Nothing is stored, by the settings.
+    """
+    if not is_number(wanted):
+        return SessionId(wanted)
+    async with opened_store(with_memory(settings, to_hold="sessions, so they have no numbers")) as store:
+        found = await stored_campaign(store, None if campaign is None else campaign.id, settings)
+        return await stored_session(inspection_of(store), found, wanted)
 
 
-def _peers(table: Table) -> Peers:
-    """The transport for browsers: the pipeline that is installed as `webrtc`."""
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if "webrtc" not in found:
-        raise NotFound(f"no pipeline 'webrtc' is installed: {did_you_mean('webrtc', found)}")
-    peers: Peers = found["webrtc"].load()(table)
-    return peers
+def choose(
+    options: argparse.Namespace,
+    campaign: Campaign,
+    data: Path,
+    *,
+    now_ms: int,
+    terminal: Terminal,
+) -> SessionId | None:
+    """Return the session to open: the one in the options, else the last one if it can continue; None for a new one.
+
+    Args:
+        data: The data directory.
+
+    Raises:
+        NotFound: The options ask for the last session, and there is none.
+    """
+    if options.session not in (None, LAST):
+        return SessionId(options.session)
+    if options.new:
+        return None
+    last = LastSessions(data).of(campaign.id)
+    if options.goes_on or options.session == LAST:
+        if last is None:
+            raise NotFound(f"--continue: no session of campaign {campaign.id!r} was played with the data in {data} yet")
+        return last.session
+    if last is None or (last.closed_ms is not None and now_ms - last.closed_ms > RECENT_MS):
+        return None
+    how = _how_it_ended(last, _zone(campaign), now_ms=now_ms)
+    if terminal.ask is None:
+        terminal.say(f"{how}. This is a new one; `--session {last.session}` continues it.")
+        return None
+    return last.session if _wants(terminal.ask, f"{how}.", by_default=last.closed_ms is None) else None
+
+
+def _wants(ask: Ask, how: str, *, by_default: bool) -> bool:
+    while True:
+        try:
+            answer = ask(f"{how} Continue it? [{'Y/n' if by_default else 'y/N'}] ").strip().lower()
+        except EOFError:
+            return False
+        if answer in ("", "y", "yes", "n", "no"):
+            return by_default if not answer else answer.startswith("y")
+
+
+def _how_it_ended(last: LastSession, zone: tzinfo | None, *, now_ms: int) -> str:
+    session = f"the session {last.session} of {_at(last.began_ms, zone, now_ms=now_ms)}"
+    if last.closed_ms is None:
+        return f"{session} was not closed"
+    return f"{session} was closed at {_at(last.closed_ms, zone, now_ms=now_ms)}"
+
+
+def _at(at_ms: int, zone: tzinfo | None, *, now_ms: int) -> str:
+    """Format the time of day; with the date unless it is today."""
+    at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone) for ms in (at_ms, now_ms))
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _zone(campaign: Campaign) -> tzinfo | None:
+    """Return None for the time zone of the machine."""
+    return ZoneInfo(campaign.time_zone) if campaign.time_zone else None

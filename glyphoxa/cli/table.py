@@ -1,22 +1,42 @@
-"""`glyphoxa table`: what the DM commands at a table that another process has open."""
+"""`glyphoxa table`: the game master at an open table of another process, and who may enter it."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import sys
+import time
+from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PastCommand, PostgresTableCommands
-from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope, session_argument
-from glyphoxa.cli.tables import a_table, show
-from glyphoxa.cli.verb import Verb, argument, limit
+from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    CONFIG,
+    Scope,
+    campaign_argument,
+    file_or_stored,
+    in_scope,
+    session_argument,
+)
+from glyphoxa.cli.verb import Verb, argument, at_once, limit
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.lines import plain
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import MOST_IN_A_ROW, MOST_TURNS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
+from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, read_audit
+from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.api import moment
 
 _MOST_SHOWN: Final = 20
+_MOST_ENTERED: Final = 50
 _DIRECTED_TURNS: Final = 3
 
 
@@ -35,7 +55,7 @@ async def _tables(scope: Scope) -> _Tables:
 VERB = Verb(
     # A table that has just opened has kept nothing of its session yet.
     in_scope(_tables, to_hold="commands for a table", takes_new=True),
-    common=(*CAMPAIGN, session_argument("--session", about="of several open tables, the one of this session")),
+    common=(*CAMPAIGN, session_argument("--session", about="which table, if several are open")),
 )
 
 _NPC = argument("npc", metavar="NPC", help="its name, an alias or its id")
@@ -48,98 +68,101 @@ _WORDS = argument("words", metavar="WORDS", nargs="+")
 
 
 @VERB.itself(
-    text="What the DM has in force at an open table: who is here, muted, directed, or bound to an NPC.",
+    text="Without an action: show an open table: who is here, muted, directed, or bound to an NPC.",
     npc=None,
     all=False,
     off=False,
     words=[],
     limit=_MOST_SHOWN,
+    who=[],
+    revoke=False,
+    qr=False,
 )
 async def _show(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="show")
 
 
-@VERB.action("an NPC answers nobody until it is unmuted; what it is saying ends", *_NPC_OR_ALL)
+@VERB.action("mute an NPC: it stops speaking, and answers nobody until unmuted", *_NPC_OR_ALL)
 async def _mute(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="mute", npc=_npc_or_all(options))
 
 
-@VERB.action("a muted NPC may answer again", *_NPC_OR_ALL)
+@VERB.action("unmute an NPC", *_NPC_OR_ALL)
 async def _unmute(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="unmute", npc=_npc_or_all(options))
 
 
-@VERB.action("an NPC says these words, in its voice and as its own", _NPC, _WORDS)
+@VERB.action("speak as an NPC: it says these words in its voice", _NPC, _WORDS)
 async def _say(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="say", npc=options.npc, text=" ".join(options.words))
 
 
 @VERB.action(
-    "an instruction for an NPC's next answers, which nobody hears",
+    "instruct an NPC for its next answers; nobody hears it",
     _NPC,
     argument("words", metavar="WORDS", nargs="*", help='"be short with them; you are afraid"'),
     argument(
         "--turns", type=int, metavar="N", default=_DIRECTED_TURNS, help=f"1 to {MOST_TURNS}; default {_DIRECTED_TURNS}"
     ),
-    argument("--off", help="lift the one that stands"),
+    argument("--off", help="end the instruction"),
 )
 async def _direct(tables: _Tables, options: argparse.Namespace) -> int:
     text = " ".join(options.words)
     if bool(text) == options.off:
-        raise InvalidInput("say what the NPC is to do, or --off to lift what it was told; one of the two")
+        raise InvalidInput("give an instruction, or --off to end the one in force; one of the two")
     return await _obeyed(tables, options, do="direct", npc=options.npc, text=text, turns=options.turns)
 
 
 @VERB.action(
-    "all that a player says goes to one NPC until it is lifted",
+    "send everything a player says to one NPC, until --off",
     _PLAYER,
     argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
-    argument("--off", help="their words go to whom they are meant for again"),
+    argument("--off", help="end it"),
 )
 async def _puppet(tables: _Tables, options: argparse.Namespace) -> int:
     if (options.npc is not None) == options.off:
-        raise InvalidInput("name the NPC, or say --off; one of the two")
+        raise InvalidInput("name the NPC, or give --off; one of the two")
     return await _obeyed(tables, options, do="puppet", player=options.player, npc=options.npc)
 
 
-@VERB.action("whoever speaks stops, and no answer under way is heard; all that was said is kept")
+@VERB.action("stop all NPCs: who speaks is cut off, and pending answers are dropped")
 async def _stop(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="stop")
 
 
-@VERB.action("nothing is heard, answered or kept until `resume`; what was being said is kept to its end")
+@VERB.action("pause the table: nothing is heard, answered or stored until `resume`")
 async def _pause(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="pause")
 
 
-@VERB.action("play on after a pause")
+@VERB.action("resume after a pause")
 async def _resume(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="resume")
 
 
-@VERB.action("end the session: the table is closed, and all that was said is kept")
+@VERB.action("end the session and close the table; everything said is kept")
 async def _end(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="end")
 
 
-@VERB.action("words that one player's page shows, and nobody else hears, NPCs included", _PLAYER, _WORDS)
+@VERB.action("whisper to a player: only their page shows it; NPCs do not hear it", _PLAYER, _WORDS)
 async def _whisper(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="whisper", player=options.player, text=" ".join(options.words))
 
 
 @VERB.action(
-    "an NPC that another one calls by name answers it, for so many answers in a row",
-    argument("turns", type=int, metavar="N", help=f"1 to {MOST_IN_A_ROW}; 0: NPCs answer players alone"),
+    "let NPCs answer each other when they are called by name, at most N times in a row",
+    argument("turns", type=int, metavar="N", help=f"1 to {MOST_IN_A_ROW}; 0: NPCs answer only players"),
 )
 async def _talk(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="talk", turns=options.turns)
 
 
-@VERB.action("what was commanded at the tables of this campaign, the latest first", limit(_MOST_SHOWN))
+@VERB.action("list the commands given at the tables of this campaign, latest first", limit(_MOST_SHOWN))
 async def _log(tables: _Tables, options: argparse.Namespace) -> int:
     found = await tables.commands.latest(tables.campaign, session=options.session, limit=options.limit)
     if not found:
-        print("nothing was commanded from here yet")
+        print("no commands yet")
         return 0
     table = a_table("when", "session", "command", "answer")
     for each in found:
@@ -161,7 +184,7 @@ async def _obeyed(tables: _Tables, options: argparse.Namespace, **told: Any) -> 
 
 def _npc_or_all(options: argparse.Namespace) -> str | None:
     if (options.npc is not None) == options.all:
-        raise InvalidInput("name the NPC, or say --all; one of the two")
+        raise InvalidInput("name the NPC, or give --all; one of the two")
     npc: str | None = options.npc
     return npc
 
@@ -170,3 +193,78 @@ def _in_words(command: PastCommand) -> str:
     told = command.told
     parts = [told.get("do"), told.get("player"), told.get("npc"), told.get("turns"), told.get("text")]
     return " ".join(str(part) for part in parts if part not in (None, ""))
+
+
+# Who may enter
+
+_ACCESS = Verb(
+    at_once, common=(campaign_argument("--campaign", otherwise="default: the file of the settings"), CONFIG), of=VERB
+)
+
+
+@_ACCESS.action(
+    "show the links of players, spectators and the game master; renew or revoke them",
+    argument("who", nargs="*", metavar="WHO", help="players' ids, dm, spectator; default: all players"),
+    argument("--revoke", help="revoke existing links, disconnect their users, and show new links"),
+    argument("--qr", help="also show each link as a QR code"),
+    epilog="These are the links that `glyphoxa serve` shows. A player's link is valid until it is revoked. The game "
+    "master's works once, within a day; `glyphoxa table invite dm` makes another.",
+)
+def _invite(options: argparse.Namespace) -> int:
+    if options.revoke and not options.who:
+        raise InvalidInput("--revoke needs a name, such as: glyphoxa table invite --revoke tamsin")
+    settings, campaign = _campaign_of(options)
+    links = links_of(campaign, settings.data_directory)
+    if not links.register.current().url:
+        raise InvalidInput(f"the table of {campaign.name!r} was never opened: `glyphoxa serve` makes the links")
+    grants = [links.grant_named(who) for who in options.who or links.players]
+    log = AuditLog(audit_path(settings.data_directory, campaign.id))
+    try:
+        for grant in grants:
+            if options.revoke:
+                links.revoke(grant)
+                log.record(AuditKind.REVOKED, who=grant.key)
+            _show_link(grant, links, with_qr=options.qr)
+            log.record(AuditKind.INVITED, who=grant.key)
+    finally:
+        log.close()
+    return 0
+
+
+def _campaign_of(options: argparse.Namespace) -> tuple[Settings, Campaign]:
+    """
+    Raises:
+        InvalidInput: Neither the options nor the settings name a campaign, or it cannot be used.
+        NotFound: There is no such file, or no such campaign is stored.
+    """
+    settings = read_settings(options.config)
+    found = asyncio.run(file_or_stored(options.campaign, settings))
+    return settings, read_campaign(found).campaign if isinstance(found, Path) else found
+
+
+def _show_link(grant: Grant, links: Links, *, with_qr: bool) -> None:
+    name = grant.role.value if grant.player is None else links.players[grant.player]
+    link = links.dm_link(now_s=int(time.time())) if grant.role is Role.DM else links.link(grant)
+    print(f"{name}: {link}")
+    if with_qr:
+        import segno
+
+        segno.make(link, error="l").terminal(sys.stdout, compact=True)
+
+
+@_ACCESS.action(
+    "list who entered the table, by whose link and from where; who was refused, and why; what was changed",
+    limit(_MOST_ENTERED),
+)
+def _audit(options: argparse.Namespace) -> int:
+    settings, campaign = _campaign_of(options)
+    entries = deque(read_audit(audit_path(settings.data_directory, campaign.id)), maxlen=options.limit)
+    if not entries:
+        print(f"nobody has entered the table of {campaign.name} yet")
+        return 0
+    table = a_table("when", "who", "what", "detail", "from")
+    for entry in entries:
+        unknown = "unknown" if entry.kind is AuditKind.REFUSED else ""
+        table.add_row(moment(entry.at_ms), entry.who or unknown, entry.kind.value, entry.what, entry.address)
+    show(table)
+    return 0

@@ -1,11 +1,11 @@
 """The form in which a verb of the command line is declared.
 
-A module of a verb holds one `VERB`: how its acts are called, and options that all of them take. Each act is declared
-where it stands, with its arguments and what its help says:
+A verb says how its acts are called, and which options all of them take. Each act is declared where it stands, with its
+arguments and its help:
 
-    VERB = Verb(run_at_desk, common=CAMPAIGN)
+    FACTS = Verb(run_at_desk, common=CAMPAIGN)
 
-    @VERB.action("nobody knows it until you reveal it", argument("fact", metavar="ID"))
+    @FACTS.action("hide a fact: nobody knows it until you reveal it", argument("fact", metavar="ID"))
     async def _hide(desk: Desk, options: argparse.Namespace) -> int: ...
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 A = TypeVar("A", bound=Callable[..., Any])
@@ -63,73 +64,83 @@ def any_option(parser: argparse._ActionsContainer) -> None:
     parser.set_defaults(takes_any_option=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Act:
+    call: Call[Any]
+    act: Callable[..., Any]
+    arguments: Sequence[Argument]
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def fill(self, parser: argparse.ArgumentParser) -> None:
+        for add in self.arguments:
+            add(parser)
+        parser.set_defaults(run=lambda options: self.call(options, self.act))
+
+
 class Verb(Generic[A]):
     """See the module.
 
     Args:
-        common: Options that every act takes, in front of its own.
+        call: Opens what an act works on, and calls the act.
+        common: Options that every act takes, before its own.
+        of: The verb whose actions these are, where they need another call or other options than its own.
     """
 
-    def __init__(self, call: Call[A], *, common: Sequence[Argument] = ()) -> None:
+    def __init__(self, call: Call[A], *, common: Sequence[Argument] = (), of: Verb[Any] | None = None) -> None:
         self._call = call
         self._common = common
-        self._actions: dict[str, tuple[A, Sequence[Argument], dict[str, Any]]] = {}
-        self._itself: tuple[A, Sequence[Argument], dict[str, Any]] | None = None
+        self._actions: dict[str, _Act] = {} if of is None else of._actions
+        self._itself: _Act | None = None
         self._text = ""
 
-    def action(self, text: str, *arguments: Argument, **parser: Any) -> Callable[[A], A]:
-        """Declares an act as the action of its name.
+    def action(self, text: str, *arguments: Argument, name: str = "", **parser: Any) -> Callable[[A], A]:
+        """Declare an act as an action.
 
         Args:
             text: What it does, for the help.
-            parser: More that its parser is told.
+            name: Of the action; default: that of the act.
+            parser: More arguments for its parser.
         """
 
         def declare(act: A) -> A:
             told = {"help": text, "description": text, **parser}
-            self._actions[act.__name__.strip("_")] = act, arguments, told
+            self._actions[name or act.__name__.strip("_")] = _Act(self._call, act, (*self._common, *arguments), told)
             return act
 
         return declare
 
     def itself(self, *arguments: Argument, text: str = "", **defaults: Any) -> Callable[[A], A]:
-        """Declares an act as what the verb does without an action. Where it has actions as well, what is not given
-        behind one is as it was given, or not, in front of it.
+        """Declare an act as what the verb does without an action. An option before the action holds for the action
+        too, unless it is given again after it.
 
         Args:
-            text: What it does, at length; left out, what the help of all verbs says of it.
-            defaults: Of options for which it has no argument.
+            text: What it does, at length; default: its line in the help of all verbs.
+            defaults: Of options that only actions have.
         """
 
         def declare(act: A) -> A:
-            self._itself, self._text = (act, arguments, defaults), text
+            self._itself, self._text = _Act(self._call, act, (*self._common, *arguments), defaults), text
             return act
 
         return declare
 
     def add_to(self, verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str) -> None:
-        """Put it on the command line.
+        """Add it to the command line.
 
         Args:
-            text: What the help of all verbs says of it.
+            text: Its line in the help of all verbs.
         """
         alone = self._itself is not None
-        parser = verbs.add_parser(name, help=text, description=self._text or (text if alone else None))
+        parser = verbs.add_parser(name, description=self._text or text)
         if self._itself is not None:
-            act, arguments, defaults = self._itself
-            self._fill(parser, act, arguments)
-            parser.set_defaults(**defaults)
+            self._itself.fill(parser)
+            parser.set_defaults(**self._itself.told)
         if not self._actions:
             return
         actions = parser.add_subparsers(title="actions", metavar="ACTION", required=not alone)
         inherited: dict[str, Any] = {"argument_default": argparse.SUPPRESS} if alone else {}
-        for each, (act, arguments, told) in self._actions.items():
-            self._fill(actions.add_parser(each, **inherited, **told), act, arguments)
-
-    def _fill(self, parser: argparse.ArgumentParser, act: A, arguments: Sequence[Argument]) -> None:
-        for add in (*self._common, *arguments):
-            add(parser)
-        parser.set_defaults(run=lambda options: self._call(options, act))
+        for each, act in self._actions.items():
+            act.fill(actions.add_parser(each, **inherited, **act.told))
 
 
 def at_once(options: argparse.Namespace, act: Callable[[argparse.Namespace], int]) -> int:

@@ -1,24 +1,52 @@
-"""`glyphoxa worker`: reads talk in the background, in a process of its own."""
+"""`glyphoxa worker`: what is done with the transcript in the background: reading it, summaries, embeddings."""
 
 from __future__ import annotations
 
 import argparse
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, aclosing
 
-from glyphoxa.bootstrap.chronicle import chronicle_worker
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.bootstrap.chronicle import chronicle_log, chronicle_worker, chronicler_of, episode_writer
+from glyphoxa.bootstrap.embedder import fetch_embedder
 from glyphoxa.bootstrap.talk_readers import open_talk_readers
-from glyphoxa.cli.retention import erasing_daily
-from glyphoxa.cli.scope import CONFIG, campaign_argument, opened_store, settings_with_memory, stored_campaign
-from glyphoxa.cli.verb import Verb, in_a_loop
+from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.cli.privacy import erasing_daily
+from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    CONFIG,
+    Scope,
+    campaign_argument,
+    opened_store,
+    run_in_scope,
+    session_argument,
+    settings_with_memory,
+    stored_campaign,
+)
+from glyphoxa.cli.verb import Verb, argument, in_a_loop
+from glyphoxa.dm.lines import plain
+from glyphoxa.dm.reading_told import reading_in_words
+from glyphoxa.domain.ids import SessionId
 
-VERB = Verb(in_a_loop)
+_OF_ALL = (campaign_argument("--campaign", otherwise="default: all campaigns"), CONFIG)
+_SESSION = session_argument("session", nargs="?", about="default: all of them")
+
+VERB = Verb(in_a_loop, common=_OF_ALL)
 
 
 @VERB.itself(
-    campaign_argument("--campaign", otherwise="else the talk of all"),
-    CONFIG,
-    text="Turns what is said into knowledge as soon as it is kept, until it is stopped. Any number may run, on any "
-    "machine that reaches the database: each session is read by one of them at a time, each utterance is read once.",
+    text="Without an action: turn what is said into knowledge as soon as it is stored, until stopped. Any number of "
+    "workers can run, on any machine that reaches the database. One worker leases a session at a time, and each "
+    "utterance is read once. Deletes old transcripts daily, if privacy.retain_days is set.",
+    session=None,
+    again=False,
+    full=False,
 )
 async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
@@ -30,3 +58,137 @@ async def _run(options: argparse.Namespace) -> int:
         async with erasing_daily(store, settings, campaign):
             await chronicle_worker(store, campaign, readers=readers).run()
     return 0
+
+
+@VERB.action(
+    "embed the transcripts that are not embedded yet; all of them after another embeddings model was set",
+    argument("--full", help="embed everything again, even what is up to date"),
+    epilog="The existing vectors serve until the new ones are complete. It can be stopped at any time, and continues "
+    "where it stopped.",
+)
+async def _reindex(options: argparse.Namespace) -> int:
+    settings = settings_with_memory(options.config, to_hold="talk")
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    embedder = await fetch_embedder(settings)
+    async with (
+        aclosing(embedder),
+        open_store(
+            settings.memory.postgres_dsn,
+            data_dir=settings.data_directory,
+            embedding_dimensions=settings.memory.embedding_dimensions,
+            embedder=embedder,
+            any_model=True,
+        ) as store,
+    ):
+        campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
+        done = await reindex(store.database, embedder, campaign=campaign, full=options.full, tell=console.print)
+    Console(highlight=False, markup=False, soft_wrap=True).print(_summary(done, embedder.name))
+    return 0
+
+
+def _summary(done: Reindexed, model: str) -> str:
+    embedded, failed = done.filled.embedded, done.filled.failed
+    if done.swapped:
+        text = f"all talk is found by the vectors of {model} now; {embedded} utterances were embedded"
+    else:
+        text = f"{embedded} utterances were embedded" if embedded else "nothing was missing"
+    return f"{text}; {failed} could not be, see the log" if failed else text
+
+
+# Reading now
+
+
+_READING = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
+
+
+def _log(scope: Scope) -> PostgresChronicleLog:
+    return PostgresChronicleLog(scope.store.database, scope.store.world)
+
+
+@_READING.action("show how much of each session was read, and what failed")
+async def _status(scope: Scope, options: argparse.Namespace) -> int:
+    sessions = await _log(scope).progress(scope.campaign)
+    if not sessions:
+        print("nothing was said yet")
+        return 0
+    table = a_table("no.", "session", "said", "read", "changed since", "state")
+    for number, each in enumerate(sessions, start=1):
+        table.add_row(
+            str(number),
+            each.session,
+            str(each.last_ordinal),
+            str(each.read_ordinal),
+            str(each.n_rereads),
+            reading_in_words(each),
+        )
+    show(table)
+    return 0
+
+
+@_READING.action(
+    "read now what was not read yet: of a session, or of all",
+    _SESSION,
+    argument("--again", help="read everything again; what was learned from it before is replaced"),
+)
+async def _read(scope: Scope, options: argparse.Namespace) -> int:
+    if options.again:
+        for each in await _chosen(scope, options.session):
+            await _log(scope).read_again(scope.campaign, each.session)
+    return await _read_now(scope, options.session)
+
+
+async def _read_now(scope: Scope, session: SessionId | None) -> int:
+    async with AsyncExitStack() as stack:
+        readers = await open_talk_readers(scope.settings, stack)
+        log = chronicle_log(scope.store, readers)
+        chronicler = await chronicler_of(scope.store, scope.campaign, log, readers)
+        console = Console(stderr=True, highlight=False)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        bar = stack.enter_context(Progress(*columns, console=console, disable=not console.is_terminal))
+        n_read = n_events = 0
+        for each in await _chosen(scope, session):
+            if not each.has_news:
+                continue
+            task = bar.add_task(each.session, total=each.last_ordinal, completed=each.read_ordinal)
+            done = await chronicler.run(
+                each.session,
+                told=lambda reached, task=task: bar.update(task, completed=reached),  # type: ignore[misc]
+            )
+            if done is None:
+                print(f"session {each.session} is being read by another worker")
+                continue
+            n_read, n_events = n_read + done.n_read, n_events + done.n_events
+            await (await episode_writer(scope.store, scope.campaign)).write(each.session)
+    print(f"{n_read} utterances were read, {n_events} things were learned" if n_read else "nothing was left to read")
+    return 0
+
+
+@_READING.action("retry what failed: a session, or all", _SESSION)
+async def _retry(scope: Scope, options: argparse.Namespace) -> int:
+    revived = await _log(scope).revive(scope.campaign, options.session)
+    if not revived:
+        print("nothing has failed")
+        return 0
+    print(f"to be read again: {', '.join(revived)}")
+    return await _read_now(scope, options.session)
+
+
+@_READING.action(
+    "write what each NPC recalls of a session later: its most salient lines; a summary of yours is kept", _SESSION
+)
+async def _summarise(scope: Scope, options: argparse.Namespace) -> int:
+    writer = await episode_writer(scope.store, scope.campaign)
+    names = {npc.id: npc.name for npc in (await scope.store.campaigns.get(scope.campaign)).npcs}
+    for each in await _chosen(scope, options.session):
+        told = await writer.write(each.session)
+        if told is None:
+            print(f"{each.session}: you have said what happened (glyphoxa transcript summary {each.session})")
+            continue
+        print(f"{each.session}:" if told else f"{each.session}: nothing of it is worth recalling")
+        for npc, text in told.items():
+            print(plain(f"  {names.get(npc, npc)}: {text}"))
+    return 0
+
+
+async def _chosen(scope: Scope, wanted: SessionId | None) -> Sequence[SessionProgress]:
+    return [each for each in await _log(scope).progress(scope.campaign) if wanted in (None, each.session)]

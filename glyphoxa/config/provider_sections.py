@@ -277,7 +277,7 @@ def not_here(thinks_with: str) -> str:
 class ChronicleLlmSettings(ProviderSettings):
     """Who reads talk beside the rules, with `memory.chronicle: llm`.
 
-    `local` is the NPCs' own model, which `glyphoxa chronicle run` and `glyphoxa worker` load for themselves: have it
+    `local` is the NPCs' own model, which `glyphoxa worker read` and `glyphoxa worker` load for themselves: have it
     read when nobody plays. `openai-compatible` needs a `base_url`.
     """
 

@@ -69,10 +69,10 @@ class MemorySettings(Section):
         postgres_dsn: Left out: an embedded PostgreSQL in `data_dir`. "none": no long-term memory, the voice runs
             all the same. Anything else: the DSN of a server with pgvector.
         embedding_dimensions: Of the embeddings model; left out, the usual ones of providers.embeddings. Once the
-            database is made, only `glyphoxa reindex` brings it to others.
+            database is made, only `glyphoxa worker reindex` brings it to others.
         auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
         chronicle: What makes facts of what is said: `rules`; `llm`, which is rules and the model of `chronicle.llm`; or
-            `none`. `glyphoxa chronicle run` and `glyphoxa worker` read at any time, by rules where it is `none`. A
+            `none`. `glyphoxa worker read` and `glyphoxa worker` read at any time, by rules where it is `none`. A
             model that runs here is asked by those two alone: an open table reads by rules.
     """
 

@@ -1,4 +1,4 @@
-"""How a prompt is made for an answer: the one way, for an NPC's mouth and for `glyphoxa context` alike."""
+"""How a prompt is made for an answer: the one way, for an NPC's mouth and for `glyphoxa show context` alike."""
 
 from __future__ import annotations
 

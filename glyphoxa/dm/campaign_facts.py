@@ -172,7 +172,7 @@ class FactComparison:
         for fact in self._in_the_way(claim):
             if fact.claim != claim:
                 waits = rule_of(claim, self.rules) == "one"
-                what = "decide: `glyphoxa facts conflicts`" if waits else "whichever is later holds"
+                what = "decide: `glyphoxa facts review conflict`" if waits else "whichever is later holds"
                 text = "is {} in the world; " + what
                 self._remark(claim, text.format(self._value(fact.claim)), discreet=text.format("another"))
         if claim.object is not None or claim.subject not in found.fresh or claim.predicate == "secret":

@@ -1,4 +1,4 @@
-"""What a prompt consists of, as `glyphoxa context` and `glyphoxa turns` show it."""
+"""What a prompt consists of, as `glyphoxa show context` and `glyphoxa show turns` show it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class SaidDesk:
     async def find(self, named: str) -> CitedUtterance:
         """
         Args:
-            named: Words are found as by `glyphoxa inspect said --all-words`; who said it may be among them.
+            named: Words are found as by `glyphoxa show said --all-words`; who said it may be among them.
 
         Raises:
             NotFound: Nothing like that was said.
@@ -43,7 +43,7 @@ class SaidDesk:
         """
         named = named.strip()
         if not named:
-            raise InvalidInput("name an utterance by its id, as `glyphoxa said` shows it, or by words of it")
+            raise InvalidInput("name an utterance by its id, as `glyphoxa show said` shows it, or by words of it")
         found: Sequence[CitedUtterance] = await self.review.said_ending_with(
             self.campaign, named, limit=_MOST_LISTED + 1
         )
@@ -52,7 +52,9 @@ class SaidDesk:
         if not found:
             found = await self._with_words(named)
         if not found:
-            raise NotFound(f"nobody said {named!r}, and no utterance has that id: `glyphoxa said` lists the latest")
+            raise NotFound(
+                f"nobody said {named!r}, and no utterance has that id: `glyphoxa show said` lists the latest"
+            )
         if len(found) > 1:
             listed = "; ".join(f"{short(each.utterance_id)} {_in_short(each)}" for each in found[:_MOST_LISTED])
             more = "; and more" if len(found) > _MOST_LISTED else ""

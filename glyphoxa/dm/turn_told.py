@@ -1,4 +1,4 @@
-"""A turn as `glyphoxa turns` tells it: what was heard, what the NPC had in mind, and what came of it."""
+"""A turn as `glyphoxa show turns` tells it: what was heard, what the NPC had in mind, and what came of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
         _timeline(turn),
     )
     if turn.prompt_text:
-        yield IndentedLine(f"everything it was given: glyphoxa turns {short(turn.id)} --prompt", 1)
+        yield IndentedLine(f"everything it was given: glyphoxa show turns {short(turn.id)} --prompt", 1)
 
 
 def when(turn: TurnRecord) -> str:

@@ -30,7 +30,7 @@ from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, R
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings
 from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.ranking.ranked import Ranked
+from glyphoxa.recall.ranking.ranking import Ranked
 from glyphoxa.recall.ranking.second_hop import with_second_hop
 from glyphoxa.recall.ranking.signals import by_words
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult

@@ -76,7 +76,7 @@ async def test_nothing_is_changed_before_the_dm_has_seen_it(
     capsys.readouterr()
     assert await run("campaign", "load", smaller, "--config", settings_file) == 1
     told = capsys.readouterr()
-    assert "- Tidewhisper (spell)" in told.out and "Say --yes" in told.err
+    assert "- Tidewhisper (spell)" in told.out and "Use --yes" in told.err
     await run("campaign", "show", "--config", settings_file)
     assert "Tidewhisper" in capsys.readouterr().out
     assert await load(smaller, settings_file) == 0
@@ -221,7 +221,7 @@ async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_an
     assert "Harrow Quay (harrow-quay): 3 entities" in capsys.readouterr().out
     before = file.read_text()
     assert await run("campaign", "new", file) == 1
-    assert "is there already; nothing was written" in capsys.readouterr().err
+    assert "exists already; nothing was written" in capsys.readouterr().err
     assert file.read_text() == before
     assert await run("campaign", "new", tmp_path / "other.yaml", "--language", "klingon!") == 1
     assert "is no tag of a language" in capsys.readouterr().err

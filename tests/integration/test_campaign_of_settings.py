@@ -47,7 +47,7 @@ def naming_none(settings: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "verb", [("entity", "list"), ("names", "list"), ("facts", "list", "--about", "Orla"), ("campaign", "show")]
+    "verb", [("show", "entities"), ("names", "list"), ("show", "facts", "--about", "Orla"), ("campaign", "show")]
 )
 async def test_a_verb_means_the_campaign_of_its_settings(
     two_campaigns: Path, capsys: Capture, verb: tuple[str, ...]
@@ -65,23 +65,23 @@ async def test_tables_are_added_to_the_campaign_of_the_settings(two_campaigns: P
 
 
 async def test_one_that_is_named_comes_first(two_campaigns: Path, capsys: Capture) -> None:
-    assert await run("entity", "list", "--campaign", "saltmere", "--config", two_campaigns) == 0
+    assert await run("show", "entities", "--campaign", "saltmere", "--config", two_campaigns) == 0
     assert "Grimjaw" in capsys.readouterr().out
 
 
 async def test_without_either_the_stored_ones_are_told(two_campaigns: Path, capsys: Capture) -> None:
-    assert await run("entity", "list", "--config", naming_none(two_campaigns)) == 1
+    assert await run("show", "entities", "--config", naming_none(two_campaigns)) == 1
     assert "2 campaigns are stored; say which with --campaign" in capsys.readouterr().err
 
 
 async def test_one_that_was_never_loaded_is_told_with_its_file(two_campaigns: Path, capsys: Capture) -> None:
     (two_campaigns.parent / "mill.yaml").write_text(OTHER.replace("id: mill", "id: new"))
-    assert await run("facts", "pending", "--config", two_campaigns) == 1
+    assert await run("facts", "review", "--config", two_campaigns) == 1
     assert "campaign 'new' of" in capsys.readouterr().err
 
 
 async def test_a_stored_campaign_is_looked_into_though_its_file_has_gone(two_campaigns: Path, capsys: Capture) -> None:
     (two_campaigns.parent / "mill.yaml").unlink()
-    assert await run("entity", "list", "--config", two_campaigns) == 1
+    assert await run("show", "entities", "--config", two_campaigns) == 1
     assert "no such file" in capsys.readouterr().err
-    assert await run("entity", "list", "--campaign", "mill", "--config", two_campaigns) == 0
+    assert await run("show", "entities", "--campaign", "mill", "--config", two_campaigns) == 0

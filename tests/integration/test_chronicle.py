@@ -257,17 +257,17 @@ async def test_the_dm_sees_how_far_it_is_and_has_it_go_on(
 ) -> None:
     await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
     settings = a_settings_file(tmp_path, dsn)
-    assert await run("chronicle", "--config", settings) == 0
+    assert await run("worker", "status", "--config", settings) == 0
     assert "unread talk" in capsys.readouterr().out
-    assert await run("chronicle", "run", "evning", "--config", settings) == 1
+    assert await run("worker", "read", "evning", "--config", settings) == 1
     assert "did you mean 'evening'?" in capsys.readouterr().err
-    assert await run("chronicle", "run", "--config", settings) == 0
+    assert await run("worker", "read", "--config", settings) == 0
     assert "1 utterances were read" in capsys.readouterr().out
-    assert await run("chronicle", "run", EVENING, "--config", settings) == 0
+    assert await run("worker", "read", EVENING, "--config", settings) == 0
     assert "nothing was left to read" in capsys.readouterr().out
-    assert await run("chronicle", "retry", "--config", settings) == 0
+    assert await run("worker", "retry", "--config", settings) == 0
     assert "nothing has failed" in capsys.readouterr().out
-    assert await run("chronicle", "status", "--config", settings) == 0
+    assert await run("worker", "status", "--config", settings) == 0
     assert "up to date" in capsys.readouterr().out
-    assert await run("chronicle", "worth", EVENING, "--all", "--config", settings) == 0
+    assert await run("show", "worth", EVENING, "--all", "--config", settings) == 0
     assert "I promise to bring you six" in capsys.readouterr().out

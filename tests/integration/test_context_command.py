@@ -1,4 +1,4 @@
-"""`glyphoxa context` prints the prompt that a table sends for the same line, and what it consists of."""
+"""`glyphoxa show context` prints the prompt that a table sends for the same line, and what it consists of."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def settings_file(tmp_path: Path, dsn: str) -> Path:
 
 async def shown(capsys: Capture, settings_file: Path, *options: object, line: str = LINE) -> dict[str, Any]:
     capsys.readouterr()
-    asked = ("context", "--npc", "Grimjaw", "--say", line, "--json", *options, "--config", settings_file)
+    asked = ("show", "context", "--npc", "Grimjaw", "--say", line, "--json", *options, "--config", settings_file)
     assert await run(*asked) == 0, capsys.readouterr().err
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -98,7 +98,7 @@ async def test_it_says_of_each_part_where_it_is_from_and_how_long_it_took(
 ) -> None:
     await played(read_settings(settings_file), monkeypatch, "Grimjaw, my brother Joren was lost in the fen.")
     capsys.readouterr()
-    asked = ("context", "--npc", "grimjaw", "--player", "Liora", "--say", LINE, "--config", settings_file)
+    asked = ("show", "context", "--npc", "grimjaw", "--player", "Liora", "--say", LINE, "--config", settings_file)
     assert await run(*asked) == 0
     out = capsys.readouterr().out
     assert out.startswith("[system]\nYou are Grimjaw.")
@@ -112,13 +112,13 @@ async def test_it_says_of_each_part_where_it_is_from_and_how_long_it_took(
 
 async def test_what_cannot_be_shown_is_one_clear_line(settings_file: Path, capsys: Capture) -> None:
     for options, wrong in (
-        (("--npc", "Grimjaw", "--say", " "), "say something"),
+        (("--npc", "Grimjaw", "--say", " "), "--say is empty"),
         (("--npc", "Nobody", "--say", "Hello"), "no NPC 'Nobody'"),
         (("--npc", "Grimjaw", "--say", "Hello", "--scene", "moon"), "no scene 'moon'"),
         (("--npc", "Grimjaw", "--say", "Hello", "--session", "never"), "no session 'never'"),
     ):
         capsys.readouterr()
-        assert await run("context", *options, "--config", settings_file) == 1
+        assert await run("show", "context", *options, "--config", settings_file) == 1
         err = capsys.readouterr().err
         assert wrong in err
         assert "Traceback" not in err

@@ -26,11 +26,25 @@ async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     return capsys.readouterr().out
 
 
+async def shown_of(capsys: Capture, settings_file: Path, name: str) -> str:
+    """What `glyphoxa show entity` prints."""
+    capsys.readouterr()
+    assert await run("show", "entity", name, "--config", settings_file) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+async def listed(capsys: Capture, settings_file: Path, *of_type: str) -> str:
+    """What `glyphoxa show entities` prints."""
+    capsys.readouterr()
+    assert await run("show", "entities", *of_type, "--config", settings_file) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
 async def test_an_entity_is_registered_with_attributes(settings_file: Path, capsys: Capture) -> None:
     attributes = '{"level": 9, "trait": ["old", "lame"]}'
     shown = await told(capsys, settings_file, "add", "Korvald the Grey", "npc", "--attributes", attributes)
     assert shown == "added Korvald the Grey (npc, id korvald-the-grey)\n"
-    shown = await told(capsys, settings_file, "show", "korvald THE grey")
+    shown = await shown_of(capsys, settings_file, "korvald THE grey")
     for fact in ("level: 9", "trait: old", "trait: lame"):
         assert re.search(rf"Korvald the Grey {fact} +confirmed +public +dm", shown)
 
@@ -38,27 +52,24 @@ async def test_an_entity_is_registered_with_attributes(settings_file: Path, caps
 async def test_an_unknown_option_is_an_attribute(settings_file: Path, capsys: Capture) -> None:
     options = ["--personality", "paranoid wizard", "--level=9", "--speaking-style", "in riddles", "--hp", "-3"]
     await told(capsys, settings_file, "add", "Korvald", "npc", *options, "--attributes", '{"home": "tower"}')
-    shown = await told(capsys, settings_file, "show", "Korvald")
+    shown = await shown_of(capsys, settings_file, "Korvald")
     for fact in ("personality: paranoid wizard", "level: 9", "speaking_style: in riddles", "home: tower", "hp: -3"):
         assert f"Korvald {fact} " in shown
 
 
 async def test_a_location_that_names_an_entity_offers_the_relation(settings_file: Path, capsys: Capture) -> None:
     await told(capsys, settings_file, "add", "Korvald", "npc", "--location", "the anvil")
-    shown = await told(capsys, settings_file, "show", "Korvald")
+    shown = await shown_of(capsys, settings_file, "Korvald")
     assert re.search(r"Korvald location: the anvil +accepted", shown)
     assert re.search(r"Korvald LOCATED_AT The Anvil +pending", shown)
 
 
 async def test_entities_are_listed_all_or_by_type(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "list")
-    assert re.search(r"^npc +Grimjaw +the smith, master smith +grimjaw$", shown, re.MULTILINE)
+    shown = await listed(capsys, settings_file)
+    assert re.search(r"^npc +Grimjaw +the smith, master smith +grimjaw .*public$", shown, re.MULTILINE)
     assert "The Anvil" in shown
-    shown = await told(capsys, settings_file, "list", "location")
+    shown = await listed(capsys, settings_file, "location")
     assert "The Anvil" in shown and "Grimjaw" not in shown
-    assert "no entities of type dragon; types here: faction, item" in await told(
-        capsys, settings_file, "list", "dragon"
-    )
 
 
 async def test_an_entity_is_removed_with_what_is_known_of_it(settings_file: Path, capsys: Capture) -> None:
@@ -66,12 +77,12 @@ async def test_an_entity_is_removed_with_what_is_known_of_it(settings_file: Path
     assert await entity(settings_file, "remove", "vaelith") == 1
     asked = capsys.readouterr()
     assert "This removes Vaelith and with it " in asked.err and "Grimjaw OWNS Vaelith" in asked.err
-    assert "Say --yes to do it without being asked" in asked.err
+    assert "Use --yes to do it without a question" in asked.err
     assert await told(capsys, settings_file, "remove", "the blue blade", "--yes") == "removed Vaelith\n"
-    assert "Vaelith" not in await told(capsys, settings_file, "list")
-    assert "OWNS" not in await told(capsys, settings_file, "show", "Grimjaw")
+    assert "Vaelith" not in await listed(capsys, settings_file)
+    assert "OWNS" not in await shown_of(capsys, settings_file, "Grimjaw")
     assert await run("facts", "undo", "--config", settings_file) == 0
-    assert "OWNS" in await told(capsys, settings_file, "show", "Grimjaw")
+    assert "OWNS" in await shown_of(capsys, settings_file, "Grimjaw")
 
 
 async def test_two_that_are_one_are_merged_and_split_again(settings_file: Path, capsys: Capture) -> None:
@@ -80,24 +91,24 @@ async def test_two_that_are_one_are_merged_and_split_again(settings_file: Path, 
         await told(capsys, settings_file, "merge", "Vaelith", "the cold blade")
         == "merged The Cold Blade into Vaelith\n"
     )
-    shown = await told(capsys, settings_file, "show", "The Cold Blade")
+    shown = await shown_of(capsys, settings_file, "The Cold Blade")
     assert shown.startswith("Vaelith (item, id vaelith)") and "owner: unknown" in shown and "The Cold Blade" in shown
     assert "undone: merged The Cold Blade into" in await told(capsys, settings_file, "split", "The Cold Blade")
-    shown = await told(capsys, settings_file, "show", "The Cold Blade")
+    shown = await shown_of(capsys, settings_file, "The Cold Blade")
     assert shown.startswith("The Cold Blade (item, ") and "owner: unknown" in shown
-    assert "owner" not in await told(capsys, settings_file, "show", "Vaelith")
+    assert "owner" not in await shown_of(capsys, settings_file, "Vaelith")
 
 
 async def test_aliases_come_and_go(settings_file: Path, capsys: Capture) -> None:
     shown = await told(capsys, settings_file, "alias", "Elowen", "Mother Tide")
     assert shown == "Elowen is also called Mother Tide\n"
-    assert "Elowen (npc, " in await told(capsys, settings_file, "show", "mother tide")
+    assert "Elowen (npc, " in await shown_of(capsys, settings_file, "mother tide")
     assert await told(capsys, settings_file, "unalias", "Elowen", "mother tide") == "Elowen is not called Mother Tide\n"
 
 
 async def test_a_name_and_a_type_are_changed(settings_file: Path, capsys: Capture) -> None:
     await told(capsys, settings_file, "change", "Vaelith", "--name", "Vaelith Reforged", "--type", "concept")
-    shown = await told(capsys, settings_file, "show", "vaelith")
+    shown = await shown_of(capsys, settings_file, "vaelith")
     assert shown.startswith("Vaelith Reforged (concept, id vaelith)")
     assert "also called: the blue blade, Vaelith" in shown
 
@@ -107,13 +118,13 @@ async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenin
 
     async def grimjaw_knows() -> bool:
         capsys.readouterr()
-        assert await run("facts", "list", "--as", "Grimjaw", "--limit", "500", "--config", settings_file) == 0
+        assert await run("show", "facts", "--as", "Grimjaw", "--limit", "500", "--config", settings_file) == 0
         return "Elowen fears" in capsys.readouterr().out
 
     assert await grimjaw_knows()
     assert await told(capsys, settings_file, "secret", "Elowen", "--known-by", "Elowen") == "Elowen is secret: Elowen\n"
     assert not await grimjaw_knows()
-    assert re.search(r"Elowen .*secret: Elowen$", await told(capsys, settings_file, "list", "npc"), re.MULTILINE)
+    assert re.search(r"Elowen .*secret: Elowen$", await listed(capsys, settings_file, "npc"), re.MULTILINE)
     await told(capsys, settings_file, "secret", "Elowen", "--known-by", "the smith", "Elowen")
     assert await grimjaw_knows()
     assert await told(capsys, settings_file, "hide", "Elowen") == "Elowen is hidden\n"
@@ -134,7 +145,6 @@ async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenin
         (("add", "Korvald", "npc", "--attributes", "{"), "--attributes is no JSON: "),
         (("add", "Korvald", "npc", "--attributes", "[1]"), "--attributes is an object, such as "),
         (("add", "Korvald", "npc", "--x", "NaN"), "is no value that JSON can hold"),
-        (("show", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("remove", "Grimjow", "--yes"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("merge", "Vaelith", "Grimjaw"), "Grimjaw is an NPC that is played: merge the other one into it instead"),
         (("merge", "Vaelith", "the blue blade"), "'Vaelith' and 'the blue blade' are the same entity: Vaelith"),
@@ -148,16 +158,16 @@ async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenin
 async def test_a_mistake_is_one_line_and_changes_nothing(
     settings_file: Path, arguments: tuple[str, ...], said: str, capsys: Capture
 ) -> None:
-    before = await told(capsys, settings_file, "list")
+    before = await listed(capsys, settings_file)
     assert await entity(settings_file, *arguments) == 1
     printed = capsys.readouterr()
     assert said in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
-    assert await told(capsys, settings_file, "list") == before
+    assert await listed(capsys, settings_file) == before
 
 
 async def test_other_verbs_know_no_unknown_options(settings_file: Path, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
-        await entity(settings_file, "show", "Grimjaw", "--personality", "gruff")
+        await entity(settings_file, "remove", "Grimjaw", "--personality", "gruff")
     assert "unrecognized arguments: --personality gruff" in capsys.readouterr().err

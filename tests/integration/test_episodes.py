@@ -121,17 +121,17 @@ async def test_a_recap_for_the_players_names_nobody_they_may_not_know(
         raw_text="We found out that four laths stole the crown and the map.",
     )
     await table.log.append([heard])
-    assert await run("chronicle", "recap", EVENING, "--config", settings) == 0
+    assert await run("show", "recap", EVENING, "--config", settings) == 0
     players = capsys.readouterr().out
     assert "four laths stole the crown" in players
     assert "Vorlath" not in players
-    assert await run("chronicle", "recap", EVENING, "--dm", "--config", settings) == 0
+    assert await run("show", "recap", EVENING, "--dm", "--config", settings) == 0
     assert "Vorlath stole the crown" in capsys.readouterr().out
-    assert await run("chronicle", "recap", EVENING, "--as", "Mirelle", "--config", settings) == 0
+    assert await run("show", "recap", EVENING, "--as", "Mirelle", "--config", settings) == 0
     of_mirelle = capsys.readouterr().out
     assert "letter of the king" in of_mirelle
     assert "six crowns" not in of_mirelle
-    assert await run("chronicle", "recap", EVENING, "--as", "Mirele", "--config", settings) == 1
+    assert await run("show", "recap", EVENING, "--as", "Mirele", "--config", settings) == 1
     assert "did you mean 'Mirelle'?" in capsys.readouterr().err
-    assert await run("chronicle", "summarise", EVENING, "--config", settings) == 0
+    assert await run("worker", "summarise", EVENING, "--config", settings) == 0
     assert "Grimjaw: Tamsin said" in " ".join(capsys.readouterr().out.split())

@@ -492,7 +492,7 @@ async def test_another_provider_means_that_all_talk_is_embedded_anew(dsn: str, t
         await store.log.append([said("My sister.")])
         await store.chunks.fill_missing(CAMPAIGN)
     async with provider("google") as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
-        with pytest.raises(InvalidInput, match=r"openai/text-embedding-3-small.*glyphoxa reindex"):
+        with pytest.raises(InvalidInput, match=r"openai/text-embedding-3-small.*glyphoxa worker reindex"):
             await store.database.open()
 
 
@@ -518,18 +518,18 @@ async def test_talk_is_brought_over_to_a_provider_by_command_and_looked_into(
         with settings.open("a") as file:
             file.write(f"providers:\n  embeddings:\n    name: openai\n    base_url: {server.base_url}\n")
         capsys.readouterr()
-        assert await run("reindex", "--config", settings) == 0
+        assert await run("worker", "reindex", "--config", settings) == 0
         told = capsys.readouterr().out
         assert (
             told
             == "all talk is found by the vectors of openai/text-embedding-3-small now; 5 utterances were embedded\n"
         )
         assert {body["dimensions"] for body in server.vectors.requests} == {1536}
-        assert await run("inspect", "nearest", "kin", "--config", settings) == 0
+        assert await run("show", "nearest", "kin", "--config", settings) == 0
         assert len(capsys.readouterr().out.splitlines()) == 5 + 1
         assert texts_of(server.vectors.requests[-1]) == ["kin"]
         server.vectors.refusals = [401]
-        assert await run("inspect", "nearest", "kin", "--config", settings) == 1
+        assert await run("show", "nearest", "kin", "--config", settings) == 1
         assert capsys.readouterr().err == (
             "glyphoxa: the embeddings model 'text-embedding-3-small' refuses the key (HTTP 401)\n"
         )

@@ -1,4 +1,4 @@
-"""`glyphoxa invite` and `glyphoxa audit`, as a DM types them, and what `glyphoxa serve` says of its entrance."""
+"""`glyphoxa table invite` and `table audit`, as a DM types them, and what `glyphoxa serve` says of its entrance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.cli.entrance import address_of, entrance_to
 from glyphoxa.cli.main import main
+from glyphoxa.cli.table_server import address_of, entrance_to
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.web.serving import bind
@@ -59,10 +59,10 @@ def test_a_table_tells_a_link_for_each_and_they_are_the_same_tomorrow(config: Pa
 
 def test_the_command_shows_the_links_that_the_table_told(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, told = opened(config, public_url="https://table.example")
-    assert main(["invite", "--config", str(config)]) == 0
+    assert main(["table", "invite", "--config", str(config)]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert {line.rpartition(" ")[2] for line in shown} == {line.rpartition(" ")[2] for line in told[1:-2]}
-    assert main(["invite", "dm", "spectator", "--qr", "--config", str(config)]) == 0
+    assert main(["table", "invite", "dm", "spectator", "--qr", "--config", str(config)]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line.partition(": ")[0] for line in shown if ": " in line] == ["dm", "spectator"]
     assert len(shown) > 20, "two codes"
@@ -71,11 +71,11 @@ def test_the_command_shows_the_links_that_the_table_told(config: Path, capsys: p
 def test_a_revoked_link_is_replaced_and_both_are_in_the_audit(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, told = opened(config)
     player = players(config)[0]
-    assert main(["invite", "--revoke", player, "--config", str(config)]) == 0
+    assert main(["table", "invite", "--revoke", player, "--config", str(config)]) == 0
     shown = capsys.readouterr().out
     assert "/join#" in shown
     assert shown.rpartition(" ")[2].strip() not in "\n".join(told)
-    assert main(["audit", "--config", str(config)]) == 0
+    assert main(["table", "audit", "--config", str(config)]) == 0
     log = capsys.readouterr().out
     for words in ("opened", "closed", "revoked", "invited", f"player:{player}"):
         assert words in log
@@ -85,22 +85,22 @@ def test_a_revoked_link_is_replaced_and_both_are_in_the_audit(config: Path, caps
     ("arguments", "problem"),
     [
         (["nobody"], "no player 'nobody' in this campaign"),
-        (["--revoke"], "--revoke needs to be told whose"),
+        (["--revoke"], "--revoke needs a name"),
     ],
 )
 def test_a_wrong_name_is_told_the_valid_ones_and_nothing_changes(
     config: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
 ) -> None:
     opened(config)
-    assert main(["invite", *arguments, "--config", str(config)]) == 1
+    assert main(["table", "invite", *arguments, "--config", str(config)]) == 1
     assert problem in capsys.readouterr().err
 
 
 def test_a_table_that_was_never_opened_has_no_links(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["invite", "--config", str(config)]) == 1
+    assert main(["table", "invite", "--config", str(config)]) == 1
     assert "was never opened" in capsys.readouterr().err
-    assert main(["audit", "--config", str(config)]) == 0
-    assert "nobody has come" in capsys.readouterr().out
+    assert main(["table", "audit", "--config", str(config)]) == 0
+    assert "nobody has entered" in capsys.readouterr().out
 
 
 # What is said of the address

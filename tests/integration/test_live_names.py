@@ -81,7 +81,7 @@ async def test_what_the_dm_confirms_elsewhere_is_heard_right_from_the_next_utter
     async with an_evening(settings, monkeypatch) as evening:
         ear = await evening.ear()
         assert ear.say(said) == said
-        await taken_by(evening, dm(tmp_path, dsn, "confirm", "Quibbleworth", "Eldrinax"))
+        await taken_by(evening, dm(tmp_path, dsn, "accept", "Quibbleworth", "Eldrinax"))
         assert ear.say(said) == right
         assert (await finished(evening, right)).raw_text == said
         evening.table.say(evening.table.campaign.players[1].id, said)
@@ -98,7 +98,7 @@ async def test_a_turn_is_heard_to_its_end_with_the_names_that_it_began_with(
         ear = await evening.ear()
         ear.begin()
         ear.partial("Have you")
-        await taken_by(evening, dm(tmp_path, dsn, "confirm", "Quibbleworth", "Eldrinax"))
+        await taken_by(evening, dm(tmp_path, dsn, "accept", "Quibbleworth", "Eldrinax"))
         assert ear.pause(said) == said
         ear.begin()  # goes on after the pause
         assert ear.end(said) == said
@@ -115,7 +115,7 @@ async def test_a_name_that_was_misheard_is_listened_for_from_then_on(
         assert "Zorveq" not in ear.keyterms()
         n_told = ear.n_told_of_names
         for heard in ("Quibbleworth", "Mumblesnort"):
-            await taken_by(evening, dm(tmp_path, dsn, "confirm", heard, "Zorveq"))
+            await taken_by(evening, dm(tmp_path, dsn, "accept", heard, "Zorveq"))
         assert "Zorveq" in ear.keyterms()
         assert ear.n_told_of_names > n_told
     async with an_evening(settings, monkeypatch, session="the next") as evening:
@@ -331,7 +331,7 @@ async def test_a_database_that_goes_away_and_comes_back_is_followed_again(
     try:
         async with an_evening(settings, monkeypatch) as evening:
             ear = await evening.ear()
-            await taken_by(evening, dm(tmp_path, server.dsn(), "confirm", "Quibbleworth", "Eldrinax"))
+            await taken_by(evening, dm(tmp_path, server.dsn(), "accept", "Quibbleworth", "Eldrinax"))
             pid = server.pid()
             assert pid is not None
             os.kill(pid, signal.SIGINT)

@@ -151,15 +151,15 @@ async def test_what_rules_have_read_is_read_again_with_a_model(
             f"memory: {{postgres_dsn: '{dsn}', chronicle: llm}}\n"
             f"chronicle: {{llm: {{name: openai-compatible, base_url: '{server.base_url}'}}}}\n"
         )
-        assert await run("chronicle", "run", EVENING, "--config", settings) == 0
+        assert await run("worker", "read", EVENING, "--config", settings) == 0
         assert "nothing was left to read" in capsys.readouterr().out
-        assert await run("chronicle", "run", EVENING, "--again", "--config", settings) == 0
+        assert await run("worker", "read", EVENING, "--again", "--config", settings) == 0
         assert "4 utterances were read" in capsys.readouterr().out
         assert len(server.completions) == 1
     assert await learned(table) == {"past": "tended the lighthouse", "promise": "I promise to bring you six crowns"}
     now = await PostgresChronicleLog(table.database, table.world).known(CAMPAIGN)
     assert {each.name for each in now} >= {each.name for each in entities}, "who was only named is known still"
-    assert await run("chronicle", "status", "--config", settings) == 0
+    assert await run("worker", "status", "--config", settings) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "1 not believed" in shown
 

@@ -102,7 +102,7 @@ async def test_over_http_a_long_request_and_a_foreign_host_are_refused() -> None
 @pytest.mark.parametrize(
     ("arguments", "environ", "why"),
     [
-        ((), {}, "say in whose name memory is asked: --npc NAME, or --dm"),
+        ((), {}, "choose whose tools to serve: --npc NAME, or --dm"),
         (("--dm",), {}, "environment variable GLYPHOXA_MCP_DM_TOKEN is not set"),
         (("--npc", "Grimjaw", "--http"), {}, "environment variable GLYPHOXA_MCP_TOKEN is not set"),
         (("dice", "--http"), {"GLYPHOXA_MCP_TOKEN": "short"}, "has 5 characters; at least 16 are needed"),

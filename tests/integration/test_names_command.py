@@ -29,7 +29,7 @@ async def names(settings_file: Path, *arguments: object) -> int:
 
 
 async def test_a_dm_confirms_sees_and_takes_back(settings_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await names(settings_file, "confirm", "Grim show", "grimjaw", "--why", "heard on Monday") == 0
+    assert await names(settings_file, "accept", "Grim show", "grimjaw", "--why", "heard on Monday") == 0
     assert "Grim show means Grimjaw from now on" in capsys.readouterr().out
     assert await names(settings_file, "list") == 0
     assert "Grim show (1)" in capsys.readouterr().out
@@ -49,8 +49,8 @@ async def test_a_dm_confirms_sees_and_takes_back(settings_file: Path, capsys: py
 async def test_a_dm_rejects(settings_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await names(settings_file, "reject", "Grim show", "Grimjaw") == 0
     assert "will not be suggested again" in capsys.readouterr().out
-    assert await names(settings_file, "suggestions") == 0
-    assert "nothing waits for your word" in capsys.readouterr().out
+    assert await names(settings_file, "review") == 0
+    assert "no names need review" in capsys.readouterr().out
     assert await names(settings_file, "list") == 0
     assert "Grim show (0, rejected)" in capsys.readouterr().out
 
@@ -78,7 +78,7 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
     await connection.close()
 
     capsys.readouterr()
-    assert await names(settings_file, "suggestions") == 0
+    assert await names(settings_file, "review") == 0
     shown = capsys.readouterr().out
     lines = [line.split("llm: ", 1) for line in shown.splitlines() if "Grim show" in line]
     assert len(lines) == 50
@@ -91,9 +91,9 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("confirm", "Grim show", "Grimjow"), "no name 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
-        (("confirm", "of the", "Grimjaw"), "'of the' cannot be learned: it is made of nothing but little words"),
-        (("confirm", "GRIM JAW", "Grimjaw"), "it is this name, but for case, spaces or an ending (Grimjaw)"),
+        (("accept", "Grim show", "Grimjow"), "no name 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("accept", "of the", "Grimjaw"), "'of the' cannot be learned: it is made of nothing but little words"),
+        (("accept", "GRIM JAW", "Grimjaw"), "it is this name, but for case, spaces or an ending (Grimjaw)"),
         (("list", "--campaign", "saltmer"), "no campaign 'saltmer' here: did you mean 'saltmere'?"),
         (("undo", "Grim show"), "there is no decision on 'Grim show' to undo"),
         (("import", "/no/such/file.tsv"), "/no/such/file.tsv: No such file or directory"),
@@ -115,8 +115,8 @@ async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(
     file.write_text("# heard\tname\nGrim show\tGrimjaw\nof the\tGrimjaw\n\nTide whisker\tTidewhisper\tnote\n")
     assert await names(settings_file, "import", file) == 0
     told = capsys.readouterr()
-    assert "2 wrong forms are put right from now on; 1 were left out" in told.out
-    assert f"left out: {file}:3: 'of the' cannot be learned" in told.err
+    assert "2 wrong forms are corrected from now on; 1 were skipped" in told.out
+    assert f"skipped: {file}:3: 'of the' cannot be learned" in told.err
     await names(settings_file, "export")
     exported = capsys.readouterr().out
     assert sorted(exported.splitlines()) == ["Grim show\tGrimjaw", "Tide whisker\tTidewhisper"]
@@ -154,9 +154,9 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(
         "VALUES ('saltmere', 's1', 1, 'u1', 'What a grim show that was.')"
     )
     await connection.close()
-    assert await names(settings_file, "confirm", "grim show", "Grimjaw") == 1
-    assert "stand in 1 earlier utterance: all like them would be rewritten. Say --yes" in capsys.readouterr().err
-    assert await names(settings_file, "confirm", "grim show", "Grimjaw", "--yes") == 0
+    assert await names(settings_file, "accept", "grim show", "Grimjaw") == 1
+    assert "stand in 1 earlier utterance: all like them would be rewritten. Use --yes" in capsys.readouterr().err
+    assert await names(settings_file, "accept", "grim show", "Grimjaw", "--yes") == 0
 
 
 async def test_names_are_learned_while_another_process_uses_the_embedded_server(
@@ -169,7 +169,7 @@ async def test_names_are_learned_while_another_process_uses_the_embedded_server(
     await asyncio.to_thread(server.start)
     try:
         assert await run("campaign", "load", CAMPAIGN, "--yes") == 0
-        assert await run("names", "confirm", "Grim show", "Grimjaw") == 0
+        assert await run("names", "accept", "Grim show", "Grimjaw") == 0
         assert server.pid() is not None
     finally:
         server.release()

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
-from glyphoxa.cli.retention import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
+from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
 from glyphoxa.config.sections import PrivacySettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
@@ -374,7 +374,7 @@ async def test_a_spool_in_use_is_said_and_the_same_again_finishes(
     command = ("privacy", "erase", "--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn))
     with Spool(data / "spool", max_bytes=40_000, segment_bytes=600):
         assert await run(*command, "--player", "tamsin", "--yes") == 1
-        assert "the same command again finishes" in capsys.readouterr().err
+        assert "run the same command again" in capsys.readouterr().err
         assert holding(await everything(dsn)) == []
     assert await run(*command, "--player", "tamsin", "--yes") == 0
     assert holding(files_of(data)) == []

@@ -210,7 +210,7 @@ async def test_who_still_has_the_old_model_compares_nothing_with_the_new_and_say
                 assert await live.chunks.fill_missing(CAMPAIGN) == Filled()
         finally:
             logger.remove(listening)
-    assert [line for line in told if "glyphoxa reindex" in line] == told
+    assert [line for line in told if "glyphoxa worker reindex" in line] == told
     assert len(told) == 1
     assert await models(dsn) == {f"{new.name} {new.dimensions}": 2}
 
@@ -224,7 +224,7 @@ async def test_another_model_in_the_settings_than_in_the_database_is_told_with_t
 ) -> None:
     async with opened(dsn, OLD):
         pass
-    with pytest.raises(InvalidInput, match=f"{words}.*`glyphoxa reindex`"):
+    with pytest.raises(InvalidInput, match=f"{words}.*`glyphoxa worker reindex`"):
         async with opened(dsn, embedder):
             pass
     async with opened(dsn, None):
@@ -448,7 +448,7 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
 
         monkeypatch.setattr("glyphoxa.cli.reindex.fetch_embedder", load)
         settings.write_text(f"memory:\n  postgres_dsn: {dsn}\n  embedding_dimensions: {embedder.dimensions}\n")
-        code = await asyncio.to_thread(main, ["reindex", "--config", str(settings), *arguments])
+        code = await asyncio.to_thread(main, ["worker", "reindex", "--config", str(settings), *arguments])
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 

@@ -161,39 +161,41 @@ async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
 
 
 async def test_an_utterance_is_found_retracted_and_taken_up_again(settings_file: Path, capsys: Capture) -> None:
-    listed = await told(capsys, settings_file, "said")
+    listed = await told(capsys, settings_file, "show", "said")
     assert "baker" in listed and "What a night." in listed
-    listed = await told(capsys, settings_file, "said", "list", "baker")
+    listed = await told(capsys, settings_file, "show", "said", "baker")
     assert "What a night." not in listed
     [row] = [line for line in listed.splitlines() if "baker" in line]
     utterance = row.split()[0]
 
     capsys.readouterr()
-    assert await run("said", "--config", settings_file, "retract", utterance) == 1
+    assert await run("transcript", "retract", utterance, "--config", settings_file) == 1
     asked = capsys.readouterr()
     assert "retracted: " in asked.out and "no longer known: Grimjaw occupation: baker" in asked.out
-    assert "Say --yes to do it without being asked" in asked.err
-    assert "baker" in await told(capsys, settings_file, "facts", "conflicts")
+    assert "Use --yes to do it without a question" in asked.err
+    assert "baker" in await told(capsys, settings_file, "facts", "review", "conflict")
 
-    done = await told(capsys, settings_file, "said", "retract", "Grimjaw is a baker", "--yes")
-    undo = re.search(r"retracted; take it back with `glyphoxa facts undo (\d+)`", done)
+    done = await told(capsys, settings_file, "transcript", "retract", "Grimjaw is a baker", "--yes")
+    undo = re.search(r"retracted; to undo it: glyphoxa facts undo (\d+)", done)
     assert undo is not None
-    assert "nothing disagrees" in await told(capsys, settings_file, "facts", "conflicts")
-    assert "baker" not in await told(capsys, settings_file, "said", "list")
-    assert await run("said", "retract", utterance, "--yes", "--config", settings_file) == 1
+    assert "no facts disagree" in await told(capsys, settings_file, "facts", "review", "conflict")
+    assert "baker" not in await told(capsys, settings_file, "show", "said")
+    assert await run("transcript", "retract", utterance, "--yes", "--config", settings_file) == 1
     assert "is retracted already" in capsys.readouterr().err
-    shown = await told(capsys, settings_file, "facts", "history", "--limit", "1")
+    shown = await told(capsys, settings_file, "show", "history", "--limit", "1")
     assert "retracted what was said at ordinal 3 of session s1" in shown
     assert "undone: retracted what was said" in await told(capsys, settings_file, "facts", "undo", undo[1])
-    assert "baker" in await told(capsys, settings_file, "said", "list")
+    assert "baker" in await told(capsys, settings_file, "show", "said")
 
 
 async def test_an_utterance_is_corrected(settings_file: Path, capsys: Capture) -> None:
-    done = await told(capsys, settings_file, "said", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes")
+    done = await told(
+        capsys, settings_file, "transcript", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes"
+    )
     assert "instead: Grimjaw is a smith.\nno longer known: Grimjaw occupation: baker\n" in done
-    assert "corrected; take it back with" in done
-    assert "Grimjaw is a smith." in await told(capsys, settings_file, "said", "list")
-    assert "Grimjaw is a baker" in await told(capsys, settings_file, "facts", "history", "--limit", "1")
+    assert "corrected; to undo it: " in done
+    assert "Grimjaw is a smith." in await told(capsys, settings_file, "show", "said")
+    assert "Grimjaw is a baker" in await told(capsys, settings_file, "show", "history", "--limit", "1")
 
 
 @pytest.mark.parametrize(
@@ -210,5 +212,5 @@ async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(
     settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
 ) -> None:
     capsys.readouterr()
-    assert await run("said", *arguments, "--yes", "--config", settings_file) == 1
+    assert await run("transcript", *arguments, "--yes", "--config", settings_file) == 1
     assert problem in capsys.readouterr().err

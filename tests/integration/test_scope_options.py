@@ -18,11 +18,12 @@ from tests.support.patience import DEADLINE_S
 Capture = pytest.CaptureFixture[str]
 IN_A_PROCESS = ("serve",)
 """Verbs that take signals, which only a main thread can."""
-TAKES_A_FILE = ("serve", "invite", "audit", "context")
-"""Verbs for which the file of a campaign is enough: nothing of it has to be stored."""
+TAKES_A_FILE = (("serve",), ("table", "invite"), ("table", "audit"), ("show", "context"))
+"""Acts for which the file of a campaign is enough: nothing of it has to be stored."""
 MAKES_ONE = ("campaign", "load")
 REPORTS = ("doctor",)
 """Verbs to which a file that is missing is a finding like others, and no refusal."""
+AUDIT = ("table", "audit")
 ALSO = {"mcp": ["--npc", "grimjaw"], "serve": ["--port", "0"], "recall": ["--lexical"]}
 NEW = "campaign: {name: The Mill, id: mill}\n"
 
@@ -76,7 +77,7 @@ async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
 
 
 def acts_with(dest: str) -> Iterator[tuple[str, list[Act]]]:
-    for verb in _VERBS:
+    for verb in sorted(_VERBS.keys() - {"doctor"}):  # which reports a file that is not there among its findings
         found = [act for act in acts_of(verb) if argument_of(act[1], dest) is not None]
         if found:
             yield verb, found
@@ -95,8 +96,8 @@ def settings(tmp_path: Path, evenings_dsn: str) -> Path:
 
 
 def test_most_verbs_take_a_campaign_and_many_a_session() -> None:
-    assert len(WITH_CAMPAIGN) > 15
-    assert len(WITH_SESSION) > 8
+    assert len(WITH_CAMPAIGN) > 10
+    assert len(WITH_SESSION) > 6
     assert not [act for verb in WITH_SESSION for act in WITH_SESSION[verb] if argument_of(act[1], "campaign") is None]
 
 
@@ -110,7 +111,7 @@ async def test_a_campaign_is_named_by_its_file_or_by_its_id(verb: str, settings:
             continue
         said = await refused(command(act, table, campaign="nosuch"), settings, capsys)
         assert "no campaign 'nosuch' here: stored: saltmere" in said, act[0]
-        if verb not in TAKES_A_FILE and act[0] != ("campaign", "check"):
+        if act[0] not in TAKES_A_FILE and act[0] != ("campaign", "check"):
             said = await refused(command(act, table, campaign=new), settings, capsys)
             assert f"campaign 'mill' of {new} is not stored yet" in said, act[0]
 
@@ -129,14 +130,13 @@ async def test_a_session_of_no_known_number_is_refused_with_those_there_are(
 @pytest.mark.parametrize(
     "words",
     [
-        ("inspect", "recent", "SESSION"),
-        ("inspect", "corrections", "SESSION"),
-        ("inspect", "said", "--session", "SESSION"),
-        ("said", "list", "--session", "SESSION"),
-        ("sessions", "summary", "SESSION"),
-        ("chronicle", "recap", "SESSION", "--dm"),
-        ("facts", "list", "--as-of", "SESSION"),
-        ("turns", "--session", "SESSION"),
+        ("show", "transcript", "SESSION"),
+        ("show", "transcript", "SESSION", "--corrected"),
+        ("show", "said", "--session", "SESSION"),
+        ("transcript", "summary", "SESSION"),
+        ("show", "recap", "SESSION", "--dm"),
+        ("show", "facts", "--as-of", "SESSION"),
+        ("show", "turns", "--session", "SESSION"),
     ],
     ids=" ".join,
 )
@@ -151,17 +151,15 @@ async def test_a_number_last_and_the_id_are_the_same_session(
         shown[name] = capsys.readouterr().out
     assert shown["1"] == shown["s1"]
     assert shown["2"] == shown["s2"] == shown["last"]
-    if words[0] in ("inspect", "said", "facts"):
+    if words[1] in ("said", "facts"):
         assert shown["1"] != shown["2"]
 
 
 async def test_the_numbers_are_those_that_the_table_of_sessions_shows(settings: Path, capsys: Capture) -> None:
     for words in (
-        ("sessions",),
-        ("sessions", "list"),
-        ("inspect", "sessions"),
-        ("inspect", "coverage"),
-        ("chronicle",),
+        ("show", "sessions"),
+        ("show", "coverage"),
+        ("worker", "status"),
     ):
         capsys.readouterr()
         assert await run(*words, "--config", settings) == 0
@@ -171,17 +169,17 @@ async def test_the_numbers_are_those_that_the_table_of_sessions_shows(settings: 
 
 @pytest.mark.parametrize("campaign", ["saltmere", str(CAMPAIGN_FILE)])
 async def test_a_file_and_an_id_show_the_same(settings: Path, capsys: Capture, campaign: str) -> None:
-    for words in (("facts", "list"), ("campaign", "show", campaign), ("audit",), ("entity", "list"), ("names", "list")):
+    for words in (("show", "facts"), ("campaign", "show", campaign), AUDIT, ("show", "entities"), ("names", "list")):
         option = () if campaign in words else ("--campaign", campaign)
         capsys.readouterr()
         assert await run(*words, *option, "--config", settings) == 0, capsys.readouterr().err
-        assert "Grimjaw" in capsys.readouterr().out or words == ("audit",)
+        assert "Grimjaw" in capsys.readouterr().out or words == AUDIT
 
 
 async def test_a_file_without_a_campaign_is_refused_at_its_line(settings: Path, capsys: Capture) -> None:
     none = settings.with_name("none.yaml")
     assert f"{none}:1: 'campaign' is missing" in await refused(
-        ["facts", "list", "--campaign", str(none)], settings, capsys
+        ["show", "facts", "--campaign", str(none)], settings, capsys
     )
 
 
@@ -190,10 +188,10 @@ async def test_a_file_that_is_named_like_an_id_is_pointed_out(
 ) -> None:
     monkeypatch.chdir(settings.parent)
     settings.with_name("town").write_text(NEW)
-    said = await refused(["facts", "list", "--campaign", "town"], settings, capsys)
+    said = await refused(["show", "facts", "--campaign", "town"], settings, capsys)
     assert "no campaign 'town' here: stored: saltmere; for the file of that name: --campaign ./town" in said
 
 
 async def test_an_id_that_is_misspelt_is_named_with_the_nearest(settings: Path, capsys: Capture) -> None:
-    said = await refused(["facts", "list", "--campaign", "saltmer"], settings, capsys)
+    said = await refused(["show", "facts", "--campaign", "saltmer"], settings, capsys)
     assert "no campaign 'saltmer' here: did you mean 'saltmere'? stored: saltmere" in said

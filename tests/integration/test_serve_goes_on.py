@@ -104,7 +104,7 @@ async def test_after_a_kill_in_the_middle_of_the_evening_npcs_are_muted_directed
     assert (code, "Traceback" in errors) == (0, False)
 
     capsys.readouterr()
-    assert await run("turns", "last", "--prompt", "--npc", "Grimjaw", "--config", settings) == 0
+    assert await run("show", "turns", "last", "--prompt", "--npc", "Grimjaw", "--config", settings) == 0
     prompt = capsys.readouterr().out
     assert "my brother Joren was lost in the fen" in prompt and DIRECTION in prompt
 

@@ -1,4 +1,4 @@
-"""`glyphoxa sessions`: the DM says what happened, and the NPCs that were there recall it in the next session."""
+"""`glyphoxa transcript summary`: NPCs that were in a session recall its summary in the next one."""
 
 from __future__ import annotations
 
@@ -38,23 +38,25 @@ async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
 async def test_who_was_there_recalls_what_the_dm_says_of_a_session(
     settings: Path, dsn: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert await run("sessions", "summary", SESSION, "--config", settings) == 0
+    assert await run("transcript", "summary", SESSION, "--config", settings) == 0
     assert "has no summary" in capsys.readouterr().out
-    assert await run("sessions", "summary", SESSION, "The tithe box was stolen.", "--config", settings) == 0
+    assert await run("transcript", "summary", SESSION, "The tithe box was stolen.", "--config", settings) == 0
     assert "The tithe box was stolen." in capsys.readouterr().out
     assert await recalled(dsn, tmp_path, SMITH) == "The tithe box was stolen."
     assert await recalled(dsn, tmp_path, INNKEEPER) == ""
 
     assert (
-        await run("sessions", "summary", SESSION, "Bran", "stole", "it.", "--known-by", "Mirelle", "--config", settings)
+        await run(
+            "transcript", "summary", SESSION, "Bran", "stole", "it.", "--known-by", "Mirelle", "--config", settings
+        )
         == 0
     )
     assert await recalled(dsn, tmp_path, SMITH) == ""
     assert await recalled(dsn, tmp_path, INNKEEPER) == "Bran stole it."
-    assert await run("sessions", "summary", SESSION, "Bran stole it.", "--public", "--config", settings) == 0
+    assert await run("transcript", "summary", SESSION, "Bran stole it.", "--public", "--config", settings) == 0
     assert await recalled(dsn, tmp_path, SMITH) == "Bran stole it."
 
-    assert await run("sessions", "--config", settings) == 0
+    assert await run("show", "sessions", "--config", settings) == 0
     listed = " ".join(re.sub(r"[^\w.]", " ", capsys.readouterr().out).split())
     assert f"{SESSION} " in listed
     assert "Bran stole it." in listed
@@ -73,7 +75,7 @@ async def test_who_was_there_recalls_what_the_dm_says_of_a_session(
 async def test_what_cannot_be_said_of_a_session_is_one_clear_line_and_changes_nothing(
     settings: Path, dsn: str, tmp_path: Path, capsys: Capture, words: list[str], complaint: str
 ) -> None:
-    assert await run("sessions", "summary", *words, "--config", settings) != 0
+    assert await run("transcript", "summary", *words, "--config", settings) != 0
     [line] = capsys.readouterr().err.strip().splitlines()
     assert complaint in line
     assert await recalled(dsn, tmp_path, SMITH) == ""

@@ -117,7 +117,7 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
     settings: Settings, settings_file: Path, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     async def calendar(*arguments: object) -> str:
-        return await shown(capsys, "calendar", *arguments, "--config", settings_file)
+        return await shown(capsys, "campaign", *arguments, "--config", settings_file)
 
     async def days() -> dict[str, StoryDays]:
         async with open_store(dsn, data_dir=tmp_path) as store:
@@ -127,21 +127,21 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
 
     async with an_evening(settings, monkeypatch, session="s1") as evening:
         await said(evening, NINE)
-        assert "session s1 goes on on it" in await calendar("today", "13", "Hammer")
+        assert "session s1 continues on it" in await calendar("today", "13", "Hammer")
     number = 1492 * 61 + 11
     assert await days() == {"s1": StoryDays(number, number + 1)}
     # The file still says the 12th, as it did when the DM went on: the DM's word stands, for the next evening too.
     async with an_evening(settings, monkeypatch, session="s2") as evening:
         await said(evening, TWO)
     assert (await days())["s2"] == StoryDays(number + 1, number + 1)
-    assert "was played on 14 Hammer 1492 to Midwinter 1492" in await calendar("session", "s2", "14 Hammer", "Midwinter")
-    table = await calendar("show")
+    assert "was played on 14 Hammer 1492 to Midwinter 1492" in await calendar("days", "s2", "14 Hammer", "Midwinter")
+    table = await calendar("calendar")
     assert table.splitlines()[0] == "it is Midwinter 1492"
     assert "12 Hammer 1492 to 13 Hammer 1492" in table
     assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
     # Who puts an earlier evening right does not play it.
-    await calendar("session", "s1", "11 Hammer")
-    assert "session s2 goes on on it" in await calendar("today", "1 Alturiak")
+    await calendar("days", "s1", "11 Hammer")
+    assert "session s2 continues on it" in await calendar("today", "1 Alturiak")
     assert await days() == {"s1": StoryDays(number - 1, number - 1), "s2": StoryDays(number + 2, number + 20)}
 
 
@@ -150,11 +150,11 @@ async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
 ) -> None:
     here = ("--config", settings_file)
     await shown(capsys, "campaign", "load", settings.campaign, "--yes", *here)
-    fact = (await shown(capsys, "facts", "add", "Grimjaw", "fears", "--value", "rats", *here)).split()[0]
+    fact = (await shown(capsys, "facts", "state", "Grimjaw", "fears", "--value", "rats", *here)).split()[0]
     assert await run("facts", "close", fact, "--day", "40 Hammer", *here) == 1
     assert "'40 Hammer' is no day of the story: Hammer has the days 1 to 30" in capsys.readouterr().err
     await shown(capsys, "facts", "close", fact, "--day", "14 Hammer", *here)
-    assert "until 14 Hammer 1492" in await shown(capsys, "facts", "show", fact, *here)
+    assert "until 14 Hammer 1492" in await shown(capsys, "show", "fact", fact, *here)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
     [
         (("today", "31", "Hammer"), "'31 Hammer' is no day of the story: Hammer has the days 1 to 30"),
         (("today", "3", "Hamer"), "did you mean 'Hammer'?"),
-        (("session", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: 1 (s1), last"),
-        (("session", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: the first day comes first"),
-        (("session", "s1", "3 Hammer", "40 Hammer"), "Hammer has the days 1 to 30"),
+        (("days", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: 1 (s1), last"),
+        (("days", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: the first day comes first"),
+        (("days", "s1", "3 Hammer", "40 Hammer"), "Hammer has the days 1 to 30"),
     ],
 )
 async def test_a_day_that_there_is_not_changes_nothing(
@@ -177,10 +177,10 @@ async def test_a_day_that_there_is_not_changes_nothing(
 ) -> None:
     async with an_evening(settings, monkeypatch, session="s1") as evening:
         await said(evening, NINE)
-    before = await shown(capsys, "calendar", "show", "--config", settings_file)
-    assert await run("calendar", *arguments, "--config", settings_file) == 1
+    before = await shown(capsys, "campaign", "calendar", "--config", settings_file)
+    assert await run("campaign", *arguments, "--config", settings_file) == 1
     assert why in capsys.readouterr().err
-    assert await shown(capsys, "calendar", "show", "--config", settings_file) == before
+    assert await shown(capsys, "campaign", "calendar", "--config", settings_file) == before
 
 
 async def test_a_calendar_with_a_mistake_leaves_what_was_loaded(
@@ -188,13 +188,13 @@ async def test_a_calendar_with_a_mistake_leaves_what_was_loaded(
 ) -> None:
     load = ("campaign", "load", settings.campaign, "--yes", "--config", settings_file)
     await shown(capsys, *load)
-    before = await shown(capsys, "calendar", "show", "--config", settings_file)
+    before = await shown(capsys, "campaign", "calendar", "--config", settings_file)
     campaign_file(tmp_path, today="31 Hammer 1492")
     assert await run(*load) == 1
     error = capsys.readouterr().err
     assert "campaign.yaml:" in error
     assert "Hammer has the days 1 to 30" in error
-    assert await shown(capsys, "calendar", "show", "--config", settings_file) == before
+    assert await shown(capsys, "campaign", "calendar", "--config", settings_file) == before
 
 
 async def test_a_new_day_in_the_file_is_told_before_it_is_loaded(
@@ -205,7 +205,7 @@ async def test_a_new_day_in_the_file_is_told_before_it_is_loaded(
     campaign_file(tmp_path, today="13 Hammer 1492")
     assert "~ the campaign's story day" in await shown(capsys, *load)
     assert "nothing to change" in await shown(capsys, *load)
-    shown_now = await shown(capsys, "calendar", "show", "--config", settings_file)
+    shown_now = await shown(capsys, "campaign", "calendar", "--config", settings_file)
     assert shown_now.startswith("it is 13 Hammer 1492")
 
 
@@ -214,5 +214,5 @@ async def test_a_campaign_without_a_calendar_has_no_days(
 ) -> None:
     write_campaign(tmp_path)
     await shown(capsys, "campaign", "load", settings.campaign, "--yes", "--config", settings_file)
-    assert await run("calendar", "show", "--config", settings_file) == 1
-    assert "counts no days of a story: give its file a block `calendar:`" in capsys.readouterr().err
+    assert await run("campaign", "calendar", "--config", settings_file) == 1
+    assert "has no calendar: add a block `calendar:` to its file" in capsys.readouterr().err

@@ -184,10 +184,10 @@ async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_r
         (("whisper", "Tamsyn", "Hush."), "no player 'Tamsyn' in campaign 'town': did you mean 'Tamsin'?"),
         (("whisper", "Bran", "Hush."), "Bran does not sit at the table, and would not read it"),
         (("direct", "Grimjaw", "Hush.", "--turns", 26), "a direction stands for 1 to 25 turns, not for 26"),
-        (("mute",), "name the NPC, or say --all; one of the two"),
-        (("mute", "Grimjaw", "--all"), "name the NPC, or say --all; one of the two"),
-        (("direct", "Grimjaw"), "say what the NPC is to do, or --off to lift what it was told; one of the two"),
-        (("puppet", "Tamsin"), "name the NPC, or say --off; one of the two"),
+        (("mute",), "name the NPC, or give --all; one of the two"),
+        (("mute", "Grimjaw", "--all"), "name the NPC, or give --all; one of the two"),
+        (("direct", "Grimjaw"), "give an instruction, or --off to end the one in force; one of the two"),
+        (("puppet", "Tamsin"), "name the NPC, or give --off; one of the two"),
     ],
 )
 async def test_what_cannot_be_done_is_one_clear_error_and_nothing_is_done(

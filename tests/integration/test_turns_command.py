@@ -1,4 +1,4 @@
-"""`glyphoxa turns` over turns that a table has recorded, with the real database."""
+"""`glyphoxa show turns` over turns that a table has recorded, with the real database."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def two_sessions(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> N
 async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     """What the verb prints when it succeeds."""
     capsys.readouterr()
-    assert await run("turns", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
+    assert await run("show", "turns", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
 
@@ -67,7 +67,7 @@ def rows(shown: str) -> list[list[str]]:
 
 async def problem(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     capsys.readouterr()
-    assert await run("turns", *arguments, "--config", settings_file) == 1
+    assert await run("show", "turns", *arguments, "--config", settings_file) == 1
     out, err = capsys.readouterr()
     assert out == "" and len(err.splitlines()) == 1
     return err
@@ -132,7 +132,7 @@ async def test_turns_are_those_of_a_session_and_of_an_npc(
     )
     assert "did you mean 'Grimjaw'?" in await problem(capsys, settings_file, "--npc", "Grimjow")
     assert "no turn 't99' in campaign 'town': the latest are " in await problem(capsys, settings_file, "t99")
-    assert "--prompt is of one turn: say which" in await problem(capsys, settings_file, "--prompt")
+    assert "--prompt needs a turn" in await problem(capsys, settings_file, "--prompt")
 
 
 async def test_a_fork_has_the_turns_of_its_campaign_and_no_other_sees_them(

@@ -1,4 +1,4 @@
-"""`glyphoxa voices`, as a DM types it: real voices here, and a cloud's through its own client."""
+"""`glyphoxa models voices`, as a DM types it: real voices here, and a cloud's through its own client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
 async def run(*arguments: object) -> int:
     """The command line, in a thread: it has an event loop of its own."""
-    return await asyncio.to_thread(main, ["voices", *(str(argument) for argument in arguments)])
+    return await asyncio.to_thread(main, ["models", "voices", *(str(argument) for argument in arguments)])
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ async def test_a_voice_of_a_cloud_is_heard_through_the_service_that_a_table_uses
         settings.write_text(f"providers:\n  tts: {{name: openai, base_url: '{server.base_url}', voice: onyx}}\n")
         monkeypatch.setenv("OPENAI_API_KEY", "secret-1234")
         assert await run("--config", settings) == 0
-        assert "Without, it has onyx" in capsys.readouterr().out
+        assert "Default: onyx" in capsys.readouterr().out
         assert await run("onyx", "--config", settings, "--text", "Well met.") == 0
         found = read_recording(tmp_path / "voice-onyx.wav", rate_hz=OUTPUT_RATE_HZ)
         assert found.pcm == tone("Well met.", rate_hz=OUTPUT_RATE_HZ)

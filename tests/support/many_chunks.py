@@ -45,7 +45,7 @@ class ManyChunks:
         return _unit(near + self._dice.standard_normal((n, _DIMENSIONS), float32) * _MOVED)
 
     async def fill(self, dsn: str, *, model: str = MODEL, is_searched: bool = True) -> None:
-        """Into a database without rows. The index is built when they are there, as `glyphoxa reindex` does it.
+        """Into a database without rows. The index is built when they are there, as `glyphoxa worker reindex` does it.
 
         Args:
             is_searched: Without it there is no index of the vectors, which takes most of the time.

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from glyphoxa.bootstrap import engines
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
-from glyphoxa.cli import serve
+from glyphoxa.cli import table_server
 from glyphoxa.cli.main import main
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.utterance import Utterance
@@ -110,7 +110,7 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
     engines.find_host = lambda: Host
     engines.find_ear = lambda: open_ear
     engines.find_mouth = lambda engine, *, files: open_mouth
-    serve._peers = peers  # type: ignore[assignment]
+    table_server._peers = peers  # type: ignore[assignment]
     if what == "journal":
         Journal.keep = _keep_never  # type: ignore[method-assign]
     if what in _PAGES:

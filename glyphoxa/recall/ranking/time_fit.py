@@ -289,7 +289,8 @@ def _at_place(
 def _by_relation(later: NDArray[float64], relation: Relation) -> NDArray[float64]:
     """How well sessions fit that are by so many later than the one that is meant."""
     if relation == "during":
-        return (later == 0).astype(float64)
+        same: NDArray[float64] = np.equal(later, 0).astype(float64)
+        return same
     outside = {"before": later + 1, "until": later, "after": 1 - later, "since": -later}[relation]
     scores: NDArray[float64] = np.exp2(-np.maximum(outside, 0.0))
     return scores

@@ -18,7 +18,7 @@ class WrongDimensions(InvalidInput):
     def __init__(self, *, model: str, wanted: int, given: int) -> None:
         super().__init__(
             f"memory.embedding_dimensions is {wanted}, but the model {model} gave a vector of {given}: set it to "
-            f"{given} and run `glyphoxa reindex`, or name another model as providers.embeddings.model"
+            f"{given} and run `glyphoxa worker reindex`, or name another model as providers.embeddings.model"
         )
 
 

@@ -19,7 +19,7 @@ import sys
 from rich.text import Text
 from glyphoxa.cli.main import on_any_output
 from glyphoxa.dm.lines import IndentedLine
-from glyphoxa.cli.tables import a_table, show, show_lines
+from glyphoxa.cli.render import a_table, show, show_lines
 with on_any_output():
     table = a_table("who", "said")
     table.add_row(Text("\u017baneta"), Text("\u201eNo.\u201c \u2026 \U0001f409"))

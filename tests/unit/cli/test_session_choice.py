@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.scope import RECENT_MS, TO_OPEN, choose
-from glyphoxa.cli.scope import Terminal as Shell
+from glyphoxa.cli.serve import RECENT_MS, TO_OPEN, choose
+from glyphoxa.cli.serve import Terminal as Shell
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
 from glyphoxa.transcript.last_sessions import LastSession, LastSessions
@@ -84,7 +84,7 @@ def test_without_a_terminal_a_new_session_begins_and_one_line_says_how_to_go_on(
     assert chosen(tmp_path) == (
         None,
         [
-            "the session evening-7 of 08:00 was not closed. This is a new one; `--session evening-7` goes on with it.",
+            "the session evening-7 of 08:00 was not closed. This is a new one; `--session evening-7` continues it.",
         ],
     )
 

@@ -360,8 +360,8 @@ def test_a_value_of_the_file_that_differs_from_play_is_for_the_dm_to_decide(worl
     world.happens(FactStated(Claim.attribute(GRIMJAW, "hat", "red"), TALK))
     told = world.load(with_entity(a_campaign(), GRIMJAW, attributes={"hat": "blue"}))
     assert world.fact(Claim.attribute(GRIMJAW, "hat", "blue")).status == "conflict"
-    assert "Grimjaw: hat: is 'red' in the world; decide: `glyphoxa facts conflicts`" in told.remarks
-    assert "Grimjaw: hat: is another in the world; decide: `glyphoxa facts conflicts`" in told.discreet_remarks
+    assert "Grimjaw: hat: is 'red' in the world; decide: `glyphoxa facts review conflict`" in told.remarks
+    assert "Grimjaw: hat: is another in the world; decide: `glyphoxa facts review conflict`" in told.discreet_remarks
 
 
 def test_what_is_widely_known_becomes_secret_when_the_file_says_so(world: World) -> None:

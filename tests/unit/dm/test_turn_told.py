@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.cli.tables import show_lines
+from glyphoxa.cli.render import show_lines
 from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.dm.turn_told import told
@@ -135,7 +135,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "      known because: witnessed in session s1, ordinal 7, 1970-01-01 00:01",
         "      found by: meaning 1.94, words 1.57 (score 1.00)",
         "  ms after the end of speech: context ready 30, first audio 812",
-        "  everything it was given: glyphoxa turns 4e5f-t0007 --prompt",
+        "  everything it was given: glyphoxa show turns 4e5f-t0007 --prompt",
     ]
 
 

@@ -229,7 +229,7 @@ def _zeros(n: int, dimensions: int = DIMENSIONS) -> NDArray[float32]:
         (
             lambda n: np.ones((n, 3), float32),
             "unusable: memory.embedding_dimensions is 4, but the model twin gave a vector of 3: set it to 3 and run "
-            "`glyphoxa reindex`, or name another model as providers.embeddings.model",
+            "`glyphoxa worker reindex`, or name another model as providers.embeddings.model",
         ),
     ],
 )

@@ -58,7 +58,7 @@ class OtherModel(Unavailable):
     def __init__(self, *, stored: str | None, ours: str) -> None:
         super().__init__(
             f"the vectors in the database are of the model {stored!r}, this process has {ours!r}: talk is neither "
-            "embedded nor found by its meaning until it is started anew with that model, or `glyphoxa reindex` is run"
+            "embedded nor found by its meaning until a restart with that model or a run of `glyphoxa worker reindex`"
         )
 
 

@@ -176,7 +176,7 @@ class _Run:
             except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
                 logger.debug("the table of chunks is in use, try {}", attempt)
                 await asyncio.sleep(_BETWEEN_TRIES_S)
-        raise Unavailable("the table of chunks is in use without a pause; run `glyphoxa reindex` again to finish")
+        raise Unavailable("the table of chunks is always in use; run `glyphoxa worker reindex` again to finish")
 
     async def _settings(self) -> dict[str, str]:
         return {row["name"]: row["value"] for row in await self._connection.fetch(self.sql["settings"])}

@@ -158,12 +158,12 @@ def _check_model(dimensions: int, model: str | None, *, wanted_dimensions: int, 
     if dimensions != wanted_dimensions:
         raise InvalidInput(
             f"memory.embedding_dimensions is {wanted_dimensions}, but this database was made for {dimensions}: set it "
-            f"back to {dimensions}, or run `glyphoxa reindex` to embed all talk with the other model"
+            f"back to {dimensions}, or run `glyphoxa worker reindex` to embed all talk with the other model"
         )
     if model != wanted_model:
         raise InvalidInput(
             f"the embedding model is {wanted_model!r}, but the vectors in this database are of {model!r}: set it back, "
-            "or run `glyphoxa reindex` to embed all talk with the other model"
+            "or run `glyphoxa worker reindex` to embed all talk with the other model"
         )
 
 

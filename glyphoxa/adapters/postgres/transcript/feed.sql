@@ -1,7 +1,7 @@
 -- changes --
 -- What was said or changed from the change_seq $2 on, in the order of change_seqs: one row with a column of each kind, since a row
 -- for each utterance is some objects for each. With it, as of the same moment: the campaign's language; which table of
--- vectors there is (`glyphoxa reindex` puts another one in its place); how far talk is embedded, whose queue gets another
+-- vectors there is (`glyphoxa worker reindex` puts another one in its place); how far talk is embedded, whose queue gets another
 -- end with each batch; and a digest of how the campaign tells the time.
 -- Served by idx_session_entries_change_seq and idx_talk_to_embed_place.
 SELECT array_agg(change_seq) AS change_seqs, array_agg(utterance_id) AS utterance_ids, array_agg(session_id) AS session_ids,

@@ -70,7 +70,7 @@ DELETE FROM talk_to_embed WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 SELECT current_setting('role');
 
 -- become --
--- Until the end of the transaction. The table that is being filled by `glyphoxa reindex` is the owner's alone ("none").
+-- Until the end of the transaction. The table that is being filled by `glyphoxa worker reindex` is the owner's alone ("none").
 SELECT set_config('role', $1, true);
 
 -- reindexed --

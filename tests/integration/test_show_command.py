@@ -23,7 +23,7 @@ def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
 async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
     """What a verb that succeeds prints."""
     capsys.readouterr()
-    assert await run("inspect", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
+    assert await run("show", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
 
@@ -42,17 +42,18 @@ async def test_utterances_of_each_session_are_counted(settings_file: Path, capsy
 async def test_what_was_rolled_back_is_told_apart(settings_file: Path, capsys: Capture) -> None:
     assert await run("facts", "rollback", "s1", "2", "--yes", "--config", settings_file) == 0
     assert [row[4:] for row in rows(await told(capsys, settings_file, "sessions"))] == [["3", "1"], ["2", "2"]]
-    shown = await told(capsys, settings_file, "recent", "s1")
+    shown = await told(capsys, settings_file, "transcript", "s1")
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
 
 async def test_without_a_session_the_last_one_is_meant(settings_file: Path, capsys: Capture) -> None:
-    assert await told(capsys, settings_file, "recent") == await told(capsys, settings_file, "recent", "s2")
-    assert await told(capsys, settings_file, "corrections") == await told(capsys, settings_file, "corrections", "s2")
+    assert await told(capsys, settings_file, "transcript") == await told(capsys, settings_file, "transcript", "s2")
+    corrected = await told(capsys, settings_file, "transcript", "--corrected")
+    assert corrected == await told(capsys, settings_file, "transcript", "s2", "--corrected")
 
 
 async def test_the_last_utterances_of_a_session_come_latest_first(settings_file: Path, capsys: Capture) -> None:
-    found = rows(await told(capsys, settings_file, "recent", "s1", "--limit", "2"))
+    found = rows(await told(capsys, settings_file, "transcript", "s1", "--limit", "2"))
     assert found == [
         ["3", "2096-10-02 07:09", "Tamsin", "Grimjaw is a baker, isn't he?"],
         ["2", "2096-10-02 07:08", "Tamsin", "I heard she owes forty silver."],
@@ -62,21 +63,21 @@ async def test_the_last_utterances_of_a_session_come_latest_first(settings_file:
 async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
     settings_file: Path, capsys: Capture
 ) -> None:
-    debt = ["2096-10-02 07:08", "s1", "2", "Tamsin", "I heard she owes forty silver."]
-    night = ["2096-10-03 07:08", "s2", "2", "Tamsin", "What a night."]
+    debt = ["s1-2", "2096-10-02 07:08", "s1", "2", "Tamsin", "I heard she owes forty silver."]
+    night = ["s2-2", "2096-10-03 07:08", "s2", "2", "Tamsin", "What a night."]
 
     async def said(*arguments: object) -> list[list[str]]:
         return rows(await told(capsys, settings_file, "said", *arguments))
 
     assert await said("owe") == [debt]
-    assert {row[2] for row in await said("silver", "baker")} == {"2", "3"}
+    assert {row[3] for row in await said("silver", "baker")} == {"2", "3"}
     assert await said("silver forty", "--all-words") == [debt]
     assert await said("silver baker", "--all-words") == []
     assert (await said())[0] == night and len(await said()) == 5
     latest, more = await said("--session", "s1", "--speaker", "tamsin", "--limit", "1")
-    assert latest[2] == "3" and more == ["the last 1; --limit shows more"]
+    assert latest[3] == "3" and more == ["the last 1; --limit shows more"]
     assert await said("--after", "2096-10-03 07:08") == [night]
-    assert [row[2] for row in await said("--after", "2096-10-02", "--before", "2096-10-03")] == ["3", "2", "1"]
+    assert [row[3] for row in await said("--after", "2096-10-02", "--before", "2096-10-03")] == ["3", "2", "1"]
     assert await said("--as", "Elowen") == [] and len(await said("--as", "the smith")) == 5
     assert await said("--speaker", "Grimjaw") == []
 
@@ -97,7 +98,7 @@ async def test_who_asks_for_what_is_not_there_hears_what_is(
     settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
 ) -> None:
     capsys.readouterr()
-    assert await run("inspect", "said", *arguments, "--config", settings_file) == 1
+    assert await run("show", "said", *arguments, "--config", settings_file) == 1
     assert problem in capsys.readouterr().err
 
 
@@ -117,31 +118,28 @@ async def test_a_database_that_is_new_is_made_without_a_word(tmp_path: Path, emp
 
 async def test_what_was_heard_stands_beside_what_is_kept(settings_file: Path, capsys: Capture) -> None:
     kept = "Elowen never goes near the water, she fears it."
-    found = rows(await told(capsys, settings_file, "corrections", "s1"))
-    assert found == [["1", "Tamsin", kept.replace("Elowen", "a lone"), kept]]
+    found = rows(await told(capsys, settings_file, "transcript", "s1", "--corrected"))
+    assert found == [["1", "2096-10-02 07:07", "Tamsin", kept, kept.replace("Elowen", "a lone")]]
 
 
 async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -> None:
     shown = await told(capsys, settings_file, "entities", "item")
-    assert re.search(r"^item +Vaelith +the blue blade +magical: True; .*type: sword +public$", shown, re.MULTILINE)
+    assert re.search(
+        r"^item +Vaelith +the blue blade +vaelith +magical: True; .*type: sword +public$", shown, re.MULTILINE
+    )
     assert "Grimjaw" not in shown
     assert "Grimjaw" in await told(capsys, settings_file, "entities")
 
 
 async def test_an_npcs_relations_come_with_confidence_and_source(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "npc", "elowen")
+    shown = await told(capsys, settings_file, "relations", "elowen")
     assert re.search(r"Elowen OWES_MONEY_TO Grimjaw +pending +0.60 inferred +campaign file", shown)
     assert re.search(r"Elowen LOCATED_AT The Anvil +accepted +0.90 stated +s2, ordinal 1 +witnessed: Grimjaw", shown)
-    assert "Elowen is related to nothing" not in shown
-
-
-async def test_what_waits_is_listed(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "pending")
-    assert [row[1] for row in rows(shown)] == ["Elowen debt: 40", "Elowen OWES_MONEY_TO Grimjaw"]
+    assert "Elowen has no relations" not in shown
 
 
 async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Capture) -> None:
-    found = rows(await told(capsys, settings_file, "reach", "the silent bell", "--depth", "3"))
+    found = rows(await told(capsys, settings_file, "relations", "the silent bell", "--depth", "3"))
     assert [(row[0], row[2]) for row in found] == [
         ("0", "The Silent Bell"),
         ("1", "Elowen"),
@@ -150,16 +148,17 @@ async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Ca
         ("3", "Vaelith"),
         ("3", "Wardens of the Tide"),
     ]
-    assert len(rows(await told(capsys, settings_file, "reach", "the silent bell", "--depth", "0"))) == 1
+    assert len(rows(await told(capsys, settings_file, "relations", "the silent bell", "--depth", "0"))) == 1
 
 
-async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "knows", "the smith")
-    assert re.search(r"Elowen fears: the sea +witnessed +s1, ordinal 1$", shown, re.MULTILINE)
-    assert re.search(r"Grimjaw secret: Grimjaw forged the chain .* secret +campaign file$", shown, re.MULTILINE)
-    assert re.search(r"Grimjaw KNOWS Elowen +public +campaign file$", shown, re.MULTILINE)
+async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
+    shown = await told(capsys, settings_file, "facts", "--as", "the smith")
+    assert re.search(r"Elowen fears: the sea .* s1, ordinal 1 +witnessed$", shown, re.MULTILINE)
+    assert re.search(r"Grimjaw secret: Grimjaw forged the chain .* campaign file +secret$", shown, re.MULTILINE)
+    assert re.search(r"Grimjaw KNOWS Elowen .* campaign file +public$", shown, re.MULTILINE)
     assert "debt" not in shown
-    shown = await told(capsys, settings_file, "knows", "Elowen")
+    shown = await told(capsys, settings_file, "facts", "--as", "Elowen")
     assert "fears" not in shown and "forged" not in shown and "Grimjaw KNOWS Elowen" in shown
 
 
@@ -187,16 +186,16 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     settings_file: Path, evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     capsys.readouterr()
-    assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
+    assert await run("show", "nearest", "the sea", "--config", settings_file) == 1
     assert "nothing in campaign 'saltmere' was embedded by minilm-l6-v2-int8 yet" in capsys.readouterr().err
     await _embed(evenings_dsn, tmp_path, Embedder("twin", 384, _one_for_all))
-    assert await run("inspect", "nearest", "the sea", "--config", settings_file) == 1
+    assert await run("show", "nearest", "the sea", "--config", settings_file) == 1
     assert "yet; what there is was embedded by twin" in capsys.readouterr().err
 
     monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
     elsewhere = tmp_path / "elsewhere.yaml"
     elsewhere.write_text(f"memory:\n  postgres_dsn: {evenings_dsn}\nmodels:\n  dir: {tmp_path / 'models'}\n")
-    assert await run("inspect", "nearest", "the sea", "--config", elsewhere) == 1
+    assert await run("show", "nearest", "the sea", "--config", elsewhere) == 1
     said = capsys.readouterr().err
     assert "model weights are missing; fetch them with `glyphoxa models fetch minilm-l6-v2-int8`" in said
     assert said.count("\n") == 1
@@ -205,19 +204,24 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("recent", "s11"), "no session 's11' in campaign 'saltmere': did you mean 's1'?"),
-        (("corrections", "x"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
+        (("transcript", "s11"), "no session 's11' in campaign 'saltmere': did you mean 's1'?"),
+        (("transcript", "x", "--corrected"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
         (("entities", "itm"), "no entity of type 'itm': did you mean 'item'?"),
-        (("npc", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
-        (("reach", "Grimjaw", "--depth", "11"), "--depth is from 0 to 10, not 11"),
-        (("knows", "Vaelith"), "no NPC 'Vaelith' in campaign 'saltmere'"),
+        (("relations", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("relations", "Grimjaw", "--depth", "11"), "--depth is from 0 to 10, not 11"),
+        (("facts", "--as", "Vaelith"), "no NPC 'Vaelith' in campaign 'saltmere'"),
+        (("entity", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("fact", "xyz"), "no fact 'xyz' in campaign 'saltmere': nearest: "),
+        (("history", "\0'"), "no fact \"\\x00'\" in campaign 'saltmere': nearest: "),
+        (("facts", "--as-of", "s9"), "'s9' is no time such as 2026-11-22"),
+        (("facts", "--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
     ],
 )
 async def test_a_mistake_is_one_line_that_names_the_thing(
     settings_file: Path, arguments: tuple[str, ...], said: str, capsys: Capture
 ) -> None:
     capsys.readouterr()
-    assert await run("inspect", *arguments, "--config", settings_file) == 1
+    assert await run("show", *arguments, "--config", settings_file) == 1
     printed = capsys.readouterr()
     assert said in printed.err
     assert printed.err.count("\n") == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from glyphoxa.cli.tables import WIDTH_WHEN_PIPED, PlainTable, a_table, show
+from glyphoxa.cli.render import WIDTH_WHEN_PIPED, PlainTable, a_table, show
 
 Capture = pytest.CaptureFixture[str]
 SESSION = "the-drowned-abbey-20261122-193000"

@@ -1,0 +1,427 @@
+"""The game master's decisions about the world: `glyphoxa facts`, `glyphoxa entity` and `glyphoxa transcript`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.cli.render import show_decision, show_facts, show_preview
+from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk
+from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
+from glyphoxa.dm.lines import plain
+from glyphoxa.dm.ports import CitedUtterance
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.said import SaidDesk
+from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.dm.stating import json_or_text
+from glyphoxa.dm.timeline import moment_of
+from glyphoxa.dm.wording import short
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId, NpcId, SessionId
+from glyphoxa.transcript.api import TalkFilter
+from glyphoxa.world.api import EntitiesMerged, Words, WorldEvent, moment, visibility_in_words
+
+_MOST_SHOWN = 50
+_MOST_LISTED = 5
+
+_ID = argument("fact", metavar="ID", help="a fact's id, or the beginning of it")
+_IDS = argument("fact", nargs="+", metavar="ID", help="a fact's id, or the beginning of it")
+_CLAIM = (
+    argument("--object", metavar="NAME", help="the other entity"),
+    argument("--value", type=json_or_text, metavar="VALUE", help="JSON, or plain text"),
+)
+_INSTEAD = (_ID, *_CLAIM, argument("--predicate", metavar="WORD", help="such as LOCATED_AT or occupation"))
+_NAME = argument("entity", metavar="NAME", help="an entity's name, alias or id")
+_ALIAS = argument("alias", metavar="ALIAS")
+_UTTERANCE = argument("utterance", metavar="ID", help="its id, the end of it, or words that only it contains")
+
+FACTS = Verb(run_at_desk, common=CAMPAIGN)
+ENTITY = Verb(run_at_desk, common=CAMPAIGN)
+TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
+
+
+def _people(option: str, *, required: bool = False) -> Argument:
+    return argument(option, nargs="+", default=[], required=required, metavar="NPC")
+
+
+# Facts
+
+_QUEUES = {"pending": "no facts need review", "conflict": "no facts disagree", "stale": "no facts are stale"}
+"""What is said where there are none."""
+
+
+@FACTS.action(
+    "list facts that need review, the least certain first",
+    argument(
+        "status",
+        nargs="?",
+        choices=_QUEUES,
+        default="pending",
+        help="pending: not accepted yet (default); conflict: disagrees with an accepted fact; "
+        "stale: depends on a fact that is no longer true",
+    ),
+    limit(_MOST_SHOWN),
+)
+async def _review(desk: Desk, options: argparse.Namespace) -> int:
+    facts = await desk.inspection.of_status(desk.campaign, options.status, limit=options.limit)
+    disputed = await desk.inspection.facts(desk.campaign, {each for fact in facts for each in fact.disputes})
+    words = {fact.id: f"{short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
+    also = ("disagrees with", lambda fact: "; ".join(words.get(each, each) for each in fact.disputes))
+    show_facts(
+        facts,
+        desk.resolver,
+        limit=options.limit,
+        nothing=_QUEUES[options.status],
+        also=also if options.status == "conflict" else None,
+    )
+    counts = await desk.inspection.waiting(desk.campaign)
+    for status in _QUEUES:
+        if status != options.status and (n := counts.get(status, 0)):  # type: ignore[call-overload] # a status each
+            print(f"{status}: {n} (glyphoxa facts review {status})")
+    return 0
+
+
+@FACTS.action("accept facts; facts that disagree with them end", _IDS)
+async def _accept(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.confirm(options.fact))
+
+
+@FACTS.action("reject facts: they were never true, but misunderstood", _IDS)
+async def _reject(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.reject(options.fact))
+
+
+@FACTS.action("correct a misunderstood fact: something else is true", *_INSTEAD)
+async def _correct(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.edit(options.fact, **_instead(options)))  # type: ignore[arg-type]
+
+
+@FACTS.action("change the story: a fact was never true, or something else was true instead", *_INSTEAD)
+async def _retcon(desk: Desk, options: argparse.Namespace) -> int:
+    instead = _instead(options)
+    if all(each is None for each in instead.values()):
+        return show_decision(desk, await desk.facts.retcon(options.fact))
+    return show_decision(desk, await desk.facts.retcon_to(options.fact, **instead))
+
+
+def _instead(options: argparse.Namespace) -> dict[str, object]:
+    return {"predicate": options.predicate, "object": options.object, "value": options.value}
+
+
+@FACTS.action(
+    "end a fact: it was true, and is no longer",
+    _ID,
+    argument("--at", metavar="TIME", help='since when: "2026-11-22 19:30" (UTC); default: now'),
+    argument("--day", metavar="DAY", help=f"since which day of the story: {A_DAY}"),
+)
+async def _close(desk: Desk, options: argparse.Namespace) -> int:
+    at_ms = None if options.at is None else moment_of(options.at)
+    if options.at is not None and at_ms is None:
+        raise InvalidInput(f"--at {options.at!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
+    day = None if options.day is None else desk.days.day_named(options.day)
+    return show_decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
+
+
+@FACTS.action("keep a fact secret: only these NPCs know it", _ID, _people("--known-by", required=True))
+async def _secret(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.keep_secret(options.fact, options.known_by))
+
+
+@FACTS.action("hide a fact: nobody knows it until you reveal it", _ID)
+async def _hide(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.hide(options.fact))
+
+
+@FACTS.action("reveal a fact, to these NPCs or to everybody", _ID, _people("--to"))
+async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.reveal(options.fact, options.to))
+
+
+@FACTS.action(
+    "record that somebody told a fact to NPCs",
+    _ID,
+    _people("--to", required=True),
+    argument("--by", required=True, metavar="WHO", help="a player, an NPC, or dm"),
+)
+async def _tell(desk: Desk, options: argparse.Namespace) -> int:
+    return show_decision(desk, await desk.facts.tell(options.fact, options.to, by=options.by))
+
+
+@FACTS.action(
+    "state a new fact",
+    argument("subject", metavar="SUBJECT", help="an entity's name, alias or id"),
+    argument("predicate", metavar="PREDICATE", help="such as LOCATED_AT or occupation"),
+    *_CLAIM,
+    _people("--known-by"),
+    argument("--hidden", help="nobody knows it until you reveal it"),
+)
+async def _state(desk: Desk, options: argparse.Namespace) -> int:
+    decision = await desk.facts.add(
+        options.subject,
+        options.predicate,
+        object=options.object,
+        value=options.value,
+        known_by=options.known_by,
+        is_hidden=options.hidden,
+    )
+    return show_decision(desk, decision)
+
+
+@FACTS.action(
+    "undo your last decision, or an event; repeat it for the one before",
+    argument("seq", nargs="?", type=int, metavar="SEQ", help="the event's number in `glyphoxa show history`"),
+)
+async def _undo(desk: Desk, options: argparse.Namespace) -> int:
+    taken = await desk.timeline.undo(options.seq)
+    words = await desk.facts.in_words(taken)
+    for recorded in taken:
+        print(f"undone: {plain(recorded.event.in_words(Words(desk.resolver, words)))}")
+    return 0
+
+
+@FACTS.action(
+    "go back to what was known after an utterance",
+    SESSION,
+    argument("ordinal", type=int, metavar="ORDINAL", help="number of the last utterance to keep; 0 for none"),
+    YES,
+)
+async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
+    preview = await desk.timeline.preview(options.session, options.ordinal)
+    if not preview.events and not preview.n_utterances:
+        print("nothing was said or learned after that")
+        return 0
+    show_preview(desk, preview)
+    if not await goes_on("Your own decisions and the campaign's file are kept.", is_sure=options.yes):
+        print("nothing was changed")
+        return 1
+    done = await desk.timeline.rollback(options.session, options.ordinal)
+    undo = f"; to undo it: glyphoxa facts undo {done.seq}" if done is not None else ""
+    print(f"rolled back{undo}")
+    return 0
+
+
+# Entities
+
+
+@ENTITY.action(
+    "register an entity, with attributes of any name: --personality gruff",
+    argument("name", metavar="NAME"),
+    argument("type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ..."),
+    argument("--attributes", default="{}", metavar="JSON", help='an object, such as {"level": 9}'),
+    argument("--alias", action="append", default=[], metavar="ALIAS", help="can be repeated"),
+    argument("--id", metavar="ID", help="default: made from the name"),
+    argument("--new-type", help="TYPE is a new type of this campaign"),
+    any_option,
+    epilog="An option with any other name is an attribute: --personality 'paranoid wizard' --level 9",
+    allow_abbrev=False,
+)
+async def _add(desk: Desk, options: argparse.Namespace) -> int:
+    attributes = {**json_object(options.attributes), **attributes_of(options.free)}
+    events = await desk.entities.add(
+        options.name,
+        options.type,
+        aliases=options.alias,
+        attributes=attributes,
+        id=options.id,
+        is_new_type=options.new_type,
+    )
+    return _tell_events(desk, events[:1])
+
+
+def json_object(text: str) -> dict[str, object]:
+    """
+    Raises:
+        InvalidInput: It is no JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"--attributes is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f'--attributes is an object, such as {{"level": 9}}, not {text!r}')
+    return value
+
+
+def attributes_of(free: Sequence[str]) -> dict[str, object]:
+    """Attributes out of unknown options.
+
+    >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
+    {'personality': 'paranoid wizard', 'level': 9}
+
+    Raises:
+        InvalidInput: A value is missing, or stands alone.
+    """
+    found: dict[str, object] = {}
+    waiting = list(free)
+    while waiting:
+        option = waiting.pop(0)
+        name, equals, value = option.removeprefix("--").partition("=")
+        if not option.startswith("--") or not name:
+            raise InvalidInput(f"{option!r} belongs to no option; an attribute is written --name VALUE")
+        if not equals:
+            if not waiting or waiting[0].startswith("--"):
+                raise InvalidInput(f"{option} has no value; an attribute is written --name VALUE")
+            value = waiting.pop(0)
+        found[name.replace("-", "_")] = json_or_text(value)
+    return found
+
+
+@ENTITY.action("remove an entity and everything known about it", _NAME, YES)
+async def _remove(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.resolver.entity(options.entity)
+    facts = await desk.entities.ends_with(entity.id)
+    told = "; ".join(desk.facts.words(fact) for fact in facts[:_MOST_LISTED])
+    more = f"; {len(facts) - _MOST_LISTED} more" if len(facts) > _MOST_LISTED else ""
+    with_it = f" and with it {told}{more}" if facts else ""
+    if not await goes_on(f"This removes {entity.name}{with_it}.", is_sure=options.yes):
+        print("nothing was changed")
+        return 1
+    return _tell_events(desk, await desk.entities.remove(entity.id))
+
+
+@ENTITY.action(
+    "change an entity's name or type; the old name becomes an alias",
+    _NAME,
+    argument("--name", dest="new_name", metavar="NEW"),
+    argument("--type", dest="new_type", metavar="TYPE"),
+)
+async def _change(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.resolver.entity(options.entity)
+    changed, *more = await desk.entities.change(entity.id, name=options.new_name, type=options.new_type)
+    _tell_events(desk, [changed])
+    return _tell_events(desk, more, resolver=desk.resolver.with_names({entity.id: options.new_name or entity.name}))
+
+
+@ENTITY.action(
+    "merge two entities: GONE is the same as KEPT",
+    argument("entity", metavar="KEPT", help="an entity's name, alias or id"),
+    argument("gone", metavar="GONE"),
+)
+async def _merge(desk: Desk, options: argparse.Namespace) -> int:
+    return _tell_events(desk, await desk.entities.merge(options.entity, options.gone))
+
+
+@ENTITY.action("undo a merge: NAME is an entity of its own again", _NAME)
+async def _split(desk: Desk, options: argparse.Namespace) -> int:
+    merge = await desk.entities.split(options.entity)
+    gone = merge.event.gone if isinstance(merge.event, EntitiesMerged) else EntityId("")
+    resolver = desk.resolver.with_names({gone: options.entity})  # which is known here by no other name
+    print(f"undone: {merge.event.in_words(Words(resolver))}")
+    return 0
+
+
+@ENTITY.action("add an alias: NAME is also called ALIAS", _NAME, _ALIAS)
+async def _alias(desk: Desk, options: argparse.Namespace) -> int:
+    return _tell_events(desk, await desk.entities.add_alias(options.entity, options.alias))
+
+
+@ENTITY.action("remove an alias: NAME is not called ALIAS", _NAME, _ALIAS)
+async def _unalias(desk: Desk, options: argparse.Namespace) -> int:
+    return _tell_events(desk, await desk.entities.remove_alias(options.entity, options.alias))
+
+
+@ENTITY.action(
+    "keep an entity secret: only these NPCs know that it exists",
+    _NAME,
+    _people("--known-by", required=True),
+    name="secret",
+)
+async def _keep_secret(desk: Desk, options: argparse.Namespace) -> int:
+    return _tell_events(desk, await desk.entities.keep_secret(options.entity, options.known_by))
+
+
+@ENTITY.action("hide an entity: nobody knows of it until you reveal it", _NAME, name="hide")
+async def _hide_entity(desk: Desk, options: argparse.Namespace) -> int:
+    return _tell_events(desk, await desk.entities.hide(options.entity))
+
+
+@ENTITY.action("reveal an entity: everybody may know of it", _NAME, name="reveal")
+async def _reveal_entity(desk: Desk, options: argparse.Namespace) -> int:
+    return _tell_events(desk, await desk.entities.reveal(options.entity))
+
+
+def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
+    for recorded in events:
+        print(recorded.event.in_words(Words(resolver or desk.resolver)))
+    return 0
+
+
+# The transcript
+
+
+@TRANSCRIPT.action(
+    "retract an utterance: it was never said; nobody recalls it, and no fact depends on it", _UTTERANCE, YES
+)
+async def _retract(desk: Desk, options: argparse.Namespace) -> int:
+    said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
+    print(f"retracted: {_in_words(said)}")
+    if not await _is_wanted(desk, said, options):
+        return 1
+    return _done("retracted", await desk.timeline.retract(said))
+
+
+@TRANSCRIPT.action(
+    "correct an utterance: something else was said, and everybody heard that",
+    _UTTERANCE,
+    YES,
+    argument("text", metavar="WORDS", help="what was said instead"),
+    name="correct",
+)
+async def _correct_utterance(desk: Desk, options: argparse.Namespace) -> int:
+    said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
+    print(f"heard: {_in_words(said)}")
+    print(f"instead: {plain(' '.join(options.text.split()))}")
+    if not await _is_wanted(desk, said, options):
+        return 1
+    return _done("corrected", await desk.timeline.correct(said, options.text))
+
+
+async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespace) -> bool:
+    show_preview(desk, await desk.timeline.preview_without(said))
+    if await goes_on("It stays in the log; open tables follow.", is_sure=options.yes):
+        return True
+    print("nothing was changed")
+    return False
+
+
+def _in_words(said: CitedUtterance) -> str:
+    return plain(f"{said.speaker_name}, {moment(said.at_ms)}, session {said.session_id}: {said.text}")
+
+
+def _done(what: str, event: WorldEvent) -> int:
+    print(f"{what}; to undo it: glyphoxa facts undo {event.seq}")
+    return 0
+
+
+@TRANSCRIPT.action(
+    "show a session's summary; with WORDS, set what NPCs recall of the session from now on",
+    SESSION,
+    argument("words", nargs="*", metavar="WORDS", help="in the third person: They found the seal and lost the boat."),
+    one_of(
+        argument("--known-by", nargs="+", metavar="NPC", help="who recalls it; default: who heard any of the session"),
+        argument("--public", help="everybody recalls it"),
+    ),
+)
+async def _summary(desk: Desk, options: argparse.Namespace) -> int:
+    session: SessionId = options.session
+    sessions = SessionDesk(desk.campaign, desk.facts.world, desk.inspection, desk.facts.now_ms)
+    if options.words:
+        known_by = None if options.public else await _knowers(desk, session, options.known_by)
+        await sessions.summarise(session, " ".join(options.words), known_by)
+    kept = await sessions.summary(session)
+    if kept is None:
+        print(f"session {session} has no summary")
+        return 0
+    print(plain(kept.text))
+    print(visibility_in_words(kept.visibility, desk.resolver))
+    return 0
+
+
+async def _knowers(desk: Desk, session: SessionId, named: list[str] | None) -> list[NpcId]:
+    if named is not None:
+        return [desk.resolver.npc(name) for name in named]
+    heard = TalkFilter("", session=session, limit=1)
+    npcs = [npc.id for npc in desk.resolver.npcs]
+    return [npc for npc in npcs if await desk.talk.search(desk.campaign, npc, heard)]

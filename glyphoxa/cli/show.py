@@ -1,0 +1,541 @@
+"""`glyphoxa show`: everything that memory holds, as the game master sees it. Nothing is changed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from glyphoxa.chronicle.rules.summaries import TOKENS
+from glyphoxa.cli.render import a_table, show, show_events, show_fact, show_facts, show_lines
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    LAST,
+    ONE_SESSION,
+    SESSION,
+    Scope,
+    embedder_or_words,
+    file_or_stored,
+    inspection_of,
+    npc_called,
+    opened_store,
+    run_at_desk,
+    run_in_scope,
+    session_argument,
+    session_or_other,
+    stored_session,
+)
+from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.dm import turn_told, turns
+from glyphoxa.dm.entities import MOST_FACTS
+from glyphoxa.dm.lines import plain, printable
+from glyphoxa.dm.past_knowledge import of_state
+from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.said import short as short_utterance
+from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.dm.timeline import beginning_of
+from glyphoxa.dm.wording import certainty_in_words, learned_from, short
+from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId
+from glyphoxa.domain.knowledge import DM, Between, EndedFact, Fact, Viewer
+from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.utterance import Utterance
+from glyphoxa.transcript.api import TalkFilter
+from glyphoxa.world.api import moment, visibility_in_words
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.store import Store
+    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.bootstrap.rehearsal import Rehearsal
+    from glyphoxa.context.composition import ComposedPrompt
+
+_MOST_FACTS: Final = 50
+_MOST_SAID: Final = 20
+_NEAREST: Final = 10
+_DEEPEST: Final = 10
+_GUEST: Final = PlayerId("guest")
+_NEW: Final = SessionId("")
+"""A new session has no transcript, and its name is in no prompt."""
+
+_NAME = argument("name", metavar="NAME", help="an entity's name, alias or id")
+_AS = argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard")
+
+VERB = Verb(run_at_desk, common=CAMPAIGN)
+
+
+# What is known
+
+
+@VERB.action("list entities: all, or those of a type", argument("type", nargs="?", metavar="TYPE"))
+async def _entities(desk: Desk, options: argparse.Namespace) -> int:
+    found = [each for each in desk.seen if options.type in (None, each.entity.type)]
+    if not found and options.type is not None:
+        types = {each.entity.type for each in desk.seen}
+        raise NotFound(f"no entity of type {options.type!r}: {did_you_mean(options.type, types)}")
+    if not found:
+        print("no entities")
+        return 0
+    table = a_table("type", "name", "also called", "id", "attributes", "known to")
+    for each in found:
+        entity = each.entity
+        attributes = "; ".join(f"{name}: {value}" for name, value in sorted(entity.attributes.items()))
+        known_to = visibility_in_words(each.visibility, desk.resolver)
+        table.add_row(entity.type, entity.name, ", ".join(entity.aliases), entity.id, attributes, known_to)
+    show(table)
+    return 0
+
+
+@VERB.action("show an entity and everything known about it", _NAME)
+async def _entity(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.resolver.entity(options.name)
+    [seen] = [each for each in desk.seen if each.entity.id == entity.id]
+    print(f"{entity.name} ({entity.type}, id {entity.id})")
+    if entity.aliases:
+        print(f"  also called: {', '.join(entity.aliases)}")
+    print(f"  known to: {visibility_in_words(seen.visibility, desk.resolver)}")
+    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MOST_FACTS)
+    show_facts(facts, desk.resolver, limit=MOST_FACTS, nothing="nothing is known about it")
+    return 0
+
+
+@VERB.action(
+    "list an entity's relations, with status, certainty and source; or everything near it",
+    _NAME,
+    argument("--depth", type=int, metavar="N", help=f"list everything within N relations instead; 0 to {_DEEPEST}"),
+)
+async def _relations(desk: Desk, options: argparse.Namespace) -> int:
+    entity = desk.resolver.entity(options.name)
+    if options.depth is not None:
+        if not 0 <= options.depth <= _DEEPEST:
+            raise InvalidInput(f"--depth is from 0 to {_DEEPEST}, not {options.depth}")
+        near = a_table("depth", "type", "name")
+        for each in await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth):
+            near.add_row(str(each.depth), each.type, each.name)
+        show(near)
+        return 0
+    table = a_table("id", "relation", "status", "certainty", "from", "known to")
+    for fact in await desk.inspection.relations(desk.campaign, entity.id):
+        known_to = visibility_in_words(fact.visibility, desk.resolver)
+        words = (desk.facts.words(fact), fact.status, certainty_in_words(fact))
+        table.add_row(short(fact.id), *words, learned_from(fact), known_to)
+    if table.rows:
+        show(table)
+    else:
+        print(f"{entity.name} has no relations")
+    return 0
+
+
+@VERB.action(
+    "list what is known, now or at an earlier time, to you or to an NPC",
+    argument("--about", metavar="NAME", help="only about this entity"),
+    argument("--as", dest="viewer", metavar="NPC", help="only what this NPC knows, and how it learned it"),
+    argument(
+        "--as-of", metavar="WHEN", help='a session, as "2"; a time, as "2026-11-22 19:30" (UTC); or the event "#120"'
+    ),
+    limit(_MOST_FACTS),
+)
+async def _facts(desk: Desk, options: argparse.Namespace) -> int:
+    viewer: Viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
+    about = None if options.about is None else desk.resolver.entity(options.about).id
+    who = "" if options.viewer is None else desk.resolver.person(desk.resolver.npc(options.viewer))
+    if options.as_of is None:
+        facts = await desk.inspection.current(desk.campaign, viewer, about=about, limit=options.limit)
+        names, nothing = desk.resolver, f"{who} knows nothing" if who and about is None else "nothing is known"
+    else:
+        state = await desk.timeline.as_of(await session_or_other(desk.inspection, desk.campaign, options.as_of))
+        facts = of_state(state, viewer, about=about)[: options.limit]
+        names = desk.resolver.with_names({each.id: each.name for each in state.entities.values()})
+        nothing = "nothing was known"
+    how = None if viewer == DM else ("how", lambda fact: _how(fact, desk.resolver.npc(options.viewer), desk))
+    show_facts(facts, names, limit=options.limit, nothing=nothing, also=how)
+    return 0
+
+
+def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
+    """How an NPC that knows the fact learned it."""
+    if fact.visibility.scope == "public":
+        return "public"
+    knower = next(each for each in fact.visibility.knowers if each.npc == npc)
+    return knower.how if knower.by is None else f"{knower.how} by {desk.resolver.person(knower.by)}"
+
+
+@VERB.action(
+    "show everything about a fact: its source, who knows it and how, what depends on it",
+    argument("fact", metavar="ID", help="a fact's id, or the beginning of it"),
+)
+async def _fact(desk: Desk, options: argparse.Namespace) -> int:
+    found = await desk.facts.find_ever(options.fact)
+    fact = found.fact if isinstance(found, EndedFact) else found
+    await show_fact(desk, found)
+    print("history")
+    await show_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    return 0
+
+
+@VERB.action(
+    "list what happened to the world, latest first; or everything that happened to a fact",
+    argument("fact", nargs="?", metavar="ID", help="a fact's id, or the beginning of it"),
+    limit(_MOST_FACTS),
+)
+async def _history(desk: Desk, options: argparse.Namespace) -> int:
+    if options.fact is None:
+        await show_events(desk, await desk.timeline.history(limit=options.limit))
+        return 0
+    found = await desk.facts.find_ever(options.fact)
+    fact = found.fact if isinstance(found, EndedFact) else found
+    print(f"{fact.id}  {plain(desk.facts.words(fact))}")
+    await show_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    return 0
+
+
+# What was said
+
+
+@VERB.action("list the sessions: how much was said in each, and its summary")
+async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
+    found = await desk.inspection.entries_per_session(desk.campaign)
+    if not found:
+        print("nothing was said yet")
+        return 0
+    sessions = SessionDesk(desk.campaign, desk.facts.world, desk.inspection, desk.facts.now_ms)
+    table = a_table("no.", "session", "began", "last said", "utterances", "rolled back", "summary")
+    for number, each in enumerate(found, start=1):
+        summary = await sessions.summary(each.id)
+        times = (moment(each.started_ms), moment(each.last_at_ms))
+        counts = (str(each.n_entries), str(each.n_retracted) if each.n_retracted else "")
+        table.add_row(str(number), each.id, *times, *counts, "" if summary is None else summary.text)
+    show(table)
+    return 0
+
+
+@VERB.action(
+    "search what was said: by words, speaker, session and time; the latest if there are no words",
+    argument("words", nargs="*", metavar="WORDS", help="any of them; default: whatever was said last"),
+    argument("--all-words", help="all of the words, not any"),
+    ONE_SESSION,
+    argument("--speaker", metavar="NAME", help="only what this player or NPC said"),
+    _AS,
+    argument("--after", metavar="TIME", help='only since then: "2026-11-22" or "2026-11-22 19:30" (UTC)'),
+    argument("--before", metavar="TIME", help="only before then; the same forms"),
+    limit(_MOST_SAID),
+)
+async def _said(desk: Desk, options: argparse.Namespace) -> int:
+    words = " ".join(options.words)
+    wanted = TalkFilter(
+        words,
+        match="all" if options.all_words else "any",
+        session=options.session,
+        speaker=None if options.speaker is None else desk.resolver.speaker(options.speaker),
+        between=Between(_time(options.after, "--after"), _time(options.before, "--before")),
+        limit=options.limit,
+    )
+    viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
+    found = await desk.talk.search(desk.campaign, viewer, wanted)
+    if not found:
+        narrowed = (words, options.session, options.speaker, options.viewer, options.after, options.before)
+        print("nothing like that was said" if any(narrowed) else "nothing was said yet")
+        return 0
+    table = a_table("id", "when", "session", "ordinal", "who", "said")
+    for each in found:
+        said = each.utterance
+        where = (moment(said.at_ms), said.session_id, str(each.ordinal))
+        table.add_row(short_utterance(said.id), *where, said.speaker_name, said.text)
+    show(table)
+    if len(found) == options.limit:
+        print(f"the {'best' if words.strip() else 'last'} {options.limit}; --limit shows more")
+    return 0
+
+
+def _time(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    at_ms = beginning_of(text)
+    if at_ms is None:
+        raise InvalidInput(f"{option} {text!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
+    return at_ms
+
+
+@VERB.action(
+    "list a session's utterances as stored, with what was heard where that differs, and what was rolled back",
+    session_argument("session", nargs="?", default=LAST, about="default: the last one"),
+    argument("--corrected", help="only what was corrected, in order; else the latest first"),
+    limit(_MOST_SAID),
+)
+async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
+    if options.corrected:
+        entries = await desk.inspection.corrected(desk.campaign, options.session, limit=options.limit)
+    else:
+        entries = await desk.inspection.recent(desk.campaign, options.session, limit=options.limit)
+    if not entries and options.corrected:
+        print("nothing was corrected: everything is kept as it was heard")
+        return 0
+    table = a_table("ordinal", "when", "who", "said", "heard", "")
+    for entry in entries:
+        said = entry.said
+        heard = entry.raw_text if entry.raw_text != said.text else ""
+        retracted = "rolled back" if said.is_retracted else ""
+        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, retracted)
+    show(table)
+    return 0
+
+
+@VERB.action("show how much of each session can be recalled by meaning")
+async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
+    sessions = await desk.inspection.coverage(desk.campaign)
+    if not sessions:
+        print("nothing was said yet")
+        return 0
+    table = a_table("no.", "session", "utterances", "embedded", "chunks", "coverage")
+    for number, each in enumerate(sessions, start=1):
+        share = f"{100 * each.n_embedded / each.n_entries:.0f} %" if each.n_entries else ""
+        table.add_row(str(number), each.session, str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share)
+    show(table)
+    return 0
+
+
+@VERB.action(
+    "list the stored passages that are nearest in meaning to a text",
+    argument("text", metavar="TEXT"),
+    limit(_NEAREST),
+)
+async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
+    from glyphoxa.bootstrap.embedder import load_embedder
+
+    if not options.text.strip():
+        raise InvalidInput("TEXT is empty: give a text to compare with")
+    embedder = await load_embedder(desk.settings)
+    async with aclosing(embedder):
+        models = await desk.inspection.models(desk.campaign)
+        if embedder.name not in models:
+            others = f"; what there is was embedded by {', '.join(models)}" if models else ""
+            raise InvalidInput(f"nothing in campaign {desk.campaign!r} was embedded by {embedder.name} yet{others}")
+        vectors = await embedder.embed_questions([options.text])
+    if vectors is None:
+        raise InvalidInput(f"{embedder.name} cannot embed {options.text!r}")
+    found = await desk.inspection.nearest(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
+    table = a_table("cosine", "session", "when", "said", "known to", "")
+    for chunk in found:
+        known_to = ", ".join(desk.resolver.person(npc) for npc in chunk.knowers)
+        retracted = "rolled back" if chunk.is_retracted else ""
+        cosine, when = f"{chunk.cosine:.3f}", moment(chunk.at_ms)
+        table.add_row(cosine, chunk.session_id, when, chunk.content, known_to, retracted)
+    show(table)
+    return 0
+
+
+# A session, summed up
+
+
+_SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
+
+
+@_SUMMED_UP.action(
+    "recap a session: lines to read aloud to the players; or everything that you, or an NPC, may know",
+    SESSION,
+    one_of(argument("--dm", help="from everything that was said, with real names"), _AS),
+    argument(
+        "--tokens",
+        type=int,
+        default=TOKENS,
+        metavar="N",
+        help=f"its length at most, in tokens; about 4 tokens are 3 words; default {TOKENS}",
+    ),
+)
+async def _recap(scope: Scope, options: argparse.Namespace) -> int:
+    from glyphoxa.bootstrap.recap import Audience, recap_of
+
+    audience: Audience = "dm" if options.dm else "players"
+    if options.viewer is not None:
+        audience = npc_called(options.viewer, await scope.store.campaigns.get(scope.campaign)).id
+    lines = await recap_of(scope.store, scope.campaign, options.session, audience, tokens=options.tokens)
+    for line in lines:
+        print(plain(line))
+    if not lines:
+        print("nothing of it is worth recalling")
+    return 0
+
+
+@_SUMMED_UP.action(
+    "list the lines of a session that are worth keeping for later sessions, and why",
+    SESSION,
+    argument("--all", help="include lines below the threshold, with reasons"),
+)
+async def _worth(scope: Scope, options: argparse.Namespace) -> int:
+    from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+    from glyphoxa.chronicle.chronicler import PAGE
+    from glyphoxa.chronicle.rules.extractor import names_of
+    from glyphoxa.chronicle.rules.salience import SalienceJudge
+
+    log = PostgresChronicleLog(scope.store.database, scope.store.world)
+    language = (await scope.store.campaigns.get(scope.campaign)).language
+    judge = SalienceJudge(language, names_of(await log.known(scope.campaign), language))
+    table = a_table("line", "who", "said", "score", "why")
+    after = 0
+    while (page := await log.unread(scope.campaign, options.session, after=after, limit=PAGE)) is not None:
+        after = page.up_to
+        for each in page.said:
+            judged = judge.judge(each.utterance.text)
+            if judged.is_kept or options.all:
+                why = "asked to be forgotten" if judged.asks_to_forget else ", ".join(judged.why)
+                said = (each.utterance.speaker_name, each.utterance.text)
+                table.add_row(str(each.ordinal), *said, f"{judged.score:.2f}", why)
+    show(table)
+    return 0
+
+
+# Turns, and the prompts of their models
+
+
+@VERB.action(
+    "list the latest turns; or explain one: what was heard, to whom, what the NPC recalled and why, what it said",
+    argument("turn", nargs="?", metavar="TURN", help=f"its id or the end of it; {turns.LAST}: the latest that matches"),
+    ONE_SESSION,
+    argument("--npc", metavar="NPC", help="only turns that were for this NPC"),
+    argument("--prompt", help="of one turn: everything its model was given, word for word"),
+    limit(_MOST_SAID),
+)
+async def _turns(desk: Desk, options: argparse.Namespace) -> int:
+    if options.prompt and options.turn is None:
+        raise InvalidInput(f"--prompt needs a turn, such as: glyphoxa show turns {turns.LAST} --prompt")
+    session: SessionId | None = options.session
+    npc = None if options.npc is None else desk.resolver.npc(options.npc)
+    if options.turn is None:
+        latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
+        _list_turns(latest, desk.resolver, most=options.limit, is_narrowed=session is not None or npc is not None)
+        return 0
+    turn = await desk.turns.find(options.turn, session=session, npc=npc)
+    if options.prompt:
+        print(printable(turn.prompt_text) or "its model was given nothing")
+    else:
+        show_lines(turn_told.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
+    return 0
+
+
+def _list_turns(found: list[TurnRecord], resolver: NameResolver, *, most: int, is_narrowed: bool) -> None:
+    if not found:
+        print("no turn like that was recorded" if is_narrowed else "no turn was recorded yet")
+        return
+    table = a_table("turn", "when", "heard", "said", "in prompt")
+    for turn in found:
+        n_recalled = len(turn.recalled) + len(turn.rejected)
+        table.add_row(
+            turns.short(turn.id),
+            turn_told.when(turn),
+            f"{turn.speaker_name}: {turn.text}",
+            _outcome(turn, resolver),
+            f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
+        )
+    show(table)
+    if len(found) == most:
+        print(f"the last {most}; --limit shows more")
+
+
+def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
+    if turn.npc_id is None:
+        return f"({turn_told.outcome(turn)}: {turn.address_reason})"
+    if turn.outcome is Outcome.ANSWERED and turn.reply_heard:
+        return f"{resolver.person(turn.npc_id)}: {turn.reply_heard}"
+    return f"{resolver.person(turn.npc_id)}: {turn.reply_heard} ({turn_told.outcome(turn)})".replace(":  (", ": (")
+
+
+@Verb(in_a_loop, common=CAMPAIGN, of=VERB).action(
+    "show the prompt that an NPC's model would get for a line, and what it consists of; no model is asked",
+    argument("--npc", required=True, metavar="NPC", help="who answers"),
+    argument("--say", required=True, metavar="TEXT", help="what is said to it"),
+    argument("--player", metavar="NAME", help="who says it; default: the campaign's first player"),
+    argument("--scene", type=SceneId, metavar="ID", help="where; default: the first scene that has this NPC"),
+    session_argument("--session", about="continue this session; default: a new one"),
+    argument("--json", help="everything, as JSON"),
+)
+async def _context(options: argparse.Namespace) -> int:
+    """What a table would send: the same objects, made the same way."""
+    from glyphoxa.dm.prompt_told import composed_shown
+
+    if not options.say.strip():
+        raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
+    settings = read_settings(options.config)
+    async with AsyncExitStack() as stack:
+        store = await _memory(settings, stack)
+        asking = await _asking(settings, store, options)
+        composed = await asking.ask(options.say)
+    if options.json:
+        print(json.dumps(_json_of(asking, composed), ensure_ascii=False, indent=2))
+    else:
+        print(f"{printable(composed.text)}\n")
+        show_lines(composed_shown(composed))
+    return 0
+
+
+async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
+    if not settings.has_memory:
+        return None
+    embedder = await stack.enter_async_context(embedder_or_words(settings))
+    if embedder is not None:
+        await embedder.embed_questions(["Good morning."])  # its first text takes longer, and a table's is not its first
+    return await stack.enter_async_context(opened_store(settings, embedder=embedder))
+
+
+async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
+    from glyphoxa.bootstrap.playable import read_playable
+    from glyphoxa.bootstrap.rehearsal import rehearsal_of
+
+    found = await file_or_stored(options.campaign, settings, store)
+    campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found
+    npc = npc_called(options.npc, campaign)
+    if store is not None and campaign.id not in await store.campaigns.ids():
+        print("glyphoxa: the campaign is not stored yet; its file is used instead", file=sys.stderr)
+        store = None
+    elif store is not None and not (await store.campaigns.changes(campaign)).is_empty:
+        print("glyphoxa: the file differs from the stored campaign; a table loads it first", file=sys.stderr)
+    session, said = await _said_in(store, campaign.id, options.session)
+    scene = None if options.scene is None else campaign.scene(options.scene)
+    return rehearsal_of(settings, store, campaign, (npc, _player(campaign, options.player)), (session, scene, said))
+
+
+async def _said_in(
+    store: Store | None, campaign: CampaignId, wanted: str | None
+) -> tuple[SessionId, Sequence[Utterance]]:
+    """The session with this name, and what was said in it."""
+    from glyphoxa.bootstrap.memory import SAID_BEFORE
+
+    if wanted is None:
+        return _NEW, []
+    if store is None:
+        raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing of it is stored")
+    session = await stored_session(inspection_of(store), campaign, wanted)
+    return session, await store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
+
+
+def _player(campaign: Campaign, wanted: str | None) -> Player:
+    """The player with this name, else a guest with it."""
+    if wanted is None:
+        return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
+    known = (player for player in campaign.players if wanted.casefold() in (player.id, player.name.casefold()))
+    return next(known, Player(_GUEST, wanted))
+
+
+def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:
+    hot = composed.hot
+    return {
+        "npc": asking.npc.id,
+        "player": asking.player.name,
+        "scene": asking.mind.state.scene.id,
+        "question": composed.prompt.question,
+        "messages": [asdict(message) for message in composed.prompt.messages],
+        "parts": [asdict(part) for part in composed.parts],
+        "recalled": [_recalled_json(one) for one in hot.recalled],
+        "rejected": [{**_recalled_json(one.recalled), "why": one.why} for one in hot.rejected],
+        "omitted": list(hot.omitted),
+    }
+
+
+def _recalled_json(one: Recalled) -> dict[str, Any]:
+    return {"source": one.source, **asdict(one)}

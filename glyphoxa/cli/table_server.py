@@ -1,0 +1,299 @@
+"""The server behind `glyphoxa serve`: the page and its links, the desk, the metrics port, and how they close in order.
+
+Needs the extra `voice`: `glyphoxa.cli.serve` imports it once it knows that this is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+
+from glyphoxa.actors.deadline import within
+from glyphoxa.bootstrap.closing import STEP_MS
+from glyphoxa.bootstrap.observers import Observers, make_observers
+from glyphoxa.bootstrap.table import open_with_desk
+from glyphoxa.cli.ending import Ending
+from glyphoxa.cli.privacy import erase_old_before_opening
+from glyphoxa.cli.scope import say
+from glyphoxa.config.sections import ObservabilitySettings
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.events import SessionEnds
+from glyphoxa.npc.table import Table
+from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
+from glyphoxa.web.access.entrance import Entrance, InvitedOnly
+from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
+from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.web.app import create_app
+from glyphoxa.web.desk.frame import DeskParts
+from glyphoxa.web.desk.routes import add_desk
+from glyphoxa.web.serving import AddressOptions, Server, bind, is_of_this_machine, own_address, reached_at, url_of
+from glyphoxa.web.sound import IceServer, Peers, servers_of
+from glyphoxa.web.tls import Tls, fingerprint, given, self_signed
+
+PIPELINES = "glyphoxa.pipelines"
+PAGES_MS = 8_000
+"""Until every page knows that the table closes, and has left its seat."""
+_METRICS_STOP_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TableServer:
+    """What is played, and where it is served.
+
+    Attributes:
+        campaign: None is the one of the settings.
+        session: None is a new one.
+        metrics_listener: None without a metrics port.
+    """
+
+    settings: Settings
+    campaign: Campaign | None
+    session: str | None
+    address: PageAddress
+    listener: socket.socket
+    metrics_listener: socket.socket | None
+
+    async def run(self, ending: Ending) -> None:
+        """Open the table, serve it until a signal or the game master ends the session, and close it."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a server runs in a task")
+        ending.act = task.cancel
+        ending.attach()
+        watch = _Stopwatch()
+        observers = make_observers(self.settings.observability)
+        try:
+            if self.campaign is not None:
+                await erase_old_before_opening(self.settings, self.campaign.id)
+            opened = await open_with_desk(
+                self.settings,
+                campaign=self.campaign,
+                session_name=self.session,
+                tell=watch.say,
+                observers=observers,
+            )
+        except asyncio.CancelledError:
+            ending.closed(ending.code)  # what still loads in a thread is not waited for
+            raise
+        table = opened.table
+        ending.last_words = table.write_last_words
+        peers: Peers | None = None
+        has_ended_well = False
+        try:
+            peers = _peers(table)
+            await peers.start()
+            with entrance_to(table.campaign, self.address, self.settings) as (entrance, links, invitations):
+                page = create_app(table, connect=peers.connect, entrance=entrance)
+                add_desk(page, DeskParts(table, opened.desk, entrance, links))
+                server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
+                stopping = asyncio.Event()
+                ending.act = stopping.set
+                table.subscribe(lambda event: stopping.set() if isinstance(event, SessionEnds) else None)
+                serving = asyncio.create_task(server.listen(self.listener))
+                self.listener.listen()  # a browser that is faster than the server waits, and is not refused
+                for line in invitations:
+                    say(line)
+                async with serving_metrics(page, observers, self.metrics_listener) as figures:
+                    if figures is not None:
+                        say(f"figures for Prometheus are at {figures}")
+                    say(f"the game master's desk is at {self.address.here}desk")
+                    say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
+                    stopped = asyncio.create_task(stopping.wait())
+                    await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if not stopping.is_set():
+                    raise _ended_by_itself(serving)
+                say("closing the table ... (Ctrl-C again ends it at once)")
+                server.stop()
+                await within(PAGES_MS, "the page", serving)
+            has_ended_well = True
+        finally:
+            ending.act = _nothing
+            ending.begin()
+            if peers is not None:
+                await within(STEP_MS, "the browsers' sound", peers.close())
+            await table.close()
+            await within(STEP_MS, "the last traces", observers.close())
+            ending.closed(0 if has_ended_well else ending.code)
+
+
+class _Stopwatch:
+    """Print lines with the time since the start: opening takes from a second to minutes."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def say(self, line: str) -> None:
+        say(f"{line}   (after {time.monotonic() - self._began:.1f} s)")
+
+
+def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
+    error = serving.exception()
+    why = f": {error or type(error).__name__}" if error is not None else ""
+    return Unavailable(f"the page's server ended by itself{why}; the table is closed")
+
+
+def _nothing() -> None: ...
+
+
+def _peers(table: Table) -> Peers:
+    """Return the transport for browsers: the pipeline installed as `webrtc`."""
+    found = {point.name: point for point in entry_points(group=PIPELINES)}
+    if "webrtc" not in found:
+        raise NotFound(f"no pipeline 'webrtc' is installed: {did_you_mean('webrtc', found)}")
+    peers: Peers = found["webrtc"].load()(table)
+    return peers
+
+
+# Address and links
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """
+    Attributes:
+        here: The page's URL on this machine.
+        players: The URL for players: that of the settings, else the one on the network, else `here`.
+        is_alone: Whether only this machine can reach it.
+        is_open: Whether no link is needed.
+        hosts: DNS names of the page, besides localhost.
+    """
+
+    here: str
+    players: str
+    is_alone: bool
+    is_open: bool
+    hosts: tuple[str, ...]
+    tls: Tls | None = None
+    ice_servers: tuple[IceServer, ...] = ()
+
+
+def address_of(options: argparse.Namespace, settings: Settings, listener: socket.socket) -> PageAddress:
+    """
+    Raises:
+        InvalidInput: `--open` with more than this machine, or a mistake in the https options.
+    """
+    wanted = settings.server
+    public = options.public_url or wanted.public_url
+    if public is not None and urlsplit(public).scheme not in ("http", "https"):
+        raise InvalidInput(f"--public-url {public!r} is no URL; valid: https://table.example/")
+    is_alone = is_of_this_machine(listener)
+    if options.is_open and (not is_alone or public is not None):
+        raise InvalidInput("--open lets everybody in without a link: use it only with --host 127.0.0.1")
+    hosts = [*options.allow_host, *([name] if public is not None and (name := urlsplit(public).hostname) else [])]
+    tls = given(options.tls_cert or wanted.tls_cert, options.tls_key or wanted.tls_key)
+    if tls is None and (options.tls_self_signed or wanted.tls_self_signed):
+        own = own_address(listener.family)
+        tls = self_signed(settings.data_directory / "tls", [*hosts, *([own] if own else [])])
+    scheme = "http" if tls is None else "https"
+    here = url_of(listener, scheme=scheme)
+    players = public or reached_at(listener, scheme=scheme) or here
+    ice_servers = servers_of(wanted.ice_servers)
+    return PageAddress(here, f"{players.rstrip('/')}/", is_alone, options.is_open, tuple(hosts), tls, ice_servers)
+
+
+@contextlib.contextmanager
+def entrance_to(
+    campaign: Campaign, address: PageAddress, settings: Settings
+) -> Iterator[tuple[Entrance, Links | None, list[str]]]:
+    """
+    Yields: The entrance, its links unless none is needed, and lines for the operator.
+
+    Raises:
+        InvalidInput: Links cannot be kept in the data directory.
+    """
+    hosts = address.hosts
+    text = consent_text(settings, language=campaign.language)
+    others = [consent_text(settings, language=each) for each in CONSENT_LANGUAGES]
+    consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text, others=others)
+    if address.is_open:
+        yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), None, []
+        return
+    links = links_of(campaign, settings.data_directory)
+    links.served_at(address.players)
+    log = AuditLog(audit_path(settings.data_directory, campaign.id))
+    log.record(AuditKind.OPENED, what=address.players)
+    try:
+        entrance = Entrance(
+            InvitedOnly(campaign, links.register),
+            allowed_hosts=hosts,
+            ice_servers=address.ice_servers,
+            is_secure=address.players.startswith("https:"),
+            record=log.record,
+            consents=consents,
+        )
+        yield entrance, links, [*invitation_lines(links), *_warnings(address)]
+    finally:
+        log.record(AuditKind.CLOSED)
+        log.close()
+
+
+def invitation_lines(links: Links) -> list[str]:
+    """Return a line with a link for each person who may enter."""
+    named = [(f"{name}", Grant(Role.PLAYER, player)) for player, name in links.players.items()]
+    named.append(("spectators", Grant(Role.SPECTATOR)))
+    return [
+        f"for you, the game master, once: {links.dm_link(now_s=int(time.time()))}",
+        *(f"for {name}: {links.link(grant)}" for name, grant in named),
+        "send each player only their own link; `glyphoxa table invite` shows, renews and revokes them",
+    ]
+
+
+def _warnings(address: PageAddress) -> list[str]:
+    if address.players.startswith("https:"):
+        if address.tls is None:
+            return []
+        return [f"the certificate's fingerprint (SHA-256) is {fingerprint(address.tls)}"]
+    if address.is_alone:
+        return []
+    return [
+        "WARNING: browsers allow the microphone only on localhost and https pages. On another machine players can "
+        "listen and type; to let them talk, use --tls-self-signed, --tls-cert, or a proxy with https",
+    ]
+
+
+# Metrics
+
+
+def bind_metrics(settings: ObservabilitySettings) -> contextlib.AbstractContextManager[socket.socket | None]:
+    """Bind the metrics port, so that a port in use is reported before models load. None if no port is set.
+
+    Raises:
+        Unavailable: The port is in use, or may not be used.
+        InvalidInput: The host is not an address of this machine.
+    """
+    if settings.metrics_port is None:
+        return contextlib.nullcontext()
+    named = AddressOptions("observability.metrics_host", "observability.metrics_port")
+    return bind(settings.metrics_host, settings.metrics_port, named=named)
+
+
+@contextlib.asynccontextmanager
+async def serving_metrics(
+    page: FastAPI, observers: Observers, listener: socket.socket | None
+) -> AsyncIterator[str | None]:
+    """Serve metrics while the page runs. Yields their URL; None if no port is set."""
+    if listener is None or observers.metrics is None:
+        yield None
+        return
+    from glyphoxa.web.app import create_metrics_app
+
+    server = Server(create_metrics_app(page, observers.metrics.registry))
+    serving = asyncio.create_task(server.listen(listener))
+    listener.listen()
+    try:
+        yield f"{url_of(listener)}metrics"
+    finally:
+        server.stop()
+        await within(_METRICS_STOP_MS, "the port for figures", serving)
