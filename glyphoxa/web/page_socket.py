@@ -26,7 +26,7 @@ from glyphoxa.web.requests import error_code, first_problem, in_words, values_of
 from glyphoxa.web.seats import NotNow, TakenSeat
 
 MAX_TEXT_LENGTH = 600
-SHORTEST_LINE = 160
+SHORTEST_LINE = 200
 """Characters that a line costs at least: many short ones are more work than their letters."""
 MOVE_WITHIN_MS = 10_000
 
@@ -64,7 +64,7 @@ class SeatLimits:
         messages: Of any kind over the websocket. Whoever sends more is read more slowly.
     """
 
-    lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 10))
+    lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 8))
     requests: RateLimit = field(default_factory=lambda: RateLimit(20, 1_000))
     messages: RateLimit = field(default_factory=lambda: RateLimit(60, 50))
 

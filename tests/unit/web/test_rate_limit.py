@@ -34,8 +34,8 @@ def test_an_hour_of_fast_typing_is_within_the_limits() -> None:
 
 
 def test_many_short_lines_and_much_pasted_text_are_both_slowed_down() -> None:
-    assert typed(5, at_ms=range(0, 10_000, 5)).count(0) == (1_600 + 10 * 100) // SHORTEST_LINE
-    assert typed(600, at_ms=range(0, 30_000, 1_000)).count(0) == (1_600 + 29 * 100) // 600
+    assert typed(5, at_ms=range(0, 10_000, 5)).count(0) == (1_600 + 10_000 // 8) // SHORTEST_LINE
+    assert typed(600, at_ms=range(0, 30_000, 1_000)).count(0) == (1_600 + 29_000 // 8) // 600
 
 
 def test_the_longest_line_is_within_a_burst() -> None:
