@@ -37,7 +37,7 @@ from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consent
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
-from glyphoxa.web.desk.routes import add_desk
+from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.serving import AddressOptions, Server, bind, is_of_this_machine, own_address, reached_at, url_of
 from glyphoxa.web.sound import IceServer, Peers, servers_of
 from glyphoxa.web.tls import Tls, fingerprint, given, self_signed
