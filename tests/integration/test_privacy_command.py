@@ -341,7 +341,7 @@ async def test_old_talk_is_erased_once_a_day_where_the_settings_say_so(
         await waits.put(seconds)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("glyphoxa.cli.retention.now_ms", lambda: limit_ms)
+    monkeypatch.setattr("glyphoxa.cli.privacy.now_ms", lambda: limit_ms)
     async with erasing_daily(table, kept_for, CAMPAIGN, wait_s=wait_s), asyncio.timeout(DEADLINE_S):
         assert await waits.get() == DAY_S
     assert {each.id for each in await table.log.recent(CAMPAIGN, EVENING, since_ms=0)} == {"u4"}, "u5 answered u1"
