@@ -25,9 +25,8 @@ from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
-from glyphoxa.turns.address import Addressed, Addressing
-from glyphoxa.turns.cast import cast_of
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.address import Addressed, Addressing, cast_of
+from glyphoxa.turns.turn import Questions
 
 NOW_MS = 10_000_000
 

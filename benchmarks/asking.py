@@ -24,11 +24,11 @@ from benchmarks.table import Listener, write_talk
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.bootstrap import local_models
+from glyphoxa.bootstrap.chronicle import local_slots
 from glyphoxa.bootstrap.closing import ClosingStack
 from glyphoxa.bootstrap.engines import MouthSpec, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import open_store_for
-from glyphoxa.bootstrap.structured_llm import local_slots
 from glyphoxa.bootstrap.table import open_with
 from glyphoxa.bootstrap.table_parts import Opening
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
@@ -37,9 +37,9 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.commands import Puppet
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import Stage, TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.table import OUTPUT_RATE_HZ

@@ -28,7 +28,7 @@ from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.turns.unfinished import sounds_unfinished
+from glyphoxa.turns.endpointing import sounds_unfinished
 
 DATA = Path(__file__).parent / "data" / "endpointing"
 SEEN_MS = 200

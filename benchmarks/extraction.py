@@ -21,11 +21,10 @@ import numpy as np
 
 from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import command, percentile, positive, read_rows, run, to_write, write_rows
-from glyphoxa.bootstrap.talk_readers import RULES, TalkReaders, open_talk_readers
+from glyphoxa.bootstrap.chronicle import RULES, TalkReaders, open_talk_readers
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.extraction import Extraction
 from glyphoxa.chronicle.ports import Extractor
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign

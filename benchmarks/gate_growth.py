@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from benchmarks.invented import Embeddings, InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.identity import beginning
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import with_hot_context
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import SpeechStarted
@@ -36,8 +36,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId, UtteranceId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery
 from glyphoxa.turns.address import Addressing, Said
 
 CAMPAIGN: Final = CampaignId("invented")

@@ -22,8 +22,8 @@ from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 
 KINDS: Final = ("fact", "talk", "secret", "absent", "invented", "smalltalk")
 RULES: Final = Rules(Path(__file__).parent / "data" / "grounding" / "rules.yaml")

@@ -25,6 +25,7 @@ from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
@@ -36,11 +37,12 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.providers.registry import EMBEDDINGS, find
+from glyphoxa.providers.building import EMBEDDINGS, find
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.episodes import EPISODE, episode_of
-from glyphoxa.world.api import EntityAdded, Event, FactStated
+from glyphoxa.transcript.sessions import EPISODE, episode_of
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Event
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.minilm import MiniLm
@@ -255,7 +257,7 @@ class InventedCampaign:
                 yield claim
 
     def summaries_told(self) -> Iterator[Event]:
-        """Of each session, known to those who were there (see `glyphoxa.transcript.episodes`)."""
+        """Of each session, known to those who were there (see `glyphoxa.transcript.sessions`)."""
         dice = self.dice("summaries")
         for n in range(self.size.sessions):
             entity = episode_of(self.session_id(n))

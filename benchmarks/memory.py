@@ -32,7 +32,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
-from glyphoxa.world.api import Neighbourhood
+from glyphoxa.world.graph import Neighbourhood
 
 _WARM_UP = 30
 _RECALL_QUESTIONS = 100

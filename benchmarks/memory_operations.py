@@ -9,19 +9,18 @@ from typing import Any, Final, TypeAlias
 from benchmarks.invented import Embeddings, InventedCampaign
 from benchmarks.table import memory_of
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
+from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
 from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Entity, Npc
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
-from glyphoxa.npc.look_ups import MemoryOf
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.world.api import Neighbourhood, Walk
+from glyphoxa.world.graph import Neighbourhood, Walk
 
 Call: TypeAlias = Callable[[], Awaitable[int]]
 """Does it once; returns how much it found."""

@@ -24,8 +24,8 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.runner import command, percent, percentiles, run, tell
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.corrector import Corrected, Corrector
 from glyphoxa.speech.correction.documents_correction import documents_corrector
 from glyphoxa.speech.language.words import fold

@@ -25,13 +25,11 @@ from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import percent, percentiles, positive, run, tell
 from benchmarks.table import memory_of
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
-from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.tokens import tokens_of
+from glyphoxa.context.prompt import Budgets, HotContext, tokens_of
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.recalled import learned_from
+from glyphoxa.domain.knowledge import learned_from
 from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.recalled import Recalled, RecalledUtterance
+from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.recall.index.talk_index import ViewSnapshot
 from glyphoxa.recall.ranking.ranking import STAGES
 from glyphoxa.recall.ranking.second_hop import with_second_hop

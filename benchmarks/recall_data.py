@@ -19,8 +19,8 @@ from typing import Any, Final
 from benchmarks.runner import json_lines
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 
 WITNESS: Final = NpcId("the-witness")
 """The NPC in whose name everything is asked: it was there all the time, and said nothing."""

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.observability import log
 

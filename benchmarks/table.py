@@ -19,7 +19,7 @@ from benchmarks.runner import tell
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap import local_models
 from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.embedder import embedder_of
+from glyphoxa.bootstrap.local_models import embedder_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import (
     EmbeddingsSettings,
@@ -33,16 +33,16 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, TurnFinished
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.spool import Spool
-from glyphoxa.transcript.watch import MemoryWatch
 
 CAMPAIGN = Path(__file__).resolve().parents[1] / "demo" / "campaign.yaml"
 KEY_VARIABLE = "GLYPHOXA_BENCHMARK_KEY"

@@ -15,7 +15,7 @@ from demo.evening import LOCAL, STOPPED, Run, run_evening
 from demo.opener import OpenTable
 from demo.play import play_session
 from demo.script import read_evening
-from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.observability import log

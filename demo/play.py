@@ -28,9 +28,9 @@ from glyphoxa.domain.events import (
     TurnFinished,
     UtteranceKept,
 )
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SceneId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, Seat, Table
 
 CHUNK_MS = 20

@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.errors import Corrupt
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from demo.played import LinePlayed, SessionPlayed
 from demo.script import Evening, MemoryCheck
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.recalled import learned_from
+from glyphoxa.domain.knowledge import learned_from
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.domain.utterance import Utterance
 
 BEFORE_MS, AFTER_MS = 600, 1_500
 """A detector may place the beginning of speech a little early, and a second part after a pause a little late."""

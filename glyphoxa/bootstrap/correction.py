@@ -7,23 +7,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 
-from glyphoxa.adapters.postgres.names.changes import NameChanges
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.chronicle import Slot, open_structured_llm
 from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
-from glyphoxa.providers.registry import NONE, SECOND_LOOK, runs_here
+from glyphoxa.providers.building import NONE, SECOND_LOOK, runs_here
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.reviser import Reviser
-from glyphoxa.transcript.second_look import Asking
+from glyphoxa.transcript.reviser import Asking, Reviser
 
 LOCAL_NAMES = 16
 LOCAL_DEADLINE_MS = 60_000
@@ -42,7 +40,7 @@ def make_names(
     """
     Args:
         now_ms: Unix epoch.
-        wait_until_logged: See `glyphoxa.names.learner.Learner`.
+        wait_until_logged: See `glyphoxa.names.table_names.Learner`.
     """
     graph = None
     if store is not None:

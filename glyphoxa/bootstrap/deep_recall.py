@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
+from glyphoxa.bootstrap.chronicle import Slot, open_structured_llm, slot_of
 from glyphoxa.bootstrap.local_models import load_llama
-from glyphoxa.bootstrap.structured_llm import Slot, open_structured_llm, slot_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
 from glyphoxa.memory_graph.methods import Reranker
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.npc.budget import DEFAULT_RULES
-from glyphoxa.providers.building import build
-from glyphoxa.providers.registry import LLM, NONE, RECALL, RERANK, runs_here
+from glyphoxa.providers.building import LLM, NONE, RECALL, RERANK, build, runs_here
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.ports import PastTalk
 

@@ -5,38 +5,106 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
-from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
+from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.bootstrap.campaign_editor import CampaignEditor
+from glyphoxa.bootstrap.chronicle import Audience, recap_of
+from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.doctor import at_open_table
 from glyphoxa.bootstrap.local_models import weights_for
 from glyphoxa.bootstrap.memory import SAID_BEFORE
-from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
-from glyphoxa.bootstrap.recap import Audience, recap_of
-from glyphoxa.bootstrap.rehearsal import rehearsal_of
+from glyphoxa.bootstrap.mind import rehearsal_of
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.config.check import Finding
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import ComposedPrompt
-from glyphoxa.dm.entities import EntityDesk
+from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import FactDesk
-from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.names.followed import with_stored
+from glyphoxa.names.learned import NameLearning
 from glyphoxa.npc.table import Table
 from glyphoxa.recall.recall import Recall
-from glyphoxa.transcript.api import TalkSearch
-from glyphoxa.world.api import KnowledgeGraph
+from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
+from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.transcript.spool import erase_from_spool, spool_of
+from glyphoxa.world.graph import KnowledgeGraph
+
+# What a DM sees and says of a campaign's names: over the command line and in the browser alike.
+
+
+_ROWS_A_NAME = 40
+"""A name takes as long to index as so many rows take to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamesDesk:
+    """One campaign with its names.
+
+    Attributes:
+        entries: With the names that were stored since the campaign's file was read.
+        names: Made of these.
+        kept: What was misheard, and what became of it.
+    """
+
+    campaign: CampaignId
+    entries: list[Entry]
+    names: Gazetteer
+    kept: PostgresLearnedNames
+    learning: NameLearning
+
+    def entity(self, name: str) -> Entry:
+        """The entry that goes by this name or alias, in any case.
+
+        Raises:
+            NotFound: None does.
+            InvalidInput: Several do.
+        """
+        wanted = fold(name)
+        found = [each for each in self.entries if wanted and fold(each.name) == wanted]
+        found = found or [each for each in self.entries if wanted and wanted in map(fold, each.aliases)]
+        if not found:
+            known = [each.name for each in self.entries]
+            raise NotFound(f"no name {name!r} in campaign {self.campaign!r}: {did_you_mean(name, known)}")
+        if len(found) > 1:
+            several = ", ".join(f"{each.name} ({each.entity_type})" for each in found)
+            raise InvalidInput(f"{name!r} may be several names: {several}")
+        return found[0]
+
+
+async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
+    """
+    Args:
+        campaign: One that is stored.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    loaded = await store.campaigns.get(campaign)
+    kept = PostgresLearnedNames(store.database)
+    entries = with_stored(entries_of(loaded), await kept.entries(campaign), cast_of(loaded))
+    names = await offload(
+        lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
+    )
+    return NamesDesk(campaign, entries, names, kept, NameLearning(campaign, kept, now_ms=now_ms))
+
 
 _AS_ROWS: Final = 1_000
 """Looking at files takes as long as reading so many rows."""
@@ -151,3 +219,52 @@ class DeskSource:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+# What is kept of somebody's talk: erased in the database, then in the files of the data directory.
+
+
+_FILES: Final = 1_000
+"""Rewriting files takes as long as reading so many rows."""
+
+
+async def erase(
+    erasure: PostgresErasure, data_dir: Path, campaign: CampaignId, meant: Meant, *, at_ms: int
+) -> tuple[Sequence[ErasedTalk], int]:
+    """First the database, in one transaction, then the files. Killed between them, the same again finishes.
+
+    Returns:
+        What was erased of each campaign, and how many records of the spool.
+
+    Raises:
+        Unavailable: The database is away, and nothing was erased; or a running table has the spool: what is in the
+            database is erased.
+    """
+    done = await erasure.erase(campaign, meant, at_ms=at_ms)
+    gone = await erasure.erased(campaign)
+    n_records = await offload(lambda: _erase_files(data_dir, campaign, meant, gone), amount=_FILES)
+    return done, n_records
+
+
+def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: frozenset[UtteranceId]) -> int:
+    def is_meant(said: Utterance) -> bool:
+        if said.campaign_id != campaign:
+            return False
+        return said.id in gone or (
+            (meant.player is None or (str(said.speaker_id) == str(meant.player) and said.npc_id is None))
+            and (meant.session is None or said.session_id == meant.session)
+            and (meant.before_ms is None or said.at_ms < meant.before_ms)
+        )
+
+    mentions = [str(each) for each in (meant.player, meant.session) if each is not None]
+    if meant == Meant():
+        mentions = [str(campaign)]
+    n_records = erase_from_spool(spool_of(data_dir), is_meant, mentions=mentions)
+    try:
+        # What a local model has read of the NPCs, which may be what was learned from talk. It is made again.
+        for path in sorted((data_dir / "prompts").glob("*")):
+            if path.is_file():
+                path.unlink()
+    except OSError as error:
+        raise Unavailable(f"{data_dir / 'prompts'} cannot be emptied: {error.strerror}; erase again") from None
+    return n_records

@@ -24,9 +24,9 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.providers.building import LLM, runs_here, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
-from glyphoxa.providers.registry import LLM, runs_here, weights_of
 
 WITHIN_S: Final = 20.0
 AT_THE_DESK_WITHIN_S: Final = 6.0

@@ -18,11 +18,11 @@ from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.ports import HotContextSource
+from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools

@@ -14,25 +14,23 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
-from glyphoxa.bootstrap.embedder import LaterEmbedders, open_embedder
-from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.talk_readers import TalkReaders
+from glyphoxa.bootstrap.chronicle import TalkReaders, chronicle_worker, episode_writer
+from glyphoxa.bootstrap.local_models import LaterEmbedders, LocalModels, open_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_changes import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.spool import Spool
-from glyphoxa.transcript.watch import MemoryWatch
-from glyphoxa.world.api import TalkAround
+from glyphoxa.world.graph import TalkAround
 
 OPEN_MS = 30_000
 """What a database may take until a table opens without it. Its opening goes on, and memory joins later."""

@@ -13,8 +13,7 @@ from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath
 from glyphoxa.config.sections import missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import did_you_mean
-from glyphoxa.providers.building import unknown_language
-from glyphoxa.providers.registry import NONE, STT, names
+from glyphoxa.providers.building import NONE, STT, names, unknown_language
 
 
 def read_playable(path: Path, settings: Settings, text: str | None = None) -> CampaignFile:

@@ -10,20 +10,17 @@ from datetime import UTC, datetime
 from loguru import logger
 
 from glyphoxa.bootstrap import engines, local_models
+from glyphoxa.bootstrap.chronicle import local_slots
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
 from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.bootstrap.memory import SaidBefore, open_store_for
-from glyphoxa.bootstrap.observers import NOBODY, Observers
-from glyphoxa.bootstrap.outside_tools import open_outside_tools
 from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.bootstrap.structured_llm import local_slots
-from glyphoxa.bootstrap.table_parts import Opening, Wired, wire
+from glyphoxa.bootstrap.table_parts import NOBODY, Observers, Opening, Wired, open_outside_tools, wire
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.npc.live_table import LiveTable, enter
-from glyphoxa.npc.session_end import SessionEnd
+from glyphoxa.npc.live_table import LiveTable, SessionEnd, enter
 from glyphoxa.observability.loop_lag import measure_lag
 
 

@@ -2,60 +2,321 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
+from loguru import logger
+
+from glyphoxa.actors.supervisor import Mailbox, Supervisor
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecisions
+from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
+from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.bootstrap import correction, engines
+from glyphoxa.bootstrap.chronicle import talk_readers_at_table
 from glyphoxa.bootstrap.clock import call_at, now_ms
 from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
-from glyphoxa.bootstrap.dm_at_the_table import DmAtTheTable
-from glyphoxa.bootstrap.engines import EarSpec, Host, OpenMouth
+from glyphoxa.bootstrap.engines import EarSpec, Host, MouthSpec, OpenMouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.bootstrap.mind import mind_of, state_of
-from glyphoxa.bootstrap.npcs import Npcs
-from glyphoxa.bootstrap.observers import NOBODY, Observers
-from glyphoxa.bootstrap.outside_tools import OutsideTools
-from glyphoxa.bootstrap.talk_readers import talk_readers_at_table
+from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.domain.campaign import Campaign, Player
-from glyphoxa.domain.events import SessionEnds
+from glyphoxa.context.prompt import HotContextSource
+from glyphoxa.dm.table_commands import CommandReader
+from glyphoxa.domain.campaign import Campaign, Npc, Player
+from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.events import SessionEnds, TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.turn import LookUp
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.followed_talk import FollowedTalk
-from glyphoxa.npc.hearing import Hearing
-from glyphoxa.npc.idle_close import IdleClose
-from glyphoxa.npc.live_table import TableParts
-from glyphoxa.npc.preparation import Preparation
-from glyphoxa.npc.revisions import Revisions
-from glyphoxa.npc.room import Room
-from glyphoxa.npc.room_messages import room_mailbox
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
+from glyphoxa.npc.live_table import Hearing, IdleClose, LiveTable, Preparation, SessionEnd, TableParts, TableSupervision
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.revisions import FollowedTalk, Revisions
+from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, RoomMessage, room_mailbox
 from glyphoxa.npc.seats import TableSeats
-from glyphoxa.npc.session_end import SessionEnd
-from glyphoxa.npc.supervision import TableSupervision
-from glyphoxa.npc.table import Ear
-from glyphoxa.npc.table_events import NpcVoices, TableEvents
-from glyphoxa.npc.table_state import TableState
-from glyphoxa.npc.typed_lines import TypedLines
-from glyphoxa.transcript.last_sessions import LastSessions
+from glyphoxa.npc.table import AudioSink, Ear, NpcVoices, TableEvents, TableState, TypedLines
+from glyphoxa.npc.table_control import FollowedCommands, KeptControls
+from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
+from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.providers.extras import need
+from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser
-from glyphoxa.transcript.session_mark import SessionMark
-from glyphoxa.turns.address import Addressing
+from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.turns.address import Addressing, cast_of
 from glyphoxa.turns.barge_in import BargeIn
-from glyphoxa.turns.cast import cast_of
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.floor import Floor
-from glyphoxa.turns.open_turns import OpenTurns
-from glyphoxa.turns.patience import Patience
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.effects import Floor
+from glyphoxa.turns.turn import OpenTurns, Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.mcp.servers import ServerRow
+if TYPE_CHECKING:
+    from glyphoxa.observability.metrics import TableMetrics
+if TYPE_CHECKING:
+    from glyphoxa.observability.tracing import TurnTracer
+
+
+# How the DM's commands reach an open table, and where what is in force is kept.
+
+
+@dataclass(frozen=True, slots=True)
+class DmAtTheTable:
+    """Of a table with long-term memory: the database is the way for both."""
+
+    state: TableState
+    room: Room
+    commands: PostgresTableCommands
+    kept: KeptControls
+
+    @classmethod
+    def of(cls, state: TableState, store: Store, room: Room) -> DmAtTheTable:
+        commands = PostgresTableCommands(store.database, store.listener)
+        return cls(state, room, commands, KeptControls(state.campaign.id, state.session, commands))
+
+    async def open(self) -> None:
+        """What was in force in this session is so again. Before anybody speaks."""
+        control = self.room.control
+        control.restore(await self.kept.before(control.controls.npcs))
+        control.on_change(self.kept.on_changed)
+
+    def start(self, supervisor: Supervisor, table: LiveTable) -> None:
+        campaign = self.state.campaign
+
+        async def obey(command: TableCommand) -> str:
+            told = await table.obey(command)
+            await self.kept.wait_until_kept()
+            return told
+
+        followed = FollowedCommands(
+            campaign.id, self.state.session, self.commands, read=CommandReader(campaign).read, obey=obey
+        )
+        supervisor.start("the DM's commands", followed.run)
+        supervisor.start("what the DM has in force", self.kept.run)
+
+
+# The tools of servers outside that the settings give to NPCs. Without any, nothing of MCP is loaded.
+
+
+OutsideTools = Mapping[NpcId, Sequence[OutsideTool]]
+
+
+async def open_outside_tools(
+    settings: McpSettings, campaign: Campaign, stack: ClosingStack, *, environ: Mapping[str, str] = os.environ
+) -> OutsideTools:
+    """What each NPC has. A server that is not there is no reason not to play. Closed by `stack`.
+
+    Raises:
+        InvalidInput: The SDK is not installed, or an environment variable that a server needs is not set.
+    """
+    if not settings.servers:
+        return {}
+    need("mcp", by="mcp.servers", extra="mcp")
+    if missing := missing_variables(settings, environ):
+        raise InvalidInput(f"mcp.servers.{missing[0]}")
+    _warn_of_strangers(settings, campaign)
+    from glyphoxa.adapters.mcp.servers import McpServers
+
+    servers = McpServers([_row(name, server, environ) for name, server in settings.servers.items()])
+    stack.push_step("servers of tools", STEP_MS, servers.close)
+    await servers.open()
+    return {
+        npc.id: [
+            tool
+            for name, server in settings.servers.items()
+            if server.npcs is None or npc.id in server.npcs
+            for tool in servers.tools(name)
+        ]
+        for npc in campaign.npcs
+    }
+
+
+def _row(name: str, settings: McpServerSettings, environ: Mapping[str, str]) -> ServerRow:
+    from glyphoxa.adapters.mcp.servers import ServerRow
+
+    return ServerRow(
+        name=name,
+        command=settings.command,
+        env={variable: environ[variable] for variable in settings.env},
+        url=settings.url or "",
+        token=environ[settings.token_env].strip() if settings.token_env is not None else "",
+        allowed=None if settings.tools is None else frozenset(settings.tools),
+        usual_ms=settings.usual_ms,
+    )
+
+
+def _warn_of_strangers(settings: McpSettings, campaign: Campaign) -> None:
+    """The same settings may serve several campaigns."""
+    known = {npc.id for npc in campaign.npcs}
+    for name, server in settings.servers.items():
+        for npc in server.npcs or ():
+            if NpcId(npc) not in known:
+                logger.warning("mcp.servers.{}: no NPC {!r} in this campaign: {}", name, npc, did_you_mean(npc, known))
+
+
+# The NPCs of a table, each with the engine that the campaign names and with the tools of its tier.
+
+
+@dataclass(frozen=True, slots=True)
+class Npcs:
+    """What the NPCs of a table are made with.
+
+    Attributes:
+        mouths: By the NPCs' engines.
+        deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
+        outside: Tools of servers outside, by the NPCs that have them.
+        room: The room's mailbox.
+        sink: Takes what they say.
+    """
+
+    settings: Settings
+    local: LocalModels
+    host: Host
+    mouths: Mapping[str, OpenMouth]
+    state: TableState
+    context: HotContextSource
+    memory: TableMemory
+    deep_talk: PastTalk | None
+    outside: OutsideTools
+    room: Mailbox[RoomMessage]
+    sink: AudioSink
+    latencies: ToolLatencies = field(default_factory=ToolLatencies)
+
+    def made(self) -> dict[NpcId, NpcActor]:
+        tiers = self.settings.tiers
+        language = self.state.campaign.language
+        words = trigger_words(language, deep=tiers.deep_words, standard=tiers.standard_words)
+        return {
+            npc.id: NpcActor(
+                self.state.conversations[npc.id],
+                open_mouth=partial(self._open_mouth, slot),
+                tell=self.room.post,
+                now_ms=now_ms,
+                tiers=TierSelector(npc.budget_tier, words=words),
+            )
+            for slot, npc in enumerate(self.state.campaign.npcs)
+        }
+
+    async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
+        spec = MouthSpec(
+            campaign=self.state.campaign.id,
+            npc=npc,
+            others=self._names_of_others(npc),
+            slot=slot,
+            language=self.state.campaign.language,
+            settings=self.settings,
+            local=self.local,
+            host=self.host,
+            context=self.context,
+            tools=self._tools_of(npc),
+            listener=listener,
+            sink=self.sink,
+            now_ms=now_ms,
+        )
+        return await self.mouths[npc.engine](spec)
+
+    def _tools_of(self, npc: Npc) -> CallableTools | None:
+        memory, outside = self._memory_tools_of(npc), self.outside.get(npc.id, ())
+        if memory is None and not outside:
+            return None
+        return Toolbox(
+            memory,
+            outside,
+            rule=DEFAULT_RULES[npc.budget_tier],
+            tell=partial(self._looked_up, npc.id),
+            tell_slow=lambda: self.room.post(LooksUpLong(npc.id)),
+        )
+
+    def _memory_tools_of(self, npc: Npc) -> MemoryTools | None:
+        guard = self.memory.guard
+        if guard is None or self.deep_talk is None:
+            return None
+        campaign = self.state.campaign
+        memory = MemoryOf(
+            campaign.id,
+            npc.id,
+            guard,
+            guard,
+            guard,
+            npc.name,
+            campaign.language,
+            around=self.memory.around,
+            deep_talk=self.deep_talk,
+        )
+        tell = partial(self._looked_up, npc.id)
+        return MemoryTools(memory, tier=npc.budget_tier, tell=tell, latencies=self.latencies)
+
+    def _looked_up(self, npc: NpcId, look_up: LookUp) -> None:
+        self.room.post(LookedUp(npc, look_up))
+
+    def _names_of_others(self, npc: Npc) -> tuple[str, ...]:
+        campaign = self.state.campaign
+        npcs = [other.name for other in campaign.npcs if other.id != npc.id]
+        return (*npcs, *(player.name for player in campaign.players))
+
+
+# Who watches a table from outside, as the settings want it: figures for Prometheus, traces for a collector.
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """Each is None where nobody asked for it; nothing of it is imported then."""
+
+    metrics: TableMetrics | None = None
+    tracer: TurnTracer | None = None
+
+    @property
+    def any(self) -> bool:
+        return self.metrics is not None or self.tracer is not None
+
+    def on(self, event: TableEvent) -> None:
+        for observer in (self.metrics, self.tracer):
+            if observer is not None:
+                observer.on(event)
+
+    def measured(self, time: ServiceTime) -> None:
+        for observer in (self.metrics, self.tracer):
+            if observer is not None:
+                observer.measured(time)
+
+    async def close(self) -> None:
+        """Send what waits to be sent."""
+        if self.tracer is not None:
+            await self.tracer.close()
+
+
+NOBODY = Observers()
+
+
+def make_observers(settings: ObservabilitySettings) -> Observers:
+    """
+    Raises:
+        InvalidInput: What a setting needs is not installed.
+    """
+    metrics: TableMetrics | None = None
+    tracer: TurnTracer | None = None
+    if settings.metrics_port is not None:
+        need("prometheus_client", by="observability.metrics_port", extra="observe")
+        from glyphoxa.observability.metrics import TableMetrics
+
+        metrics = TableMetrics()
+    if settings.traces_endpoint is not None:
+        need("opentelemetry.sdk", by="observability.traces_endpoint", extra="observe")
+        from glyphoxa.observability.tracing import TurnTracer, to_collector
+
+        tracer = TurnTracer(to_collector(settings.traces_endpoint))
+    return Observers(metrics, tracer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

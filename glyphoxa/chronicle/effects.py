@@ -10,12 +10,22 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
-from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import (
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedRelation,
+    Extraction,
+    KnownEntity,
+    NumberedUtterance,
+    SceneTalk,
+)
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.world.api import Cause, EntityAdded, EntityScoped, Event, FactStated, rule_of
+from glyphoxa.world.events.entity import EntityAdded, EntityScoped
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.state import rule_of
 
 MOST_ENTITIES: Final = 60
 MOST_CLAIMS: Final = 120

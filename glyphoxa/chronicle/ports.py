@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glyphoxa.chronicle.effects import Effect
-from glyphoxa.chronicle.extraction import Extraction
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
-from glyphoxa.adapters.postgres.world.campaign_times import KeptTimes
-from glyphoxa.adapters.postgres.world.campaigns import Described
+from glyphoxa.adapters.postgres.world.campaigns import Described, KeptTimes
 from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import (
@@ -38,25 +37,19 @@ from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.context.beginning import beginning
-from glyphoxa.context.bible import Bible
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.identity import Identities
-from glyphoxa.context.known_sentences import KnownSentences
-from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prompt import Message, Prompt, with_hot_context
-from glyphoxa.context.tokens import tokens_of
+from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
+from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
-from glyphoxa.dm.campaign_changes import CampaignChanges
-from glyphoxa.dm.campaign_tables import with_tables
+from glyphoxa.dm.campaign_changes import CampaignChanges, with_tables
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
-from glyphoxa.transcript.api import BETWEEN, day_now
-from glyphoxa.world.api import WorldState, moment
+from glyphoxa.transcript.sessions import BETWEEN, day_now
+from glyphoxa.world.state import WorldState
+from glyphoxa.world.wording import moment
 
 if TYPE_CHECKING:
     from glyphoxa.bootstrap.desk import Desk

@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     with _interrupted_at_once():
-        from glyphoxa.adapters.local import native_env
+        from glyphoxa.adapters.local import machine as native_env
         from glyphoxa.domain.errors import GlyphoxaError
 
         native_env.prepare()

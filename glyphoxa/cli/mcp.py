@@ -43,7 +43,7 @@ _HTTP: Final[tuple[Argument, ...]] = (
 )
 async def _serve(options: argparse.Namespace) -> int:
     _need_sdk()
-    from glyphoxa.mcp_server.tokens import DM_TOKEN, NPC_TOKEN, token_from
+    from glyphoxa.mcp_server.protocol import DM_TOKEN, NPC_TOKEN, token_from
 
     if options.npc is None and not options.dm:
         raise InvalidInput("choose whose tools to serve: --npc NAME, or --dm for the DM's tools")
@@ -51,7 +51,7 @@ async def _serve(options: argparse.Namespace) -> int:
     npc_token = token_from(os.environ, NPC_TOKEN) if options.http and options.npc is not None else ""
     if dm_token and dm_token == npc_token:
         raise InvalidInput(f"{DM_TOKEN} and {NPC_TOKEN} hold the same token: whoever has the NPC's would be the DM")
-    from glyphoxa.mcp_server.npc_memory import PATIENT
+    from glyphoxa.mcp_server.offered import PATIENT
 
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with (
@@ -75,7 +75,7 @@ async def _serve(options: argparse.Namespace) -> int:
 async def _dice(options: argparse.Namespace) -> int:
     _need_sdk()
     from glyphoxa.mcp_server.dice import dice_tools
-    from glyphoxa.mcp_server.tokens import NPC_TOKEN, token_from
+    from glyphoxa.mcp_server.protocol import NPC_TOKEN, token_from
 
     if not options.http:
         return await _on_stdio(dice_tools())
@@ -83,7 +83,7 @@ async def _dice(options: argparse.Namespace) -> int:
 
 
 async def _npc_tools(store: Store, desk: Desk, name: str) -> list[OfferedTool]:
-    from glyphoxa.mcp_server.npc_memory import memory_of, memory_tools
+    from glyphoxa.mcp_server.offered import memory_of, memory_tools
 
     npc = desk.resolver.npc(name)
     campaign = await store.campaigns.get(desk.campaign)
@@ -104,8 +104,7 @@ async def _on_stdio(tools: list[OfferedTool]) -> int:
 
 async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Namespace) -> int:
     from glyphoxa.mcp_server.offered import ToolOffer
-    from glyphoxa.mcp_server.protocol import PATH, app_of, server_of
-    from glyphoxa.mcp_server.tokens import guarded
+    from glyphoxa.mcp_server.protocol import PATH, app_of, guarded, server_of
     from glyphoxa.web.serving import Server, bind, url_of
 
     apps = {

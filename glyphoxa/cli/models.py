@@ -21,9 +21,9 @@ from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.providers.building import LLM, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.providers.extras import LOCAL, need
-from glyphoxa.providers.registry import LLM, weights_of
 from glyphoxa.providers.rows import ROWS
 
 DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
@@ -284,8 +284,7 @@ async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
 
 
 def _is_played(pcm: bytes, rate_hz: int) -> bool:
-    from glyphoxa.adapters.audio.player import play
-    from glyphoxa.adapters.audio.wav import write_wav
+    from glyphoxa.adapters.audio.wav import play, write_wav
 
     with tempfile.TemporaryDirectory(prefix="glyphoxa-voice-") as folder:
         path = Path(folder) / "voice.wav"

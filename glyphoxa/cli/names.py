@@ -7,13 +7,13 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from glyphoxa.bootstrap.names_desk import NamesDesk, names_desk_of
+from glyphoxa.bootstrap.desk import NamesDesk, names_desk_of
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.learning.history import LearnedName
+from glyphoxa.speech.learning.wrong_forms import LearnedName
 from glyphoxa.speech.names.gazetteer import Entry
 
 _MOST_SHOWN = 50

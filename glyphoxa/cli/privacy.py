@@ -15,7 +15,7 @@ from loguru import logger
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.privacy import erase
+from glyphoxa.bootstrap.desk import erase
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,

@@ -15,28 +15,26 @@ from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import a_table, show, show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.fact_selection import select_facts
+from glyphoxa.context.facts import select_facts, sentences_of
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
-from glyphoxa.context.knowledge import sentences_of
+from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.relevance import without_call
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.dm.lines import IndentedLine
-from glyphoxa.dm.resolver import NameResolver
-from glyphoxa.dm.wording import signals_in_words, validity_in_words
+from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.wording import IndentedLine, signals_in_words, validity_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
-from glyphoxa.domain.knowledge import Fact
-from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.entities.named_world import FactsByName
 from glyphoxa.recall.question import MOST_CHARACTERS
 from glyphoxa.recall.recall import RecallResult, RecallSettings
-from glyphoxa.transcript.api import TalkQuery
-from glyphoxa.world.api import Passage, moment
+from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.world.graph import Passage
+from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 10
 _PATIENT: Final = RecallSettings(

@@ -18,15 +18,24 @@ from rich.console import Console
 from rich.table import Table as Columns
 from rich.text import Text
 
-from glyphoxa.dm.lines import IndentedLine, plain
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, place, short, validity_in_words
+from glyphoxa.dm.wording import (
+    IndentedLine,
+    certainty_in_words,
+    knower_in_words,
+    learned_from,
+    place,
+    plain,
+    short,
+    validity_in_words,
+)
 from glyphoxa.domain.knowledge import EndedFact, Fact
-from glyphoxa.world.api import Words, WorldEvent, claim_in_words, moment, visibility_in_words
+from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.wording import Words, claim_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision
-    from glyphoxa.dm.resolver import NameResolver
     from glyphoxa.dm.timeline import Preview
     from glyphoxa.domain.ids import FactId
 

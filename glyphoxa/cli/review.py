@@ -10,18 +10,18 @@ from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
-from glyphoxa.dm.lines import plain
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.resolver import NameResolver
-from glyphoxa.dm.said import SaidDesk
-from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.dm.sessions import SaidDesk, SessionDesk
 from glyphoxa.dm.stating import json_or_text
 from glyphoxa.dm.timeline import moment_of
-from glyphoxa.dm.wording import short
+from glyphoxa.dm.wording import plain, short
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
-from glyphoxa.transcript.api import TalkFilter
-from glyphoxa.world.api import EntitiesMerged, Words, WorldEvent, moment, visibility_in_words
+from glyphoxa.transcript.ports import TalkFilter
+from glyphoxa.world.events.entity import EntitiesMerged
+from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 _MOST_SHOWN = 50
 _MOST_LISTED = 5

@@ -123,7 +123,7 @@ async def opened_store(
 async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> AsyncIterator[Embedder | None]:
     """The model by which talk is found. None where words alone decide, and why is said if nobody wanted it."""
     from glyphoxa.adapters.postgres.server.binaries import check_binaries
-    from glyphoxa.bootstrap.embedder import load_embedder
+    from glyphoxa.bootstrap.local_models import load_embedder
 
     if by_words or settings.providers.embeddings.name == "none":
         yield None

@@ -34,7 +34,7 @@ from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.observability import log
 from glyphoxa.providers.extras import PAGE_MODULES, need
-from glyphoxa.transcript.api import LastSession, LastSessions
+from glyphoxa.transcript.sessions import LastSession, LastSessions
 
 if TYPE_CHECKING:
     from glyphoxa.domain.campaign import Campaign

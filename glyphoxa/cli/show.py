@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.chronicle.rules.summaries import TOKENS
+from glyphoxa.chronicle.episodes import TOKENS
 from glyphoxa.cli.render import a_table, show, show_events, show_fact, show_facts, show_lines
 from glyphoxa.cli.scope import (
     CAMPAIGN,
@@ -32,29 +32,26 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.dm import turn_told, turns
-from glyphoxa.dm.entities import MOST_FACTS
-from glyphoxa.dm.lines import plain, printable
-from glyphoxa.dm.past_knowledge import of_state
-from glyphoxa.dm.resolver import NameResolver
-from glyphoxa.dm.said import short as short_utterance
+from glyphoxa.dm import turns
+from glyphoxa.dm import turns as turn_told
+from glyphoxa.dm.entities import MOST_FACTS, NameResolver
 from glyphoxa.dm.sessions import SessionDesk
-from glyphoxa.dm.timeline import beginning_of
-from glyphoxa.dm.wording import certainty_in_words, learned_from, short
+from glyphoxa.dm.sessions import short as short_utterance
+from glyphoxa.dm.timeline import beginning_of, of_state
+from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printable, short
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId
-from glyphoxa.domain.knowledge import DM, Between, EndedFact, Fact, Viewer
-from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.knowledge import DM, Between, EndedFact, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.transcript.api import TalkFilter
-from glyphoxa.world.api import moment, visibility_in_words
+from glyphoxa.transcript.ports import TalkFilter
+from glyphoxa.world.wording import moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.bootstrap.desk import Desk
-    from glyphoxa.bootstrap.rehearsal import Rehearsal
+    from glyphoxa.bootstrap.mind import Rehearsal
     from glyphoxa.context.composition import ComposedPrompt
 
 _MOST_FACTS: Final = 50
@@ -307,7 +304,7 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
     limit(_NEAREST),
 )
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
-    from glyphoxa.bootstrap.embedder import load_embedder
+    from glyphoxa.bootstrap.local_models import load_embedder
 
     if not options.text.strip():
         raise InvalidInput("TEXT is empty: give a text to compare with")
@@ -350,7 +347,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     ),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.bootstrap.recap import Audience, recap_of
+    from glyphoxa.bootstrap.chronicle import Audience, recap_of
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
@@ -457,7 +454,7 @@ def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
 )
 async def _context(options: argparse.Namespace) -> int:
     """What a table would send: the same objects, made the same way."""
-    from glyphoxa.dm.prompt_told import composed_shown
+    from glyphoxa.dm.turns import composed_shown
 
     if not options.say.strip():
         raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
@@ -484,8 +481,8 @@ async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
 
 
 async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
+    from glyphoxa.bootstrap.mind import rehearsal_of
     from glyphoxa.bootstrap.playable import read_playable
-    from glyphoxa.bootstrap.rehearsal import rehearsal_of
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found

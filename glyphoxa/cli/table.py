@@ -25,7 +25,7 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, at_once, limit
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.dm.lines import plain
+from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import MOST_IN_A_ROW, MOST_TURNS
 from glyphoxa.domain.errors import InvalidInput
@@ -33,7 +33,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, read_audit
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.api import moment
+from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 20
 _MOST_ENTERED: Final = 50

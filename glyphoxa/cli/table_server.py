@@ -19,8 +19,8 @@ from fastapi import FastAPI
 
 from glyphoxa.actors.deadline import within
 from glyphoxa.bootstrap.closing import STEP_MS
-from glyphoxa.bootstrap.observers import Observers, make_observers
 from glyphoxa.bootstrap.table import open_with_desk
+from glyphoxa.bootstrap.table_parts import Observers, make_observers
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say

@@ -12,9 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.chronicle import chronicle_log, chronicle_worker, chronicler_of, episode_writer
-from glyphoxa.bootstrap.embedder import fetch_embedder
-from glyphoxa.bootstrap.talk_readers import open_talk_readers
+from glyphoxa.bootstrap.chronicle import (
+    chronicle_log,
+    chronicle_worker,
+    chronicler_of,
+    episode_writer,
+    open_talk_readers,
+)
+from glyphoxa.bootstrap.local_models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.cli.privacy import erasing_daily
 from glyphoxa.cli.render import a_table, show
@@ -30,8 +35,7 @@ from glyphoxa.cli.scope import (
     stored_campaign,
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
-from glyphoxa.dm.lines import plain
-from glyphoxa.dm.reading_told import reading_in_words
+from glyphoxa.dm.wording import plain, reading_in_words
 from glyphoxa.domain.ids import SessionId
 
 _OF_ALL = (campaign_argument("--campaign", otherwise="default: all campaigns"), CONFIG)

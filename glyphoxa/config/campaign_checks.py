@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short
-from glyphoxa.context.budgets import PERSONA_TOKENS
+from glyphoxa.context.prompt import PERSONA_TOKENS
 from glyphoxa.context.wording import SAYS
 from glyphoxa.domain.calendar import MOST_DAYS, StoryCalendar, name_words
 from glyphoxa.domain.campaign import (
@@ -29,12 +29,12 @@ from glyphoxa.domain.campaign import (
     SlotRule,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.paths import reached_from
 from glyphoxa.judgement.in_character import InCharacter
 from glyphoxa.recall.temporal.days import read_zone
-from glyphoxa.speech.language.phonetics import primary_language
-from glyphoxa.world.api import DEFAULT_RULES
+from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.world.state import DEFAULT_RULES
 
 RELATIONSHIP_TYPES = (
     "KNOWS",

@@ -13,9 +13,7 @@ from urllib.parse import urlsplit
 from glyphoxa.config.sections import missing_files, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.providers.chat_models import is_a_path
-from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
-from glyphoxa.providers.registry import (
+from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,
     KINDS,
@@ -27,6 +25,8 @@ from glyphoxa.providers.registry import (
     runs_here,
     weights_of,
 )
+from glyphoxa.providers.chat_models import is_a_path
+from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
 
 Level = Literal["ok", "warning", "error"]
 

@@ -9,10 +9,10 @@ from pydantic import BeforeValidator, Field
 
 from glyphoxa.config.located_yaml import Wrong
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section
-from glyphoxa.domain.utterance import UNSURE
+from glyphoxa.domain.heard import UNSURE
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
+from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, TTS, find, missing_settings, runs_here
 from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
-from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, RECALL, TTS, find, missing_settings, runs_here
 
 _Llm = TypeVar("_Llm", bound=ProviderSettings)
 

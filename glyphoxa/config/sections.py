@@ -22,10 +22,10 @@ from glyphoxa.context.composition import AT_MOST_LATER_MS
 from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.providers.registry import NONE, names
+from glyphoxa.providers.building import NONE, names
 from glyphoxa.providers.rows import Kind
 from glyphoxa.turns.barge_in import AFTER_MS
-from glyphoxa.turns.floor import GAP_MS
+from glyphoxa.turns.effects import GAP_MS
 
 
 class Section(BaseModel):

@@ -38,10 +38,9 @@ from glyphoxa.config.sections import (
     or_empty,
     wrong_engine,
 )
-from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
+from glyphoxa.context.prompt import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.providers.profiles import Profile
-from glyphoxa.providers.registry import (
+from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,
     KINDS,
@@ -55,6 +54,7 @@ from glyphoxa.providers.registry import (
     profile_of,
     runs_here,
 )
+from glyphoxa.providers.profiles import Profile
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -163,7 +163,7 @@ class Settings(Section):
         """Return the provider that a section names.
 
         Args:
-            section: As in `glyphoxa.providers.registry.KINDS`.
+            section: As in `glyphoxa.providers.building.KINDS`.
         """
         found: Any = self
         for name in section.split("."):

@@ -9,36 +9,138 @@ campaign's file lets this NPC know. The scene is known without asking, and so is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence, Set
+import time
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import replace
+from typing import Final, TypeVar
 
-from glyphoxa.context.bearing import InMind
-from glyphoxa.context.bible import Bible
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.gathering import OF_FILE, OF_MEMORY, RECALLED_AHEAD, RECALLED_NOW, Gathering, monotonic_us
-from glyphoxa.context.how_related import HowRelated, asks_how_related, with_chain
-from glyphoxa.context.identity import Identities
-from glyphoxa.context.knowledge import shortened
-from glyphoxa.context.known_sentences import KnownSentences
-from glyphoxa.context.not_known import not_known
-from glyphoxa.context.own_secrets import touched, without, words_of
-from glyphoxa.context.past import Past
-from glyphoxa.context.ports import HotContext
+from loguru import logger
+
+from glyphoxa.context.facts import HowRelated, asks_how_related, shortened, touched, with_chain, without, words_of
+from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.relevance import without_call
-from glyphoxa.context.scene import Scenes
+from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
+from glyphoxa.context.relevance import InMind, not_known, told_before, without_call
+from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import Candidates, PromptSoFar, select
-from glyphoxa.context.tokens import characters_in
-from glyphoxa.context.told_before import told_before
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.recalled import RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.recall.question import asks_for_a_time
 from glyphoxa.recall.terms import Terms
-from glyphoxa.transcript.api import PastTalk, TalkQuery
-from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
+from glyphoxa.transcript.ports import PastTalk, TalkQuery
+from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
+
+# The parts of one hot context while they are gathered: each has its own deadline, and all begin together.
+
+
+T = TypeVar("T")
+
+OF_FILE: Final = "the campaign's file"
+OF_MEMORY: Final = "memory"
+READ_AHEAD: Final = "memory, read while it was asked"
+AS_BEFORE: Final = "as it was read before"
+RECALLED_NOW: Final = "recalled now"
+RECALLED_AHEAD: Final = "recalled while it was asked"
+
+
+def monotonic_us() -> int:
+    return time.perf_counter_ns() // 1_000
+
+
+class Gathering:
+    """Made where a hot context is needed, and asked for what came of it once all parts have ended.
+
+    Args:
+        now_us: A clock that only goes forward, in microseconds.
+    """
+
+    def __init__(self, now_us: Callable[[], int] = monotonic_us) -> None:
+        self._now_us = now_us
+        self._began_s: float | None = None
+        self._omitted: dict[str, str] = {}
+        self._took_us: dict[str, int] = {}
+        self._sources: dict[str, str] = {}
+
+    async def part(self, name: str, part: Awaitable[T], deadline_ms: int, *, source: str) -> T | None:
+        """What `part` gives; None where it failed or was late, which is noted. Never raises.
+
+        Args:
+            deadline_ms: Since the first part of this gathering was begun, so that a part that is read twice takes no
+                longer than one that is read once.
+        """
+        loop = asyncio.get_running_loop()
+        if self._began_s is None:
+            self._began_s = loop.time()
+        began_us = self._now_us()
+        try:
+            async with asyncio.timeout_at(self._began_s + deadline_ms / 1000):
+                found = await part
+        except TimeoutError:
+            self._omit(name, f"not there within {deadline_ms} ms")
+        except GlyphoxaError as error:
+            self._omit(name, str(error))
+        except Exception as error:
+            # The edge between memory and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
+            logger.exception("hot context without {}", name)
+            self._omit(name, type(error).__name__)
+        else:
+            self._omitted.pop(name, None)
+            self._sources[name] = source
+            return found
+        finally:
+            self._took(name, began_us)
+        return None
+
+    def at_once(self, name: str, part: Callable[[], T], *, source: str) -> T | None:
+        """The same for what is in memory and needs no waiting."""
+        began_us = self._now_us()
+        try:
+            found = part()
+        except Exception as error:
+            logger.exception("hot context without {}", name)  # as above
+            self._omit(name, type(error).__name__)
+            return None
+        else:
+            if name not in self._omitted:  # else it is what was read before
+                self._sources.setdefault(name, source)
+            return found
+        finally:
+            self._took(name, began_us)
+
+    def came_from(self, name: str, source: str) -> None:
+        """Of a part that was there before it was asked for."""
+        self._sources[name] = source
+
+    def take(self, name: str, other: Gathering) -> None:
+        """A part as another gathering has it: it was read ahead."""
+        self._sources[name] = READ_AHEAD
+        self._took_us[name] = other._took_us.get(name, 0)
+
+    def has(self, name: str) -> bool:
+        """Whether the part was gathered, and not left out."""
+        return name in self._sources and name not in self._omitted
+
+    @property
+    def omitted(self) -> tuple[str, ...]:
+        """Such as "recall: not there within 50 ms"."""
+        return tuple(f"{name}: {why}" for name, why in self._omitted.items())
+
+    @property
+    def gathered(self) -> dict[str, Gathered]:
+        """Of every part that was asked for, where what stands in the prompt is from and how long it took."""
+        names = dict.fromkeys((*self._took_us, *self._sources))
+        return {name: Gathered(self._sources.get(name, AS_BEFORE), self._took_us.get(name)) for name in names}
+
+    def _omit(self, name: str, why: str) -> None:
+        self._omitted[name] = why
+        self._sources.pop(name, None)
+
+    def _took(self, name: str, began_us: int) -> None:
+        self._took_us[name] = self._took_us.get(name, 0) + self._now_us() - began_us
+
 
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""

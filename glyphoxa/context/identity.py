@@ -2,18 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
-from glyphoxa.context.knowledge import fact_sentence, fitting, names_of, recalled, sentences_of
-from glyphoxa.context.of_file import ScopedKnowledge
-from glyphoxa.context.own_secrets import OwnSecret, words_of
-from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
+from glyphoxa.context.prompt import Message, with_facts, with_kept
+from glyphoxa.context.wording import SAYS, Example, said_line, wording
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import DM, Fact
-from glyphoxa.domain.recalled import RecalledFact
+from glyphoxa.domain.knowledge import (
+    DM,
+    PUBLIC,
+    Claim,
+    Fact,
+    Provenance,
+    RecalledFact,
+    Status,
+    Viewer,
+    Visibility,
+    secret_of,
+)
 from glyphoxa.recall.terms import Terms
-from glyphoxa.world.api import IdentitySnapshot, KnowledgeGraph, Known
+from glyphoxa.speech.language.quoted import in_one_line
+from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
+from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+
+# What a campaign's file lets each NPC know: for a table that has no database, or whose database is away.
+
+
+def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
+    """The file's entities, with who may know that there is such a thing."""
+    return [(entity, _visibility(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
+
+
+def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
+    """What the file says, as facts.
+
+    Args:
+        accept_at: The confidence from which the DM need not look at one.
+    """
+    facts = [
+        _fact(Claim.attribute(entity.id, name, value), PUBLIC)
+        for entity in campaign.entities
+        for name, value in entity.attributes.items()
+        if value is not None
+    ]
+    for related in campaign.relationships:
+        fact = _fact(
+            Claim.relation(related.source, related.type, related.target),
+            _visibility(related.known_by, hidden=related.hidden),
+            Provenance(related.confidence, related.origin, related.dm_confirmed, "campaign_file", accept_at=accept_at),
+        )
+        facts.append(fact.with_(attributes=related.attributes))
+    for secret in campaign.secrets:
+        if not secret.known_by:
+            continue  # nobody is told
+        about = secret.about or campaign.npc(min(secret.known_by)).entity_id
+        visibility = _visibility(sorted(secret.known_by), hidden=secret.hidden)
+        facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))
+    return facts
+
+
+def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
+    """The file's world, as it would be stored. See `facts_of`."""
+    entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
+    state = WorldState()
+    state.load((), StateRows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
+    return state
+
+
+class ScopedKnowledge:
+    """Entities and accepted facts, asked in the name of a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
+
+    def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
+        self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}
+        self._facts = facts
+
+    @classmethod
+    def of_file(cls, campaign: Campaign, *, accept_at: float) -> ScopedKnowledge:
+        """See `facts_of`."""
+        return cls(scoped_entities(campaign), facts_of(campaign, accept_at=accept_at))
+
+    def entities(self, viewer: Viewer) -> list[Entity]:
+        return [entity for entity, visibility in self._entities.values() if visibility.is_visible_to(viewer)]
+
+    def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
+        found, visibility = self._entities.get(entity, (None, PUBLIC))
+        return found if visibility.is_visible_to(viewer) else None
+
+    def facts(self, viewer: Viewer) -> list[Fact]:
+        return [fact for fact in self._facts if may_know(viewer, fact, self._visibility_of)]
+
+    def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
+        found = self.entity(viewer, entity)
+        if found is None:
+            return None
+        attributes: list[Fact] = []
+        relations: list[tuple[Fact, Entity]] = []
+        for fact in self.facts(viewer):
+            claim = fact.claim
+            if entity not in (claim.subject, claim.object):
+                continue
+            if claim.object is None:
+                attributes.append(fact)
+                continue
+            other = self.entity(viewer, claim.object if claim.subject == entity else claim.subject)
+            if other is not None:
+                relations.append((fact, other))
+        return Known(found, tuple(attributes), tuple(relations))
+
+    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        known = self.known(npc, entity)
+        if known is None:
+            return None
+        # What is hidden is visible to nobody, so that what is left of it here is secret.
+        return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
+
+    def _visibility_of(self, entity: EntityId) -> Visibility | None:
+        return self._entities[entity][1] if entity in self._entities else None
+
+
+def _visibility(known_by: Sequence[NpcId], *, hidden: bool) -> Visibility:
+    if not known_by and not hidden:
+        return PUBLIC
+    named = secret_of(known_by)
+    return Visibility("hidden", named.knowers) if hidden else named
+
+
+_OF_THE_FILE = Provenance(dm_confirmed=True, origin="campaign_file")
+
+
+def _fact(claim: Claim, visibility: Visibility, provenance: Provenance = _OF_THE_FILE) -> Fact:
+    status: Status = "accepted" if provenance.is_enough else "pending"
+    return Fact(claim.fact_id, claim, seq=0, status=status, provenance=provenance, visibility=visibility)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +271,199 @@ class Identities:
             if known is not None:
                 found = self._ends[npc, entity] = known.entity
         return found
+
+
+# How every prompt of an NPC begins: who it is, how it speaks, and examples of how it answers.
+#
+# The same words from the first turn to the last: a prompt cache reads them once. An NPC whose author gave no examples
+# has some by itself, made of what the campaign's file says of it: without any a small model tells of the NPC instead
+# of speaking as it. They are in the form that questions have at the table, which it copies.
+
+
+OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
+"""Attributes that say what somebody does."""
+_LONGEST_VALUE = 60
+_SURE = 1.0
+"""What the DM may still have to look at is in no example."""
+
+
+def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
+    """The messages in front of all talk, as the campaign's file has it."""
+    return beginning_of(campaign, npc, _known_of_file(campaign, npc))
+
+
+def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Message, ...]:
+    """The same.
+
+    Args:
+        known: What the NPC knows of itself now; None: nothing.
+    """
+    words = wording(campaign.language)
+    persona = npc.persona or words.persona.format(name=npc.name)
+    shown = [Message("system", f"{persona}\n{words.frame.format(name=npc.name)}")]
+    somebody = nobodys_name(campaign, words.strangers)
+    for example in npc.examples or default_examples(campaign, npc, known):
+        said = in_one_line(example.said) if SAYS.match(example.said) else said_line(somebody, example.said)
+        asked = with_facts(said, in_one_line(example.facts), in_one_line(example.remembered))
+        shown.append(Message("user", with_kept(asked, words.keeps, in_one_line(example.kept))))
+        shown.append(Message("assistant", example.reply))
+    return tuple(shown)
+
+
+def default_examples(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Exchange, ...]:
+    """For an NPC that has none of its own; who speaks is added as it is to those. `known` is as of `beginning_of`."""
+    words = wording(campaign.language)
+    told = {"name": npc.name, **_told_of(known)}
+    first, *others = words.examples
+    shown = [first]
+    shown += [words.works] if "occupation" in told else []
+    shown += [words.is_at] if "place" in told else []
+    return tuple(_filled(example, told) for example in (*shown, *others))
+
+
+def _filled(example: Example, told: dict[str, str]) -> Exchange:
+    said, reply, facts, kept = (
+        text.format(**told) for text in (example.said, example.reply, example.facts, example.kept)
+    )
+    return Exchange(said, reply, facts, kept=kept)
+
+
+def _known_of_file(campaign: Campaign, npc: Npc) -> Known | None:
+    return ScopedKnowledge.of_file(campaign, accept_at=_SURE).known(npc.id, npc.entity_id)
+
+
+def _told_of(known: Known | None) -> dict[str, str]:
+    """What the NPC does and where it is, as far as everybody may know it and it takes a few words."""
+    if known is None:
+        return {}
+    found: dict[str, str] = {}
+    for fact in known.attributes:
+        value = fact.claim.content
+        is_named = fact.claim.predicate.casefold() in OCCUPATIONS and isinstance(value, str) and value.strip()
+        if is_named and _is_plain(fact) and len(str(value)) <= _LONGEST_VALUE:
+            found.setdefault("occupation", str(value).strip())
+    for fact, other in known.relations:
+        is_its_place = fact.claim.predicate == "LOCATED_AT" and fact.claim.subject == known.entity.id
+        if is_its_place and _is_plain(fact):
+            found.setdefault("place", other.name)
+    return found
+
+
+def _is_plain(fact: Fact) -> bool:
+    return fact.visibility.scope == "public" and replace(fact.provenance, accept_at=_SURE).is_enough
+
+
+def nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:
+    """Who speaks in the examples is nobody of the story."""
+    names = (name for entity in campaign.entities for name in (entity.name, *entity.aliases))
+    players = (player.name for player in campaign.players)
+    taken = {word for name in (*names, *players) for word in name.casefold().split()}
+    return next((name for name in strangers if name.casefold() not in taken), strangers[-1])
+
+
+# Of a text that an author wrote for everybody, the sentences that one NPC may read.
+
+
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+")
+_MOST_HELD: Final = 256
+"""Texts whose sentences are held."""
+
+WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
+"""What an NPC may know of an entity now; None: its world is not in memory."""
+
+
+class KnownSentences:
+    """
+    Args:
+        world_of: Where it is not in memory the campaign's file tells.
+    """
+
+    def __init__(self, campaign: Campaign, world_of: WorldOf) -> None:
+        self._campaign = campaign
+        self._of_file = ScopedKnowledge(scoped_entities(campaign), ())
+        self._world_of = world_of
+        self._held: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
+
+    def known(self, npc: NpcId, entity: EntityId) -> Known | None:
+        """What an NPC may know of an entity; None if of nothing."""
+        know = self._world_of(npc)
+        if know is not None:
+            return know(entity)
+        found = self._of_file.entity(npc, entity)
+        return None if found is None else Known(found)
+
+    def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
+        """Those that name nothing that the NPC may not know of, each with what it names."""
+        if text not in self._held:
+            if len(self._held) >= _MOST_HELD:
+                self._held.clear()
+            self._held[text] = self._sentences(text)
+        return [
+            (sentence, named)
+            for sentence, named in self._held[text]
+            if all(self.known(npc, one) is not None for one in named)
+        ]
+
+    def _sentences(self, text: str) -> list[tuple[str, frozenset[EntityId]]]:
+        text = " ".join(text.split())
+        folded = text.casefold()
+        # A campaign may have thousands of names, and this is asked for every answer.
+        names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
+        return [
+            (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
+            for sentence in _SENTENCES.split(text)
+            if sentence
+        ]
+
+
+def _names(sentence: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}(?:['’]?s|es|en|n)?\b", sentence, re.IGNORECASE) is not None
+
+
+# What an author gives an NPC for every prompt: the same words from turn to turn, in front of all that changes.
+#
+#     1. what the NPC always keeps to, and the languages that it speaks    always
+#     2. the campaign's bible: the party, the world, how it began          in the room that there is, as all below
+#     3. the words that the campaign coined, each with its meaning
+#
+# What stands last is trimmed first. It is read in another order: bible, coined words, what is always kept to. A
+# sentence that names what this NPC may not know of is left out.
+
+
+class Bible:
+    """
+    Args:
+        tokens: Of bible and coined words (4 characters a token).
+    """
+
+    def __init__(self, campaign: Campaign, sentences: KnownSentences, *, tokens: int) -> None:
+        self._campaign = campaign
+        self._sentences = sentences
+        self._words = wording(campaign.language)
+        self._most_characters = tokens * 4
+
+    def lines(self, npc: NpcId) -> tuple[str, ...]:
+        """As this NPC may read it now."""
+        who = self._campaign.npc(npc)
+        kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
+        speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
+        coined = [f"{term}: {_ended(meaning)}" for term, meaning in self._campaign.glossary.items()]
+        told = [*self._known(npc, self._campaign.bible), *(line for one in coined for line in self._known(npc, one))]
+        return (*self._fitting(told), *kept_to, *speaks)
+
+    def _known(self, npc: NpcId, text: str) -> list[str]:
+        return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []
+
+    def _fitting(self, sentences: Sequence[str]) -> list[str]:
+        left, found = self._most_characters, []
+        for sentence in sentences:
+            if len(sentence) + 1 > left:
+                break
+            left -= len(sentence) + 1
+            found.append(sentence)
+        return found
+
+
+def _ended(text: str) -> str:
+    text = " ".join(text.split())
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -4,8 +4,8 @@ A partial transcript that refers to the past, names somebody or says more than a
 here has heard about it. The answers are there before the question is finished; a late one is simply not there yet.
 Nothing of this is awaited by the voice path, and what was fetched for one NPC is shown to no other.
 
-What is known of who is named is in memory, and looked up when it is needed (`glyphoxa.context.by_name`): when somebody
-begins to speak, what has changed of it is read.
+What is known of people who are named is in memory and looked up when it is needed (`glyphoxa.context.selection`). When
+somebody begins to speak, its changes are read.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.relevance import without_call
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
-from glyphoxa.domain.recalled import RecalledTalk
-from glyphoxa.speech.language.past import speaks_of_the_past
-from glyphoxa.transcript.api import PastTalk, TalkQuery
+from glyphoxa.domain.knowledge import RecalledTalk
+from glyphoxa.speech.language.asking import speaks_of_the_past
+from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _FEW_WORDS: Final = 3
 

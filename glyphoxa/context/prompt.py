@@ -8,16 +8,88 @@ the question (the examples of an NPC are put in the same form).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from glyphoxa.context.ports import HotContext
 from glyphoxa.context.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SCENE
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import TierChoice
+from glyphoxa.domain.knowledge import Recalled
+from glyphoxa.domain.turn import Rejected, TierChoice
 from glyphoxa.speech.language.quoted import as_fact, as_told, in_one_line
+
+# The seam between a graph's hot-context injector and the assembly of hot context.
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """How a part of a hot context was gathered.
+
+    Attributes:
+        source: Where its words come from.
+        took_us: How long it took, in microseconds; None for what was there.
+    """
+
+    source: str
+    took_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HotContext:
+    """What an NPC has in mind for one turn.
+
+    Attributes:
+        facts: What it knows of the world: short sentences in the order in which they are to be read, already visible to
+            this NPC.
+        not_known: Of the facts, those which say that it knows nothing of what is asked.
+        shrugs: What the NPC can say to that without thinking, of which one is enough; empty where it has to think.
+        told: What the NPC can say from what the asker told it of just this, the best first.
+        remembered: What was said, each line with who said it; it need not be so. Likewise visible and in order.
+        recalled: Both with their provenance.
+        omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
+        identity: What it knows of itself: its description, its relationships. The same from turn to turn.
+        scenes: Where it is and where it was, when, and with whom: a line for each scene of this session that it is in.
+        kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
+        past: What happened in earlier sessions, as far as it recalls that without being asked.
+        rejected: What it recalled as well and is not told, each with the reason.
+        gathered: How each part was gathered, by its name.
+    """
+
+    facts: tuple[str, ...] = ()
+    not_known: tuple[str, ...] = ()
+    shrugs: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    omitted: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    scenes: Mapping[Scene, str] = field(default_factory=dict)
+    past: str = ""
+    rejected: tuple[Rejected, ...] = ()
+    kept: tuple[str, ...] = ()
+    keeps: str = ""
+    gathered: Mapping[str, Gathered] = field(default_factory=dict)
+
+
+class HotContextSource(Protocol):
+    """Assembles hot context. Each part has its own deadline; a late one is left out and said so."""
+
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
+        """All parts, for an answer. Never raises, never takes longer than the longest deadline.
+
+        Args:
+            asker: The name of who asks; empty if that is not known.
+            within_ms: For what the question asks to have looked up: a session, a time, how two are related. Any other
+                part keeps its own deadline.
+        """
+        ...
+
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
+        """What is already in memory (pre-fetched on partial transcripts), for priming a prompt cache."""
+        ...
+
 
 Role = Literal["system", "user", "assistant"]
 
@@ -146,3 +218,74 @@ def _apart(role: Role, facts: str, remembered: str) -> list[Message]:
 
 def _joined(*lines: str) -> str:
     return "\n".join(lines)
+
+
+# How much of each part goes into a prompt, and how long it may take to gather.
+
+
+PERSONA_TOKENS = 300
+"""Of what an author writes of an NPC: beyond that little is left for the talk in a small model's 2,048 tokens."""
+STANDING_TOKENS = 800
+"""Persona, frame and examples of an NPC, which stand in front of what has a budget, and its reply."""
+BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "past_tokens", "facts_tokens", "history_tokens")
+"""Of `Budgets`, those that a model's profile decides."""
+_TOKENS_A_LINE = 22
+"""Of talk at a table, with who says it."""
+_SHORTEST_LINE = 12
+_LEAST_RECALLED = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """
+    Attributes:
+        identity_tokens: Of what an NPC knows of itself, and of each secret it has in mind. A small local model is given
+            few: they cost it its voice.
+        scene_tokens: Of the line that says where the NPC is. From 100 it says more than where, see
+            `glyphoxa.context.scene`.
+        bible_tokens: Of the campaign's bible and coined words, see `glyphoxa.context.identity`.
+        past_tokens: Of the summaries of earlier sessions, see `glyphoxa.context.scene`.
+        facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
+            few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
+        max_facts: The same in lines; None: as many as usually fit.
+        history_tokens: Of the talk so far.
+    """
+
+    identity_tokens: int = 120
+    scene_tokens: int = 60
+    bible_tokens: int = 120
+    past_tokens: int = 60
+    facts_tokens: int = 90
+    max_facts: int | None = None
+    history_tokens: int = 500
+    part_deadline_ms: int = 50
+    recall_deadline_ms: int = 50
+
+    @property
+    def most_facts(self) -> int:
+        return self.facts_tokens // _TOKENS_A_LINE if self.max_facts is None else self.max_facts
+
+    @property
+    def max_recalled(self) -> int:
+        """Utterances that memory is asked for, from which these are chosen."""
+        return max(_LEAST_RECALLED, self.facts_tokens // _SHORTEST_LINE)
+
+
+# How many tokens a text takes, for every budget and every record alike.
+#
+# No chat model's own tokenizer is at hand within a turn: a local model's server has it behind HTTP, and a provider's
+# is far away. Budgets need no more than an estimate.
+
+
+CHARS_PER_TOKEN: Final = 4
+"""Rough size of a token in English text."""
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a text takes; an empty one takes none, any other at least one."""
+    return max(1, len(text) // CHARS_PER_TOKEN) if text else 0
+
+
+def characters_in(tokens: int) -> int:
+    """How long a text of so many tokens may be."""
+    return tokens * CHARS_PER_TOKEN

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review
-from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.stating import attribute_claim, predicate_of, secret_among, stated_by_dm
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
@@ -18,9 +18,7 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.world.api import (
-    Cause,
-    Event,
+from glyphoxa.world.events.fact import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -28,10 +26,10 @@ from glyphoxa.world.api import (
     FactRevealed,
     FactScoped,
     FactTold,
-    World,
-    WorldEvent,
-    claim_in_words,
 )
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.ports import World
+from glyphoxa.world.wording import claim_in_words
 
 _MOST_ABOUT_ONE = 10_000
 _MOST_LISTED = 10

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Correction
-from glyphoxa.world.api import WorldEvent
+from glyphoxa.world.events.log import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)

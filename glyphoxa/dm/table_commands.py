@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import (
     Direct,

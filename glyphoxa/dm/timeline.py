@@ -7,24 +7,68 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from glyphoxa.dm.history import all_events, events_about
 from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.api import (
-    Cause,
-    RolledBack,
-    TakenBack,
-    TalkErased,
-    Undone,
-    World,
-    WorldEvent,
-    WorldState,
-    difference,
-    dropped,
-    replay,
-)
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.knowledge import Claim, Fact, Viewer
+from glyphoxa.world.events.entity import EntitiesMerged, EntityRemoved
+from glyphoxa.world.events.fact import FactReplaced, FactStated
+from glyphoxa.world.events.log import Cause, TakenBack, WorldEvent
+from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone, UtteranceCorrected, UtteranceRetracted
+from glyphoxa.world.graph import may_know
+from glyphoxa.world.ports import World
+from glyphoxa.world.replay import difference, dropped, replay
+from glyphoxa.world.state import WorldState
+
+# Reading a campaign's log of events.
+
+
+_AT_ONCE: Final = 5_000
+
+
+async def all_events(world: World, campaign: CampaignId) -> list[WorldEvent]:
+    """In order."""
+    events: list[WorldEvent] = []
+    while True:
+        page = await world.events(campaign, after=events[-1].seq if events else 0, limit=_AT_ONCE)
+        events += page
+        if len(page) < _AT_ONCE:
+            return events
+
+
+def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
+    """Those of `events` that stated, changed or ended the fact or one of its entities, and what undid them."""
+    about: list[WorldEvent] = []
+    numbers: set[int] = set()
+    ends = {fact.claim.subject, fact.claim.object} - {None}
+    for recorded in events:
+        match recorded.event:
+            case FactStated(claim=claim):
+                concerns = _says(claim, fact)
+                if concerns:
+                    ends |= {claim.subject, claim.object} - {None}
+            case FactReplaced(fact=old, claim=claim):
+                concerns = old == fact.id or _says(claim, fact)
+            case EntitiesMerged(kept, gone):
+                concerns = gone in ends or (kept in ends and bool(numbers))
+            case EntityRemoved(entity):
+                concerns = entity in ends
+            case Undone(undone):
+                concerns = undone in numbers
+            case RolledBack() | UtteranceRetracted() | UtteranceCorrected() as taken_back:
+                concerns = not numbers.isdisjoint(taken_back.events)
+            case other:
+                concerns = getattr(other, "fact", None) == fact.id
+        if concerns:
+            about.append(recorded)
+            numbers.add(recorded.seq)
+    return about
+
+
+def _says(claim: Claim, fact: Fact) -> bool:
+    """Whether a claim is what the fact says, or said when it was first stated: a merge changes its entities."""
+    return claim == fact.claim or claim.fact_id == fact.id.partition("-")[0]
+
 
 _LOOKED_AT_FIRST: Final = 64
 _DAY_MS: Final = 86_400_000
@@ -263,3 +307,17 @@ def beginning_of(when: str) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)
+
+
+# What somebody knew at an earlier time.
+
+
+def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> list[Fact]:
+    """Facts of a world of the past that the viewer knew, as `PostgresInspection.current` has those of now."""
+    resolved = None if about is None else state.resolve(about)
+    facts = [
+        fact
+        for fact in state.facts.values()
+        if resolved in (None, fact.claim.subject, fact.claim.object) and may_know(viewer, fact, state.visibility_of)
+    ]
+    return sorted(facts, key=lambda fact: (fact.claim.subject, fact.claim.predicate, fact.id))

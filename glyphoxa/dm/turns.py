@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
+from glyphoxa.context.composition import ComposedPrompt
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review, Turns, Uttered
-from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.wording import IndentedLine, place, plain, signals_in_words, validity_in_words
+from glyphoxa.dm.wording import short as short_fact
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId, TurnId, UtteranceId
-from glyphoxa.domain.knowledge import EndedFact, Fact, Validity
-from glyphoxa.domain.recalled import Recalled, RecalledFact, learned_from
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.knowledge import (
+    EndedFact,
+    Fact,
+    Recalled,
+    RecalledFact,
+    RecalledUtterance,
+    Signal,
+    Validity,
+    learned_from,
+)
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unsaid
+from glyphoxa.world.wording import moment
 
 LAST: Final = "last"
 _MOST_LISTED: Final = 10
@@ -192,3 +208,246 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
     if place.said.is_retracted:
         return "rolled back"
     return "" if one.text.endswith(place.said.text) else f"its words are now: {place.said.text}"
+
+
+# What a prompt consists of, as `glyphoxa show context` and `glyphoxa show turns` show it.
+
+
+def parts_shown(parts: Sequence[PromptPart], *, depth: int = 0) -> Iterator[IndentedLine]:
+    """Each part with its tokens, where it is from, and how long it took."""
+    if not parts:
+        return
+    yield IndentedLine(f"its prompt: about {sum(part.tokens for part in parts)} tokens", depth)
+    for part in parts:
+        took = "" if part.took_us is None else f", {part.took_us / 1_000:.1f} ms"
+        yield IndentedLine(f"{part.name}: {part.tokens or 'nothing'}, {part.source}{took}", depth + 1)
+
+
+def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
+    """Its parts, what the NPC has in mind and why, and what was left out and why."""
+    hot = composed.hot
+    yield from parts_shown(composed.parts)
+    if hot.recalled:
+        yield IndentedLine("what it has in mind, and why:")
+    for one in hot.recalled:
+        yield IndentedLine(f"{recalled_line(one)} ({one.reason or 'nobody noted why'})", 1)
+    if hot.omitted or hot.rejected:
+        yield IndentedLine("left out:")
+    for part in hot.omitted:
+        yield IndentedLine(part, 1)
+    for each in hot.rejected:
+        yield IndentedLine(f"{recalled_line(each.recalled)} ({each.why})", 1)
+
+
+# A turn as `glyphoxa show turns` tells it: what was heard, what the NPC had in mind, and what came of it.
+
+
+_OUTCOMES: Final[Mapping[Outcome, str]] = {
+    Outcome.ANSWERED: "answered",
+    Outcome.INTERRUPTED: "cut off by a player",
+    Outcome.NOT_ADDRESSED: "answered by nobody",
+    Outcome.MERGED: "called off: its speaker went on, and the next turn answers both",
+    Outcome.SUPERSEDED: "called off: others spoke first",
+    Outcome.WITHHELD: "withheld: the safety filter left nothing that may be said",
+    Outcome.TIMED_OUT: "called off: the answer took too long",
+    Outcome.FAILED: "failed",
+}
+_FAULTS: Final[Mapping[Fault, str]] = {
+    Fault.NARRATED: "it tells what the NPC does",
+    Fault.THIRD_PERSON: "the NPC speaks of itself as of somebody else",
+    Fault.ASSISTANT: "an assistant speaks so",
+    Fault.OF_THE_PROMPT: "words of its instructions",
+    Fault.NOT_SPEECH: "a stage direction, a tool call or a line of facts",
+    Fault.LABEL: "somebody else's line",
+    Fault.ECHO: "the question given back",
+    Fault.REPEATED: "it has just said so",
+    Fault.LANGUAGE: "another language than the question's",
+    Fault.SECRET: "it keeps that to itself",
+    Fault.FORGOTTEN: "it was told of this, and does not say what",
+    Fault.UNFOUNDED: "nothing that it knows or remembers says so",
+    Fault.DICE: "nobody rolled these dice",
+}
+_LONGEST_FOUND: Final = 400
+_SAYS: Final = ("said", "fact", "summary")
+"""What a tool found is one of these, or something else."""
+
+
+def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+    """The whole turn but for its prompt.
+
+    Args:
+        calendar: Of the story; None if it counts no days.
+    """
+    turn = explained.turn
+    asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
+    yield IndentedLine(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
+    yield from chain(
+        _heard(explained),
+        _came_of_it(explained, resolver),
+        parts_shown(turn.parts, depth=1),
+        _in_mind(explained, calendar),
+        _left_out(explained, calendar),
+        _looked_up(turn.looked_up),
+        _unsaid(turn.unsaid),
+        _timeline(turn),
+    )
+    if turn.prompt_text:
+        yield IndentedLine(f"everything it was given: glyphoxa show turns {short(turn.id)} --prompt", 1)
+
+
+def when(turn: TurnRecord) -> str:
+    """When its words had been said; empty when that is not known."""
+    return moment(turn.stages.get(Stage.SPEECH_END, min(turn.stages.values(), default=None)))
+
+
+def outcome(turn: TurnRecord) -> str:
+    """Such as: answered; failed: the model cannot be reached."""
+    return ": ".join(part for part in (_OUTCOMES[turn.outcome], turn.error) if part)
+
+
+def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
+    turn, heard = explained.turn, explained.heard
+    yield IndentedLine(f"heard: {_where(heard) or turn.session_id}", 1)
+    yield IndentedLine(f"{turn.speaker_name}: {turn.text}", 2)
+    if turn.raw_text != turn.text:
+        yield IndentedLine(f"recognised as: {turn.raw_text}", 2)
+    for correction in heard.corrections if heard is not None else ():
+        why = f"{correction.reason or correction.stage}, {correction.score:.2f}"
+        yield IndentedLine(f"{correction.before} was put right as {correction.after}: {why}", 2)
+    yield from _since(heard, turn.text)
+    if turn.address_reason:
+        yield IndentedLine(f"addressed: {turn.address_reason}", 1)
+    if turn.tier:
+        yield IndentedLine(f"might look into memory: {turn.tier}: {turn.tier_reason}", 1)
+
+
+def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:
+    turn = explained.turn
+    after = f", {turn.first_audio_ms} ms after the end of speech" if turn.first_audio_ms is not None else ""
+    yield IndentedLine(f"{outcome(turn)}{after}", 1)
+    if turn.npc_id is None:
+        return
+    if turn.reply_heard:
+        yield IndentedLine(f"{resolver.person(turn.npc_id)}: {turn.reply_heard}", 2)
+    if turn.reply and plain(turn.reply) != plain(turn.reply_heard):
+        yield IndentedLine(f"it would have said: {turn.reply}", 2)
+    yield from _since(explained.spoken, turn.reply_heard)
+
+
+def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+    turn, told = explained.turn, explained.selected
+    if turn.npc_id is None or not turn.prompt_text:
+        return
+    n_recalled = len(explained.memories)
+    if not n_recalled:
+        yield IndentedLine("recalled nothing", 1)
+        return
+    rest = f", of {n_recalled} that it recalled" if n_recalled > len(told) else ""
+    yield IndentedLine(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
+    for memory in told:
+        yield from _memory(memory, calendar)
+    signals = [signal for one in _turn_told_of_talk(explained) for signal in one.signals]
+    if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
+        yield IndentedLine("found by words alone: what the question means had no say", 2)
+
+
+def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+    if explained.rejected or explained.turn.omitted:
+        yield IndentedLine("left out:", 1)
+    for memory in explained.rejected:
+        yield from _memory(memory, calendar)
+    for part in explained.turn.omitted:
+        yield IndentedLine(part, 2)
+
+
+def _memory(memory: RecalledThen, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+    recalled = memory.recalled
+    yield IndentedLine(recalled_line(recalled), 2)
+    if memory.why_rejected:
+        yield IndentedLine(f"left out: {memory.why_rejected}", 3)
+    yield IndentedLine(f"known because: {', '.join((recalled.reason or 'nobody noted why', *_source(memory)))}", 3)
+    if isinstance(recalled, RecalledUtterance) and recalled.signals:
+        yield IndentedLine(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
+    elif isinstance(recalled, RecalledFact):
+        yield IndentedLine(
+            f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3
+        )
+    if memory.validity is not None:
+        yield IndentedLine(f"holds: {validity_in_words(memory.validity, calendar) or 'always'}", 3)
+    if memory.since:
+        yield IndentedLine(f"since then: {memory.since}", 3)
+
+
+def _source(memory: RecalledThen) -> Iterator[str]:
+    """Where and when it was said or learned. What a campaign's file tells has only the time of its loading."""
+    recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
+    if recalled.session_id is None:
+        return
+    if recalled.session_id not in recalled.reason:
+        yield f"session {recalled.session_id}"
+    if said is not None:
+        yield f"ordinal {said.ordinal}"
+    if at := moment(recalled.at_ms if said is None else said.at_ms):
+        yield at
+
+
+def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[IndentedLine]:
+    if look_ups:
+        yield IndentedLine("looked up by its model:", 1)
+    for one in look_ups:
+        asked = ", ".join(f"{name}: {value}" for name, value in one.arguments.items())
+        yield IndentedLine(f"{one.tool} ({asked}), {one.took_ms} ms", 2)
+        found = one.found.get("found")
+        for each in found if isinstance(found, list) else ():
+            yield IndentedLine(f"found: {_found(each)}", 3)
+        if note := one.found.get("note"):
+            yield IndentedLine(str(note), 3)
+
+
+def _unsaid(unsaid: Sequence[Unsaid]) -> Iterator[IndentedLine]:
+    if unsaid:
+        yield IndentedLine("rejected before it was said:", 1)
+    for one in unsaid:
+        yield IndentedLine(f"{one.text} ({_FAULTS[one.fault]})", 2)
+
+
+def _found(found: object) -> str:
+    if isinstance(found, Mapping) and (says := next((name for name in _SAYS if name in found), None)) is not None:
+        rest = ", ".join(f"{name} {value}" for name, value in found.items() if name != says and value)
+        return f"{found[says]} ({rest})" if rest else str(found[says])
+    text = json.dumps(found, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_FOUND else f"{text[:_LONGEST_FOUND]} ..."
+
+
+def _timeline(turn: TurnRecord) -> Iterator[IndentedLine]:
+    zero = turn.stages.get(Stage.SPEECH_END)
+    if zero is None:
+        return
+    usual = list(Stage)
+    reached = sorted(turn.stages.items(), key=lambda mark: (mark[1], usual.index(mark[0])))
+    marks = (f"{stage.value.replace('_', ' ')} {at - zero}" for stage, at in reached if stage is not Stage.SPEECH_END)
+    yield IndentedLine(f"ms after the end of speech: {', '.join(marks)}", 1)
+    if turn.waited_ms is not None:
+        yield IndentedLine(f"waited {turn.waited_ms} ms for others to finish", 1)
+    if turn.silenced_after_ms is not None:
+        yield IndentedLine(f"silenced by a voice within {turn.silenced_after_ms} ms", 1)
+
+
+def _turn_told_of_talk(explained: ExplainedTurn) -> list[RecalledUtterance]:
+    recalled = (memory.recalled for memory in explained.memories)
+    return [one for one in recalled if isinstance(one, RecalledUtterance)]
+
+
+def _where(uttered: Uttered | None) -> str:
+    if uttered is None:
+        return ""
+    return f"{place(uttered.said.session_id, uttered.said.ordinal)}, {moment(uttered.said.at_ms)}"
+
+
+def _since(uttered: Uttered | None, text: str) -> Iterator[IndentedLine]:
+    if uttered is None:
+        return
+    if uttered.said.is_retracted:
+        yield IndentedLine("since then: rolled back", 2)
+    elif uttered.said.text != text:
+        yield IndentedLine(f"since then: its words are now: {uttered.said.text}", 2)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
-from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId
-from glyphoxa.domain.knowledge import Fact, Knower, Validity
-from glyphoxa.domain.recalled import Signal
-from glyphoxa.world.api import moment
+from glyphoxa.domain.knowledge import Fact, Knower, Signal, Validity
+from glyphoxa.world.wording import moment
 
 _DIGITS = 8
 
@@ -81,3 +83,49 @@ def signals_in_words(signals: Mapping[Signal, float]) -> str:
     """What the ranking says for and against, the most first: "meaning 1.94, words 1.57, asks -1.09"."""
     order = sorted(signals.items(), key=lambda each: (-abs(each[1]), each[0]))
     return ", ".join(f"{name.replace('_', ' ')} {share:.2f}" for name, share in order if round(share, 2))
+
+
+# Lines of text for a DM, wherever they are shown.
+
+
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Of a terminal, and those that turn round or hold apart what stands behind them, to the end of the line: it would read
+otherwise than it was said.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndentedLine:
+    """
+    Attributes:
+        depth: How deep it stands below the first.
+    """
+
+    text: str
+    depth: int = 0
+
+
+def plain(text: str) -> str:
+    """A text in one line, without what a terminal takes for a command: somebody at the table may have typed it."""
+    return " ".join(printable(text).split())
+
+
+def printable(text: str) -> str:
+    """The same in as many lines as it has."""
+    return _COMMANDS.sub(" ", text)
+
+
+# How far a session was read by the chronicle, in words.
+
+
+def reading_in_words(session: SessionProgress) -> str:
+    """Whether all was read, and what stands in the way."""
+    if session.error is None:
+        state = "unread talk" if session.has_news else "up to date"
+        if session.refused is None:
+            return state
+        return f"{state}; {session.n_refused} not believed, the last one: {session.refused}"
+    if session.is_dead:
+        return f"given up after {session.attempts} tries: {session.error}"
+    again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"
+    return f"failed{again}: {session.error}"

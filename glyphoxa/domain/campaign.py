@@ -20,7 +20,7 @@ Engine = str
 """`cascaded`, `s2s`, or the name of another pipeline: an installed one, or one that the settings name."""
 BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
 SlotRule = Literal["many", "one", "functional", "functional_object"]
-"""How many facts of a predicate may hold at a time: see `glyphoxa.world.slots`."""
+"""How many facts of a predicate may hold at a time: see `glyphoxa.world.state`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.knowledge import Recalled
 
 
 class Outcome(StrEnum):

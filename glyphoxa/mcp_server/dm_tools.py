@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.facts import FactDesk
-from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.dm.turns import LAST, RecalledThen, TurnDesk, short
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words
 from glyphoxa.domain.errors import NotFound, did_you_mean
@@ -20,8 +20,8 @@ from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.transcript.api import TalkFilter, TalkSearch
-from glyphoxa.world.api import moment, visibility_in_words
+from glyphoxa.transcript.ports import TalkFilter, TalkSearch
+from glyphoxa.world.wording import moment, visibility_in_words
 
 _MOST: Final = 100
 _USUAL: Final = 20

@@ -10,11 +10,45 @@ from typing import Protocol
 from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.names.ports import LearnedNames
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.names.observable import ObservableGazetteer
+from glyphoxa.speech.learning.wrong_forms import Happened, LearnedName, Step, Uses
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+
+# What is kept of wrong forms of names.
+
+
+class LearnedNames(Protocol):
+    """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.speech.learning.wrong_forms`."""
+
+    async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
+        """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""
+        ...
+
+    async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
+        """Every pair of form and name (or of one form, however it is spaced), those most often heard first."""
+        ...
+
+    async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
+        """Add a step to a form's history, unless it would change nothing; return where the pair stands now.
+
+        Raises:
+            AlreadyTaken: It confirms what was confirmed for another name.
+        """
+        ...
+
+    async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
+        """Take back the DM's last decision (on one form, if given); return it, or None if there is none left."""
+        ...
+
+    async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
+        """What happened, latest first."""
+        ...
+
+    async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
+        """Where the words of a form stand as themselves; utterances of `exclude` are not counted."""
+        ...
+
 
 _ONE_BY_ONE = 20
 """More changes at once are a new index, which is made beside the table's own thread."""

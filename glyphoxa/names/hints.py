@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.speech.learning.history import LearnedName
+from glyphoxa.speech.learning.wrong_forms import LearnedName
 from glyphoxa.speech.names.biasing import ContextualBiasing
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
@@ -71,7 +71,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """The knowledge graph has changed. A listener for `glyphoxa.speech.names.observable.ObservableGazetteer`."""
+        """The knowledge graph has changed. A listener for `glyphoxa.speech.names.gazetteer.ObservableGazetteer`."""
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:

@@ -8,14 +8,18 @@ from dataclasses import dataclass, field, replace
 from loguru import logger
 
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.names.ports import LearnedNames
-from glyphoxa.speech.learning.history import ENOUGH_OF_ORDINARY_WORDS, AlreadyTaken, Happened, LearnedName, Step
+from glyphoxa.names.followed import LearnedNames
 from glyphoxa.speech.learning.spelled_out import SpelledOut
-from glyphoxa.speech.learning.typed_claims import TypedClaims
 from glyphoxa.speech.learning.wrong_forms import (
+    ENOUGH_OF_ORDINARY_WORDS,
+    AlreadyTaken,
+    Happened,
+    LearnedName,
     Proof,
+    Step,
+    TypedClaims,
     Uses,
     as_heard,
     is_ordinary,

@@ -3,32 +3,269 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+from loguru import logger
 
 from glyphoxa.actors.deadline import within
+from glyphoxa.actors.supervisor import Mailbox, Supervisor
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning_of
+from glyphoxa.context.identity import beginning_of
+from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import MemoryHealth, SceneChanged, TableEvent
-from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.events import Degraded, MemoryHealth, NpcsGetReady, SceneChanged, TableEvent, Trouble
+from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
+from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.hearing import Hearing
-from glyphoxa.npc.preparation import Preparation
-from glyphoxa.npc.room import Room
-from glyphoxa.npc.room_messages import End, Move, Obey
+from glyphoxa.npc.room import End, Leave, Move, Obey, Room, RoomMessage
 from glyphoxa.npc.seats import TableSeats
-from glyphoxa.npc.session_end import SessionEnd
-from glyphoxa.npc.table import AudioSink, Seat
-from glyphoxa.npc.table_events import NpcVoices, TableEvents
-from glyphoxa.npc.table_state import TableState
-from glyphoxa.transcript.api import Journal
+from glyphoxa.npc.table import AudioSink, NpcVoices, Seat, TableEvents, TableState, TypedLines
+from glyphoxa.transcript.journal import Journal, SessionMark
+from glyphoxa.transcript.reviser import Reviser
+
+# What is heard, or typed, on its way to the room: whoever works ahead of the room is told first.
+
+
+class Hearing:
+    """
+    Args:
+        room: The room's mailbox.
+        typed: Which lines were taken before.
+        now_ms: Unix epoch.
+    """
+
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+        self,
+        room: Mailbox[RoomMessage],
+        *,
+        session: SessionId,
+        names: TableNames,
+        prefetch: Prefetch,
+        context: HotContextAssembly,
+        typed: TypedLines,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._room = room
+        self._session = session
+        self._names = names
+        self._prefetch = prefetch
+        self._context = context
+        self._typed = typed
+        self._now_ms = now_ms
+
+    def on_ear(self, event: EarEvent) -> None:
+        """Takes every event of every ear."""
+        self._names.on_ear(event)
+        self._pass_on(event)
+
+    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
+        """See `glyphoxa.npc.table.Table.say`."""
+        text = " ".join(text.split())
+        if not text:
+            return True
+        utterance = id_of_line(self._session, player, line) if line is not None else None
+        if utterance is not None and (known := self._typed.take(utterance)) != "new":
+            return known != "kept"
+        at_ms = self._now_ms()
+        corrected = self._names.correct(text)
+        heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
+        draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
+        for event in (SpeechStarted(player, at_ms), TurnEnded(draft, at_ms)):
+            self._pass_on(event)
+        return True
+
+    def left(self, player: PlayerId) -> None:
+        """They have stood up: nothing more is heard of them."""
+        self._names.left(player)
+        self._room.post(Leave(player))
+
+    def _pass_on(self, event: EarEvent) -> None:
+        if isinstance(event, SpeechStarted):
+            self._prefetch.forget(event.player)
+            self._context.new_speech()
+        self._room.post(event)
+
+
+# What a session leaves: written down, looked at again, learned and sent, each within its time.
+
+
+WRITE_DOWN_MS = 5_000
+SECOND_LOOK_MS = 5_000
+LEARN_MS = 2_000
+LAST_WORDS_MS = 2_000
+
+
+class SessionEnd:
+    """
+    Args:
+        reviser: None where nobody looks again.
+        flush: Sends what waits for the database. False when it has not taken everything in time.
+    """
+
+    within_ms = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS
+    """How long it takes at worst, without `flush`."""
+
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+        self,
+        *,
+        room: Room,
+        journal: Journal,
+        reviser: Reviser | None,
+        names: TableNames,
+        mark: SessionMark,
+        flush: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._room = room
+        self._journal = journal
+        self._reviser = reviser
+        self._names = names
+        self._mark = mark
+        self._flush = flush
+
+    async def write_down(self) -> None:
+        try:
+            async with asyncio.timeout(WRITE_DOWN_MS / 1000):
+                await self._journal.wait_until_written()
+        except TimeoutError:
+            if n_lost := await asyncio.to_thread(self.write_last_words):
+                logger.error("the last {} utterances of the session could not be written to disk in time", n_lost)
+        if self._reviser is not None:
+            await self._reviser.finish(SECOND_LOOK_MS)
+        await self._names.finish(LEARN_MS)
+        await self._mark.closed()
+        if not await self._flush():
+            logger.warning("the database has not taken everything yet; the next session sends it")
+
+    def write_last_words(self) -> int:
+        """Write what was said and is not on disk yet, though the event loop be blocked: for a process that ends now. In
+        any thread. Returns how much of it could not be written.
+        """
+        said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
+        return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
+
+
+# Lets the NPCs' engines read their personas, which takes a small machine seconds for each, while nobody needs it.
+#
+# - Who is in the opening scene is read before the table opens (`open_scene`), the others while the table is idle
+# (`run`). - Idle is a table at which nobody speaks and no answer is on its way. As soon as somebody begins to speak,
+# what is being   read is let go at once; an engine keeps what it has read so far. - Who is in the scene comes first:
+# after a move it is read before all others. - An NPC that is addressed before its turn came answers all the same,
+# later than usual, and its persona is read by that.
+
+
+class Preparation:
+    """An actor. See the module's rules.
+
+    Args:
+        present: Who is in the scene now.
+        somebody: Who will probably speak first.
+        wait_until_quiet: Until nobody speaks and no answer is on its way.
+        tell: Takes events of the table.
+        now_ms: Unix epoch.
+    """
+
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+        self,
+        npcs: Mapping[NpcId, NpcActor],
+        *,
+        present: Callable[[], Sequence[NpcId]],
+        somebody: Callable[[], str],
+        wait_until_quiet: Callable[[], Awaitable[None]],
+        tell: Callable[[TableEvent], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        for npc in npcs.values():
+            npc.wait_for_its_turn()
+        self._npcs = npcs
+        self._present = present
+        self._somebody = somebody
+        self._wait_until_quiet = wait_until_quiet
+        self._tell = tell
+        self._now_ms = now_ms
+        self._told: tuple[NpcId, ...] = ()
+        self._give_way = asyncio.Event()
+        self._is_done = asyncio.Event()
+
+    async def open_scene(self, tell: Callable[[str], None]) -> None:
+        """Open all engines, and let those of the scene read, before anybody speaks.
+
+        Args:
+            tell: Takes a line for the user about each.
+        """
+        for npc in self._npcs.values():
+            await npc.open()
+        present = self._present()
+        for n, npc_id in enumerate(present, start=1):
+            npc = self._npcs[npc_id]
+            await npc.read_persona(self._somebody())
+            npc.is_ready = True
+            tell(f"{npc.npc.name} is ready ({n} of {len(present)})")
+
+    def on(self, event: TableEvent) -> None:
+        """Be told what happens at the table."""
+        match event:
+            case SpeechStarted():
+                self._give_way.set()
+            case SceneChanged():
+                self._give_way.set()
+                self._tell_of_scene()
+
+    async def run(self) -> None:
+        """The actor's body. Ends when all are ready."""
+        while (npc := self._next()) is not None:
+            await self._wait_until_quiet()
+            self._give_way.clear()
+            if await self._read(npc):
+                n_ready = sum(1 for other in self._npcs.values() if other.is_ready)
+                logger.info("{} is ready ({} of {})", npc.npc.name, n_ready, len(self._npcs))
+                self._tell_of_scene()
+        self._is_done.set()
+
+    async def wait_until_done(self) -> None:
+        """Until all are ready, for who measures answers."""
+        await self._is_done.wait()
+
+    def _next(self) -> NpcActor | None:
+        waiting = [self._npcs[npc] for npc in (*self._present(), *self._npcs)]
+        return next((npc for npc in waiting if not npc.is_ready), None)
+
+    async def _read(self, npc: NpcActor) -> bool:
+        """False when somebody needs the machine."""
+        reading = asyncio.ensure_future(self._after_the_others(npc))
+        giving_way = asyncio.ensure_future(self._give_way.wait())
+        try:
+            await asyncio.wait((reading, giving_way), return_when=asyncio.FIRST_COMPLETED)
+            if self._give_way.is_set():
+                npc.let_go()
+                return False
+            if (error := reading.exception()) is not None:  # it reads when it is addressed
+                logger.warning("{} could not get ready: {}", npc.npc.name, error)
+            npc.is_ready = True
+            return True
+        finally:
+            for task in (reading, giving_way):
+                task.cancel()
+            await asyncio.gather(reading, giving_way, return_exceptions=True)
+
+    async def _after_the_others(self, npc: NpcActor) -> None:
+        """Who is in the scene may be reading what was just said: that is needed sooner."""
+        for other in self._present():
+            if self._npcs[other].is_ready:
+                await self._npcs[other].wait_until_read()
+        await npc.read_persona(self._somebody())
+
+    def _tell_of_scene(self) -> None:
+        unready = tuple(npc for npc in self._present() if not self._npcs[npc].is_ready)
+        if unready != self._told:
+            self._told = unready
+            self._tell(NpcsGetReady(tuple(self._npcs[npc].npc.name for npc in unready), self._now_ms()))
+
 
 FALL_SILENT_MS = 2_000
 LEAVE_MS = 2_000
@@ -176,3 +413,74 @@ async def enter(scene: Scene, state: TableState, context: HotContextAssembly) ->
         conversation = state.conversations[npc.id]
         conversation.beginning = beginning_of(state.campaign, npc, context.known(npc.id))
         conversation.enter(scene)
+
+
+# Ends a session at which nobody sits any more: an evening that was over hours ago holds a machine's memory.
+
+
+_LOOK_EVERY_MS: Final = 10_000
+"""Who comes and leaves between two looks does not count."""
+
+
+class IdleClose:
+    """
+    Args:
+        is_empty: Whether nobody sits at the table.
+        after_ms: How long nobody must have.
+        end: Ends the session.
+    """
+
+    def __init__(self, is_empty: Callable[[], bool], *, after_ms: int, end: Callable[[], None]) -> None:
+        self._is_empty = is_empty
+        self._after_ms = after_ms
+        self._end = end
+
+    async def run(self) -> None:
+        """The actor's body."""
+        empty_ms = 0
+        while empty_ms < self._after_ms:
+            await asyncio.sleep(_LOOK_EVERY_MS / 1_000)
+            empty_ms = empty_ms + _LOOK_EVERY_MS if self._is_empty() else 0
+        logger.info("nobody has sat at the table for {} minutes: the session ends", self._after_ms // 60_000)
+        self._end()
+
+
+# The actors of one table: who falls is started again and told of, and an NPC that is out tells whoever asks it.
+
+
+class TableSupervision:
+    """
+    Args:
+        tell: Takes events of the table.
+        now_ms: Unix epoch.
+    """
+
+    def __init__(
+        self, npcs: Mapping[NpcId, NpcActor], *, tell: Callable[[TableEvent], None], now_ms: Callable[[], int]
+    ) -> None:
+        self.supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
+        self._npcs = {_group_of(npc): actor for npc, actor in npcs.items()}
+        self._tell = tell
+        self._now_ms = now_ms
+
+    def start_npcs(self) -> None:
+        for group, npc in self._npcs.items():
+            self.supervisor.start(group, npc.run)
+
+    def _on_fall(self, group: str, error: BaseException) -> None:
+        self._alarm(f"{group} fell and was started again ({type(error).__name__})", Trouble.RESTARTED, group)
+
+    def _on_given_up(self, group: str) -> None:
+        self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
+        if (npc := self._npcs.get(group)) is not None:
+            self.supervisor.start(f"{group}, who declines", npc.decline)
+
+    def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
+        logger.warning("{}", what)
+        npc = self._npcs.get(group)
+        self._tell(Degraded(what, self._now_ms(), trouble, npc.npc.id if npc is not None else None))
+
+
+def _group_of(npc: NpcId) -> str:
+    """An NPC may be called Room or Scribe, and falls alone all the same."""
+    return f"NPC {npc}"

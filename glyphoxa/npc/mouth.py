@@ -17,13 +17,18 @@ Protocol of use, for one NPC:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
+from loguru import logger
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.context.prompt import Prompt
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import PromptPart, Rejected, Stage, TierChoice, Unsaid
 
 
@@ -159,3 +164,222 @@ class Mouth(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+# An engine with another one behind it: no turn is silent because the first one failed.
+#
+#     begin ──▶ first ── fails before a word is heard ──▶ second answers the same turn
+#                     ── fails in the middle of a word ─▶ second says so in character, if it has such a line
+#                     ── fails n times in a row, or comes too late ──▶ second answers from now on
+#
+# Both are given the same prompts, so whichever answers knows the talk, and what the NPC may know. Both are opened
+# with the NPC: nothing is loaded in a turn. An NPC that was rescued from one voice to another stays so as long as its
+# engine lives, a session: one whose voice changes back and forth is worse than one that has changed it. A provider of a
+# chain is tried again after a rest. The second of a chain may be such a pair itself.
+
+
+MOST_FAILURES: Final = 5
+REST_MS: Final = 30_000
+TRIES: Final = 3
+"""That have to succeed, after a rest, until the first engine is trusted again."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The turn that is under way.
+
+    Attributes:
+        why: Of the first engine's failure.
+        heard: What was heard of the first engine's answer, when that broke off.
+    """
+
+    id: TurnId
+    prompt: Prompt
+    mouth: Mouth
+    is_released: bool = False
+    is_held: bool = False
+    is_cancelled: bool = False
+    is_late: bool = False
+    why: str = ""
+    heard: Finished | None = None
+
+
+class RescuedMouth:
+    """A `Mouth` made of two.
+
+    Protocol of use: build both with `from_first` and `from_second` for listeners, then `join` them.
+
+    Args:
+        returns: The first engine is tried again after a rest. Otherwise the second answers for the rest of its life.
+        fit: A prompt as the second engine takes it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        listener: Listener,
+        now_ms: Callable[[], int],
+        *,
+        returns: bool = False,
+        fit: Callable[[Prompt], Prompt] = lambda prompt: prompt,
+    ) -> None:
+        self._name = name
+        self._listener = listener
+        self._returns = returns
+        self._fit = fit
+        self._breaker = CircuitBreaker(now_ms, most_failures=MOST_FAILURES, rest_ms=REST_MS, successes_to_close=TRIES)
+        self._stays_rescued = False
+        self._turn: _Turn | None = None
+        self._first: Mouth
+        self._second: Mouth | None = None
+
+    def join(self, first: Mouth, second: Mouth) -> None:
+        self._first, self._second = first, second
+
+    @property
+    def says_given_words(self) -> bool:
+        return (self._second or self._first).says_given_words
+
+    async def start(self) -> None:
+        await self._first.start()
+        if self._second is not None:
+            try:
+                await self._second.start()
+            except GlyphoxaError as error:
+                # The first may do very well without it.
+                logger.warning("{} has no engine to fall back on: {}", self._name, error)
+                await self._second.close()
+                self._second = None
+
+    def prime(self, prompt: Prompt) -> None:
+        self._first.prime(prompt)
+        # Where the first one returns, the second is needed seldom: who the NPC is has been read by it, no more.
+        if self._second is not None and (prompt.is_bare or not self._returns or self._is_rescued):
+            self._second.prime(self._fit(prompt))
+
+    async def wait_until_primed(self) -> None:
+        await asyncio.gather(*(mouth.wait_until_primed() for mouth in self._both()))
+
+    def relax(self) -> None:
+        for mouth in self._both():
+            mouth.relax()
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None:
+        if self._turn is not None:
+            self.cancel(self._turn.id)
+        words_alone = bool(prompt.words) and not self._first.says_given_words
+        second = self._second if self._stays_rescued or words_alone or self._rests() else None
+        mouth = second or self._first
+        self._turn = _Turn(turn, prompt, mouth)
+        mouth.begin(turn, prompt if second is None else self._fit(prompt))
+
+    def release(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_released = True
+            now.mouth.release(turn)
+
+    def hold(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_held = True
+            now.mouth.hold(turn)
+
+    def go_on(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_held = False
+            now.mouth.go_on(turn)
+
+    def cancel(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_cancelled = True
+            if now.mouth is self._first:
+                self._breaker.called_off()
+            now.mouth.cancel(turn)
+
+    def give_up(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_late = True
+            now.mouth.give_up(turn)
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        if (now := self._of(turn)) is not None:
+            now.mouth.fill(turn, text)
+
+    async def close(self) -> None:
+        for mouth in self._both():
+            await mouth.close()
+
+    def from_first(self, event: MouthEvent) -> None:
+        now = self._of(event.turn)
+        if now is None or now.mouth is not self._first:
+            return  # it was told to go, and says so late
+        match event:
+            case FailedEarly() if self._second is not None:
+                self._rescue(now, self._second, "it failed before its turn came")
+            case Finished(error=error) if error and not now.is_cancelled:
+                self._failed(now, event)
+            case Finished():
+                if not now.is_cancelled:
+                    self._breaker.succeeded()
+                self._over(event)
+            case _:
+                self._listener(event)
+
+    def from_second(self, event: MouthEvent) -> None:
+        now = self._of(event.turn)
+        if now is None or now.mouth is not self._second:
+            return
+        match event:
+            case Injected() if now.why:
+                self._listener(replace(event, omitted=(*event.omitted, f"the first engine's answer: {now.why}")))
+            case Finished() if now.heard is not None:
+                begun = now.heard
+                self._over(replace(begun, at_ms=event.at_ms))
+            case Finished():
+                self._over(event)
+            case _:
+                self._listener(event)
+
+    def _failed(self, now: _Turn, event: Finished) -> None:
+        if self._second is None:
+            self._over(event)
+            return
+        if event.heard:
+            now.heard = event
+        self._rescue(now, self._second, event.error)
+
+    def _rescue(self, now: _Turn, second: Mouth, why: str) -> None:
+        first, now.mouth, now.why = now.mouth, second, why
+        first.cancel(now.id)
+        if self._returns and now.is_late:
+            self._breaker.open()
+        else:
+            self._breaker.failed()
+        if not self._returns:
+            self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_resting
+        logger.warning("{}: the second engine answers turn {}: {}", self._name, now.id, why)
+        second.begin(now.id, self._fit(now.prompt))
+        if now.is_released:
+            second.release(now.id)
+        if now.is_held:
+            second.hold(now.id)
+        if now.is_late or now.heard is not None:
+            # Nobody waits for a second answer: a line in character is all there is time for.
+            second.give_up(now.id)
+
+    def _over(self, event: Finished) -> None:
+        self._turn = None
+        self._listener(event)
+
+    def _rests(self) -> bool:
+        """Whether the first engine is let be in this turn."""
+        return self._returns and self._second is not None and not self._breaker.may_try()
+
+    @property
+    def _is_rescued(self) -> bool:
+        return self._stays_rescued or self._breaker.is_resting
+
+    def _both(self) -> list[Mouth]:
+        return [self._first, *([self._second] if self._second is not None else [])]
+
+    def _of(self, turn: TurnId) -> _Turn | None:
+        return self._turn if self._turn is not None and self._turn.id == turn else None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.heard import (
@@ -24,23 +25,26 @@ from glyphoxa.domain.heard import (
     SpeechPaused,
     SpeechStarted,
     TurnEnded,
+    Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.npc.actor import (
+    Answers,
     Ask,
+    Expect,
     FallSilent,
+    GetReady,
     GiveWords,
     Hear,
     Hush,
     MakeASound,
     NpcActor,
+    Relax,
     Speak,
     SpeakOn,
     Spoke,
 )
-from glyphoxa.npc.answers import Answers
 from glyphoxa.npc.mouth import (
     FailedEarly,
     Finished,
@@ -52,14 +56,12 @@ from glyphoxa.npc.mouth import (
     SentenceStarted,
 )
 from glyphoxa.npc.player_talk import PlayerTalk
-from glyphoxa.npc.readiness import Readiness
-from glyphoxa.npc.room_messages import End, Leave, LookedUp, LooksUpLong, Move, Obey, RoomMessage, RoomTick
-from glyphoxa.npc.session_ids import SessionIds
+from glyphoxa.npc.table import SessionIds, TableState
 from glyphoxa.npc.table_control import TableControl
-from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.turn_book import TurnBook
-from glyphoxa.transcript.api import FinishedTurn, Journal, SoFar
-from glyphoxa.turns.address import Addressed
+from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
+from glyphoxa.turns.address import Addressed, exchanges
+from glyphoxa.turns.dm_controls import PausedHearing
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -75,9 +77,100 @@ from glyphoxa.turns.effects import (
     Release,
     Say,
 )
-from glyphoxa.turns.paused_hearing import PausedHearing
-from glyphoxa.turns.resumed import exchanges
 from glyphoxa.turns.turn_taking import TurnTaking
+
+# What the room is told, and the mailbox that it is told through.
+
+
+@dataclass(frozen=True, slots=True)
+class RoomTick:
+    """Time has come for something that was put off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    scene: Scene
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A human stands up. What they were in the middle of saying is kept as far as it was heard."""
+
+    player: PlayerId
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The session ends: NPCs fall silent, unfinished speech is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """An NPC's model was answered by one of its tools."""
+
+    npc: NpcId
+    look_up: LookUp
+
+
+@dataclass(frozen=True, slots=True)
+class LooksUpLong:
+    """An NPC's model waits for one of its tools."""
+
+    npc: NpcId
+
+
+@dataclass(frozen=True, slots=True)
+class Obey:
+    """The DM commands this. `answer` is told what was done, or why nothing was."""
+
+    command: TableCommand
+    answer: Callable[[str | InvalidInput], None]
+
+
+RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move | Leave | Obey | End
+
+
+def room_mailbox() -> Mailbox[RoomMessage]:
+    """Made before the room, as ears and mouths report to it."""
+    return Mailbox("room", capacity=100_000)
+
+
+# What engines read while they are not asked: the next answer starts from there.
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """
+    Args:
+        present: The NPCs of the scene.
+    """
+
+    state: TableState
+    npcs: Mapping[NpcId, NpcActor]
+    present: Callable[[], Sequence[NpcId]]
+
+    def probably_asked(self, npc: NpcId, text: str, speaker_name: str) -> None:
+        """Somebody is saying this, probably to this NPC."""
+        self.relax_all_but(npc)
+        self.npcs[npc].mailbox.post(GetReady(text, speaker_name))
+
+    def expect(self, reply: ReplyKnown) -> None:
+        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
+        speaker = self.npcs[reply.npc].npc
+        for npc in (reply.npc, *self._others(reply.npc)):
+            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.somebody()))
+
+    def relax_all_but(self, npc: NpcId) -> None:
+        for other in self._others(npc):
+            self.npcs[other].mailbox.post(Relax())
+
+    def everybody(self, *, first: NpcId | None = None) -> None:
+        """Let those that are here and not asked anything read what has been said."""
+        for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
+            self.npcs[npc].mailbox.post(GetReady("", self.state.somebody()))
+
+    def _others(self, npc: NpcId | None) -> list[NpcId]:
+        return [other for other in self.present() if other != npc]
 
 
 class Room:

@@ -9,8 +9,7 @@ from glyphoxa.actors.deadline import within
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.table import Ear
-from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.table import Ear, TableState
 
 CLOSE_MS = 5_000
 

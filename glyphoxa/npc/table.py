@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, Protocol
 
+from loguru import logger
+
+from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Campaign, Player, Scene
-from glyphoxa.domain.events import MemoryHealth, TableEvent
-from glyphoxa.domain.heard import EarEvent
-from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.events import MemoryHealth, TableEvent, UtteranceKept
+from glyphoxa.domain.heard import EarEvent, Utterance
+from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, TurnId, UtteranceId, line_of
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000
@@ -129,3 +131,172 @@ class Table(Protocol):
     async def close(self) -> None:
         """End the session: nothing said is lost, no task or process is left."""
         ...
+
+
+# What happens and what is heard at a table, passed on to whoever watches and listens.
+
+
+Watcher = Callable[[TableEvent], None]
+
+
+class TableEvents:
+    """Tells each event to every watcher, in the order in which they subscribed."""
+
+    def __init__(self) -> None:
+        self._watchers: list[Watcher] = []
+
+    def subscribe(self, watcher: Watcher) -> Callable[[], None]:
+        """Returns what ends the subscription."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    def tell(self, event: TableEvent) -> None:
+        for watcher in tuple(self._watchers):
+            try:
+                watcher(event)
+            except Exception as error:  # whoever watches must not stop the table
+                logger.opt(exception=error).error("a listener of the table fell")
+
+
+class NpcVoices:
+    """Plays what NPCs say to every sink."""
+
+    def __init__(self) -> None:
+        self._sinks: list[AudioSink] = []
+
+    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
+        """Returns what removes the sink."""
+        self._sinks.append(sink)
+        return lambda: self._sinks.remove(sink) if sink in self._sinks else None
+
+    def play(self, npc: NpcId, pcm: bytes) -> None:
+        for sink in tuple(self._sinks):
+            sink(npc, pcm)
+
+
+# What the parts of one table share: where it is, who is there, and what each NPC has in mind of the talk.
+
+
+class TableState:
+    """Made before any of the parts. `LiveTable` and its seats change it; the others ask.
+
+    Args:
+        conversations: Of every NPC of the campaign.
+
+    Attributes:
+        scene: Where the table is now.
+    """
+
+    def __init__(
+        self, campaign: Campaign, session: SessionId, scene: Scene, conversations: Mapping[NpcId, Conversation]
+    ) -> None:
+        self.campaign = campaign
+        self.session = session
+        self.scene = scene
+        self.conversations = conversations
+        self._seated: dict[PlayerId, Player] = {}
+        self._names = {player.id: player.name for player in campaign.players}
+
+    # -- humans
+
+    def sits_down(self, player: Player) -> None:
+        """Perhaps somebody who is not in the campaign file."""
+        self._seated[player.id] = player
+        self._names[player.id] = player.name
+
+    def stands_up(self, player: PlayerId) -> None:
+        self._seated.pop(player, None)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._seated
+
+    def is_seated(self, player: PlayerId) -> bool:
+        return player in self._seated
+
+    def name_of(self, player: PlayerId) -> str:
+        """Also of an NPC whose words another one answers."""
+        if player in self._names:
+            return self._names[player]
+        return next((npc.name for npc in self.campaign.npcs if str(npc.id) == player), str(player))
+
+    def somebody(self) -> str:
+        """Who will probably speak next; a guess only costs the cache a few words."""
+        return next(iter(self._names.values()), "Somebody")
+
+    # -- NPCs
+
+    def remember(self, said: Sequence[Utterance]) -> None:
+        """What was said in this session before the table was opened, oldest first."""
+        for utterance in said:
+            for npc in utterance.witnesses & self.conversations.keys():
+                conversation = self.conversations[npc]
+                (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
+
+    def present(self) -> tuple[NpcId, ...]:
+        return self.scene.npcs
+
+    def present_names(self) -> dict[NpcId, str]:
+        return {npc: self.campaign.npc(npc).name for npc in self.scene.npcs}
+
+    def known_utterances(self, npc: NpcId) -> Sequence[UtteranceId]:
+        """What an NPC's prompt holds already."""
+        return self.conversations[npc].utterance_ids
+
+    def holds_words(self, npc: NpcId, words: str) -> bool:
+        """Whether it holds these words, whenever they were said."""
+        return self.conversations[npc].holds(words)
+
+    def talk_of(self, npc: NpcId, question: str) -> Sequence[str]:
+        """What was said in an NPC's prompt, the question aside."""
+        return self.conversations[npc].said_beside(question)
+
+    def heard_before(self, npc: NpcId, question: str) -> str:
+        """What was said to an NPC last, before the question."""
+        return self.conversations[npc].heard_before(question)
+
+
+State = Literal["new", "under way", "kept"]
+
+
+class TypedLines:
+    """Which typed lines of a session were taken, so that one that is sent again is said once."""
+
+    def __init__(self) -> None:
+        self._is_kept: dict[UtteranceId, bool] = {}
+
+    def take(self, line: UtteranceId) -> State:
+        """What was known of a line until now. It is under way from here on, unless it is kept."""
+        if line not in self._is_kept:
+            self._is_kept[line] = False
+            return "new"
+        return "kept" if self._is_kept[line] else "under way"
+
+    def kept(self, utterances: Iterable[Utterance]) -> None:
+        """These are on disk, perhaps since before a restart of the session."""
+        self._is_kept.update({utterance.id: True for utterance in utterances if line_of(utterance.id) is not None})
+
+    def on(self, event: TableEvent) -> None:
+        if isinstance(event, UtteranceKept):
+            self.kept((event.utterance,))
+
+
+class SessionIds:
+    """Ids of what happens in a session. A session may be opened again: what is said then has other ids than what was
+    said before.
+
+    Args:
+        opened_ms: When it was opened now, Unix epoch.
+    """
+
+    def __init__(self, session: SessionId, *, opened_ms: int) -> None:
+        self._opened = f"{session}-{opened_ms:x}"
+        self._numbers = 0
+
+    def new_utterance(self) -> UtteranceId:
+        self._numbers += 1
+        return UtteranceId(f"{self._opened}-{self._numbers:06d}")
+
+    def logged(self, turn: TurnId) -> TurnId:
+        """At one table a turn's number is enough; in the log it is one of many tables."""
+        return TurnId(f"{self._opened}-{turn}")

@@ -18,10 +18,8 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, did_you_mean
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
-from glyphoxa.npc.tool_answers import Found, nothing
-from glyphoxa.npc.tool_arguments import noted
-from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.memory_tools import Found, MemoryTools, nothing
+from glyphoxa.npc.tool_spec import ToolSpec, noted
 
 SLOW_MS: Final = 700
 """After so long, whoever asked hears that the NPC is still there."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TierChoice, TurnRecord, Unsaid
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected
 from glyphoxa.turns.address import Addressed

@@ -16,7 +16,7 @@ class Profile:
     Attributes:
         context_tokens: Of prompt and reply together that can be relied on.
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
-            `glyphoxa.context.budgets.Budgets`.
+            `glyphoxa.context.prompt.Budgets`.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
         makes_up: Whether it answers what it does not know as if it did: then it is not asked what the prompt says that
             the NPC does not know.

@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
-from glyphoxa.world.api import GraphRag, Neighbourhood, Passage
+from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 _DEPTHS: Final = (1, 2)
 """Each by itself: what is near would be lost among the many that are further away."""

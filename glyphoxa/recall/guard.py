@@ -14,12 +14,11 @@ from typing import TypeVar
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import Fact, Viewer
-from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.knowledge import Fact, RecalledTalk, Viewer
 from glyphoxa.recall.entities.named_world import FactsByName, KnownByName
+from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
-from glyphoxa.transcript.watch import MemoryWatch
-from glyphoxa.world.api import (
+from glyphoxa.world.graph import (
     KNOWN_THROUGH,
     FactQuery,
     IdentitySnapshot,

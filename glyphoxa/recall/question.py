@@ -13,7 +13,7 @@ from glyphoxa.recall.temporal.days import Days
 from glyphoxa.recall.temporal.evenings import TableTimes
 from glyphoxa.recall.temporal.reader import TimeAsk, read_time
 from glyphoxa.recall.terms import MOST_WORDS, NAME, SearchTerms, Terms
-from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.speech.language.words import words
 
 MOST_CHARACTERS = 2_000

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
-from glyphoxa.domain.knowledge import Between, Viewer
-from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
 from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.question import RecallQuestion, read_question
 from glyphoxa.recall.ranking.ranking import DEFAULT, Ranked, RankingWeights, rank_view
@@ -26,8 +25,7 @@ from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.recall.talk_embeddings import Another
 from glyphoxa.recall.temporal.evenings import TimesOfCampaigns
 from glyphoxa.recall.times_cache import TimesCache
-from glyphoxa.transcript.feed import TalkFeed
-from glyphoxa.transcript.ports import SessionSummaries, TalkQuery
+from glyphoxa.transcript.ports import SessionSummaries, TalkFeed, TalkQuery
 
 # -- settings
 #

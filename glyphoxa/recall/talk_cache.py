@@ -16,7 +16,7 @@ from glyphoxa.recall.refreshing import CampaignCache
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.recall.talk_embeddings import Another, TalkEmbeddings
 from glyphoxa.recall.terms import Terms
-from glyphoxa.transcript.feed import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
+from glyphoxa.transcript.ports import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
 
 _PAGE = 500
 _FEW = 20

@@ -14,7 +14,7 @@ from loguru import logger
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import IndexGeneration, TalkFeed
+from glyphoxa.transcript.ports import IndexGeneration, TalkFeed
 
 Another = Callable[[str, int], Awaitable[Embedder | None]]
 """The embedder of a name and of so many dimensions, when talk was embedded by that one; None if it is not to be had."""

@@ -13,8 +13,8 @@ import Stemmer
 
 from glyphoxa.recall.temporal.reader import tells_time
 from glyphoxa.recall.temporal.words import read_words
-from glyphoxa.speech.language.irregular_verbs import IRREGULAR
-from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.asking import IRREGULAR
+from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import Word, words
 

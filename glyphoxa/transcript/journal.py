@@ -12,24 +12,64 @@ same spool.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent import futures
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from loguru import logger
 
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.events import Degraded, TableEvent, Trouble, UtteranceKept
-from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent, Trouble, UtteranceKept
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.delivery import Delivery
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.recent_talk import RecentTalk
+from glyphoxa.transcript.sessions import LastSession, LastSessions
 from glyphoxa.transcript.spool import Spool
+
+_MOST = 500
+
+
+class RecentTalk:
+    """The last utterances that this process has kept, in memory. Nothing here is written."""
+
+    def __init__(self) -> None:
+        self._said: deque[Utterance] = deque(maxlen=_MOST)
+
+    def of(self, session: SessionId, *, since_ms: int = 0, limit: int = 50) -> list[Utterance]:
+        """A session's last utterances, oldest first."""
+        found = [said for said in self._said if said.session_id == session and said.at_ms >= since_ms]
+        return found[-limit:] if limit > 0 else []
+
+    def heard(self, utterance: Utterance) -> None:
+        known = any(said.id == utterance.id and said.campaign_id == utterance.campaign_id for said in self._said)
+        if not known:  # who could not keep it tries again
+            self._said.append(utterance)
+
+    def remember(self, utterances: Sequence[Utterance]) -> None:
+        """What was said in a session that goes on after a restart, oldest first."""
+        self._said.extend(utterances)
+
+    def revised(self, utterance: Utterance) -> None:
+        """There is a better text. The log has its own (`TranscriptLog.revise`), which nothing replaces that the spool
+        still sends there.
+        """
+        for at, said in enumerate(self._said):
+            if said.id == utterance.id and said.campaign_id == utterance.campaign_id:
+                self._said[at] = utterance
+                return
+
+    def retracted(self, utterance: UtteranceId) -> None:
+        """The DM says that it was never said. It stays on disk and in the log."""
+        kept = [said for said in self._said if said.id != utterance]
+        self._said.clear()
+        self._said.extend(kept)
+
 
 T = TypeVar("T")
 
@@ -242,3 +282,59 @@ class Journal:
     def disk_fails(self) -> bool:
         """Whether the disk took nothing when it was last to be written."""
         return self._delivery.disk_fails
+
+
+# Notes which session is being played, from the first word on, and that it was closed: for who opens a table again.
+
+
+class SessionMark:
+    """
+    Args:
+        now_ms: Unix epoch.
+    """
+
+    def __init__(
+        self, sessions: LastSessions, campaign: CampaignId, session: SessionId, *, now_ms: Callable[[], int]
+    ) -> None:
+        self._sessions = sessions
+        self._campaign = campaign
+        self._now_ms = now_ms
+        before = sessions.of(campaign)
+        self.before = before if before is not None and before.session == session else None
+        """The session as it was left; None when it is a new one."""
+        self._session = session
+        self._scene: SceneId | None = None
+        self._mark: LastSession | None = None
+        self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def on(self, event: TableEvent) -> None:
+        """Be told what happens at the table. Returns at once."""
+        match event:
+            case SceneChanged(scene):
+                self._scene = scene.id
+                if self._mark is not None:
+                    self._note(replace(self._mark, scene=scene.id))
+            case UtteranceKept() if self._mark is None and self._scene is not None:
+                began_ms = self.before.began_ms if self.before is not None else event.utterance.at_ms
+                self._note(LastSession(self._session, began_ms, self._scene))
+
+    async def closed(self) -> None:
+        """The session was closed in order."""
+        if self._mark is None and self.before is not None:
+            self._mark = self.before
+        if self._mark is not None:
+            self._mark = replace(self._mark, closed_ms=self._now_ms())
+            await self._write()
+
+    def _note(self, mark: LastSession) -> None:
+        self._mark = mark
+        task = asyncio.get_running_loop().create_task(self._write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write(self) -> None:
+        """What is known when it is written; the last of several is what stays."""
+        async with self._writing:
+            if self._mark is not None:
+                await asyncio.to_thread(self._sessions.note, self._campaign, self._mark)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import EVER, Between, Viewer
-from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.knowledge import EVER, Between, RecalledTalk, Viewer
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 
 
 class TranscriptLog(Protocol):
@@ -181,7 +184,7 @@ class PastTalk(Protocol):
 
 
 class SessionSummaries(Protocol):
-    """Summaries of past sessions, as far as they have been written. See `glyphoxa.transcript.episodes`."""
+    """Summaries of past sessions, as far as they have been written. See `glyphoxa.transcript.sessions`."""
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         """What `npc` may know of it; None when there is none."""
@@ -190,3 +193,158 @@ class SessionSummaries(Protocol):
     async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
         """Those that `npc` may know of, the latest session first, but for one session's."""
         ...
+
+
+# What a process that holds talk in memory reads of it.
+
+
+@dataclass(frozen=True, slots=True)
+class FeedUtterance:
+    """An utterance as it stands in the log now.
+
+    Attributes:
+        change_seq: Number of its last change. Within a campaign the numbers become visible in their order.
+        ordinal: Its number in its session, from 1.
+        witnesses: The NPCs that were there.
+        retracted: It was rolled back: nobody recalls it.
+    """
+
+    change_seq: int
+    utterance_id: UtteranceId
+    session_id: SessionId
+    ordinal: int
+    speaker_id: SpeakerId
+    speaker_name: str
+    text: str
+    at_ms: int
+    witnesses: frozenset[NpcId]
+    retracted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """The vectors of an utterance: one, or one for each piece of a long one.
+
+    Attributes:
+        vectors: Shape (pieces, dimensions), of unit length.
+    """
+
+    utterance_id: UtteranceId
+    vectors: NDArray[float32]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexGeneration:
+    """Which vectors there are. Those of two generations are never compared, whether or not their model has one name.
+
+    Attributes:
+        model: Whose; "" as long as nobody has embedded anything.
+        dimensions: Of each.
+        number: Another one when all talk was embedded anew.
+    """
+
+    model: str
+    dimensions: int
+    number: int
+
+    def is_of(self, model: str, dimensions: int) -> bool:
+        """Whether questions that are embedded so may be compared with them."""
+        return not self.model or (self.model, self.dimensions) == (model, dimensions)
+
+
+@dataclass(frozen=True, slots=True)
+class TalkHead:
+    """What else there is to know for who holds a campaign's talk, as of the moment at which a page was read.
+
+    Attributes:
+        language: BCP 47 tag; "en" for a campaign that is not stored.
+        generation: Of the vectors that there are; None if no vectors are read.
+        embedded: Another text whenever talk may have been embedded since.
+        times: Another text whenever the campaign tells the time otherwise.
+    """
+
+    language: str = "en"
+    generation: IndexGeneration | None = None
+    embedded: str = ""
+    times: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TalkPage:
+    """
+    Attributes:
+        said: In the order of their change_seqs.
+    """
+
+    said: Sequence[FeedUtterance]
+    head: TalkHead
+
+
+class TalkFeed(Protocol):
+    """Talk of a campaign, for all who may know of it: whoever holds it decides for whom what is there. It is a stream
+    of changes, read with a cursor: `glyphoxa.recall.cursor`.
+    """
+
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
+        """The changes from a change_seq on (0: all), at most `limit`.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
+
+    async def embeddings(
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
+    ) -> Sequence[Embedding]:
+        """The vectors of those that are embedded; none if it is not that generation any more.
+
+        Raises:
+            Unavailable: As above.
+        """
+        ...
+
+
+# What the DM decides of this evening's talk, as news for a table that is being played.
+
+
+News = UtteranceRetracted | UtteranceRevised
+
+
+class DecidedTalk:
+    """Compares what is decided now with what was decided when it was looked at last.
+
+    Args:
+        text_of: What the table believes was said; None for what it does not know.
+    """
+
+    def __init__(self, text_of: Callable[[UtteranceId], str | None]) -> None:
+        self._text_of = text_of
+        self._last: dict[UtteranceId, Decided] = {}
+
+    def take(self, decided: Sequence[Decided]) -> list[News]:
+        """What the table is to be told, in the order of the talk; what was taken back first.
+
+        Args:
+            decided: Everything that is decided of its session.
+        """
+        now = {each.utterance.id: each for each in decided}
+        before, self._last = self._last, now
+        news: list[News] = []
+        for utterance, old in before.items():
+            if utterance not in now and old.own_text is not None:
+                own = replace(old.utterance, text=old.own_text)
+                news += self._worded(replace(old, utterance=own), old.utterance.text)
+            if old.is_retracted and (utterance not in now or not now[utterance].is_retracted):
+                news.append(UtteranceRetracted(old.utterance, is_retracted=False))
+        for utterance, new in now.items():
+            known = before.get(utterance)
+            was = (self._text_of(utterance) or new.own_text) if known is None else known.utterance.text
+            if was is not None and (new.own_text is not None or known is not None):
+                news += self._worded(new, was)
+            if new.is_retracted and (known is None or not known.is_retracted):
+                news.append(UtteranceRetracted(new.utterance))
+        return news
+
+    def _worded(self, decided: Decided, was: str) -> list[News]:
+        said = decided.utterance
+        return [] if said.text == was else [UtteranceRevised(said, replace(said, text=was))]

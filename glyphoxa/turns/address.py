@@ -7,7 +7,7 @@ In this order:
    leads, and a second one reacts. Calling another player means: no NPC. So does telling the only one named that
    they are not meant.
 3. Somebody called who is not here is answered by nobody: no other speaks in their place.
-4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`glyphoxa.turns.aside`).
+4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`glyphoxa.turns.address`).
 5. Plans, thoughts, narration and talk about those who are here are meant for nobody (`glyphoxa.turns.sentence_form`).
    Who is just talking with an NPC may speak to it of others.
 6. A question to everybody: the one whose trade it is.
@@ -20,17 +20,269 @@ In doubt it is nobody: an NPC that speaks up among players is worse than one tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from glyphoxa.domain.campaign import Campaign, Npc
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.aside import is_filler, marked_out_of_character, out_of_character
-from glyphoxa.turns.calls import Calls, calls_in
-from glyphoxa.turns.cast import Cast
-from glyphoxa.turns.mention import AddresseeMention
-from glyphoxa.turns.sentence_form import Form, all_of, form_of
-from glyphoxa.turns.sentences import sentences_of
+from glyphoxa.turns.barge_in import BACKCHANNEL
+from glyphoxa.turns.calls import AddresseeMention, Calls, calls_in, is_business, is_called_by, trades_of
+from glyphoxa.turns.sentence_form import Form, all_of, form_of, sentences_of, words
+
+# Words that are plainly meant for no NPC, whoever is here: of the players' own world, or no words at all.
+#
+# Only the clear cases, in English and German, whatever the campaign's language: tables mix them. Who plays an
+# innkeeper's guest may well ask for a break or a game of dice, so single words decide little; what decides is a form
+# that only players use ("brb", "roll for", "W20", "auf dem Klo"). A name that is called outranks all but what is
+# marked as out of character.
+
+
+_MARKED_WHOLE = re.compile(
+    r"\W*(?:ooc|offplay|outtime|out[ -]of[ -](?:character|game))\b|\W*(?:ot|off[ -]?topic)\s*[:)\]]|\s*//",
+    re.IGNORECASE,
+)
+_MARKED_BRACKET = re.compile(
+    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:ooc|ot|offplay|outtime|out[ -]of[ -](?:character|game))\b[^)\]}]*(?:[)\]}]+|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_SKILLS = words(
+    "initiative, perception, stealth, insight, investigation, persuasion, deception, intimidation, arcana, athletics",
+    "acrobatics, sleight of hand, survival, nature, religion, performance, animal handling, medicine, history",
+)
+_ABILITIES = words(
+    "str, dex, con, int, wis, cha, strength, dexterity, constitution, intelligence, wisdom, charisma",
+)
+_CHECKS_DE = words(
+    "wahrnehmungs?, initiative, schleichen, heimlichkeits?, geschicklichkeits?, stärke, charisma, weisheits?, athletik",
+    "überzeugungs?, rettungs, angriffs, schadens, fertigkeits?",
+)
+
+_PATTERNS: tuple[tuple[str, str, str], ...] = (
+    (
+        "somebody leaves the table for a moment",
+        "brb afk bbl gtg g2g bio back break bathroom toilet restroom loo pee potty gleich sofort kurz klo wc pause",
+        r"\b(?:brb|afk|bbl|gtg|g2g|bio ?break)\b"
+        r"|\bbe right back\b|\bback in (?:a (?:sec|second|minute|min|bit)|(?:five|ten)(?: min(?:ute)?s?\b|(?! \w))"
+        r"|\d+ ?(?:min|minutes|secs?))\b"
+        r"|\b(?:bathroom|toilet|restroom|loo|pee|smoke|coffee|snack|pizza)[ -]?break\b"
+        r"|\b(?:to|use|in) the (?:bathroom|toilet|restroom|loo)\b"
+        r"|\b(?:need|got|have|gotta)(?: to)? (?:go )?(?:pee|potty)\b"
+        r"|\b(?:quick|short|five[ -]minutes?|ten[ -]minutes?|\d+[ -]min(?:ute)?s?)[ -]breaks?\b"
+        r"|\b(?:bin|ich) (?:mal |nur )?(?:gleich|sofort|kurz) (?:wieder )?(?:zurück|da|weg)\b"
+        r"|\bmuss (?:mal |nur )?kurz weg\b"
+        r"|\b(?:aufs|auf dem|zum|ins|auf das) (?:klo|wc)\b|\bauf (?:die|der) toilette\b"
+        r"|\b(?:pinkel|klo|toiletten|raucher|kaffee|pizza)pause\b|\bkurze? pause\b",
+    ),
+    (
+        "food or a caller at the players' own door",
+        "pizza doorbell geklingelt lieferando doordash uber",
+        r"\bpizza(?:s|'s|’s)?\b.{0,20}\b(?:here|arriv\w*|order\w*|deliver\w*|coming|guy|is|da|bestell\w*|kommt|ist)\b"
+        r"|\b(?:order\w*|get|grab|fetch|eat\w*|hol\w*|bestell\w*|ess\w*|want|mehr|more|some) (?:\w+ )?pizza\b"
+        r"|^(?:\W*\w+\W+)?(?:\w+\W+)?pizza\W*$|\bpizza(?:bote|lieferant|lieferdienst)\b|\bdoorbell\b"
+        r"|\bes hat geklingelt\b|\blieferando\b|\bdoordash\b|\buber ?eats\b",
+    ),
+    (
+        "dice",
+        "d4 d6 d8 d10 d12 d20 w4 w6 w8 w10 w12 w20 nat roll würf hit trifft",
+        r"\b\d{0,2}[dw](?:4|6|8|10|12|20|100)\b|\bnat(?:ural|ürliche)? ?(?:20|1|twenty|one|zwanzig|eins)\b"
+        rf"|\broll(?:s|ed|ing)? (?:me )?(?:for|with advantage|with disadvantage|a \d+|an? (?:natural|{_SKILLS})"
+        rf"|{_SKILLS}|damage|the damage|to hit|your dice|my dice|again with|a (?:check|save|saving throw))\b"
+        r"|\bdo i (?:roll|have to roll|need to roll)\b|\b\d+ to hit\b|\bdoes (?:a |an )?\d+ hit\b"
+        r"|\bwürf(?:el|le|eln|elt)\b.{0,12}\b(?:auf|mal|bitte|initiative|schaden|\d+)\b"
+        r"|\b\d+ gewürfelt\b|\bgewürfelt\W*$|\bwürfelwurf\b|\btrifft (?:eine )?\d+\b",
+    ),
+    (
+        "rules of the game",
+        "check save saving modifier bonus class point slot attack proficien sheet handbook house critical ability"
+        " ac dc hp xp advantage level roll written work probe wurf würfe punkte plätze platz bogen"
+        " regel aufstieg kritisch",
+        rf"\b(?:{_SKILLS}|{_ABILITIES}) (?:check|save|saving throw|modifier|bonus)s?\b|\bsaving throws?\b"
+        r"|\b(?:armou?r class|hit points|spell slots?|bonus action|proficiency bonus|attack rolls?|death saves?"
+        r"|character sheet|player'?s handbook|house rules?|critical hit|difficulty class|skill checks?"
+        r"|ability scores?)\b"
+        r"|\b(?:AC|DC) (?:is |of )?\d+\b|\b\d+ ?(?:hp|xp)\b|\b(?:how many|my|your) (?:hp|xp)\b"
+        r"|\b(?:with|have|get|at) (?:dis)?advantage on\b"
+        r"|\b(?:what|which) level (?:is|are|am) (?:you|your|i|my|he|she|they)\b"
+        r"|\b(?:roll|rolls?) initiative\b|\b(?:rules|game) as written\b|\bhow does (?:that|this|the) spell work\b"
+        rf"|\b(?:{_CHECKS_DE})(?:probe|wurf|würfe)\b|\b(?:probe|wurf) auf (?:{_CHECKS_DE})\b|\brettungsw(?:urf|ürfe)\b"
+        r"|\b(?:rüstungsklasse|trefferpunkte|lebenspunkte|zauberpl(?:atz|ätze)|zauberslots?|bonusaktion|charakterbogen"
+        r"|regelwerk|spielerhandbuch|hausregel|stufenaufstieg|kritischer treffer)\b",
+    ),
+    (
+        "snacks on the players' own table",
+        "chips crisps snack soda coke cola pretzel popcorn cookie dorito fridge kühlschrank limo gummibär salzstang"
+        " keks",
+        r"\b(?:chips|crisps|snacks?|sodas?|coke|cola|pretzels|popcorn|doritos|gummibär\w*|salzstangen|limo|spezi)\b"
+        r"|\b(?:the|in the|from the|am|im|in den|aus dem) (?:fridge|kühlschrank)\b"
+        r"|\b(?:pass|want|have|another|more|wer|will|noch|gib|nimm) (?:me |you |mir |the |die |a |some |ein(?:en)? )*"
+        r"(?:cookies?|kekse?)\b",
+    ),
+    (
+        "the order of play",
+        "turn dran runde round zug token figur figure mini map battle next",
+        r"\b(?:whose|my|your|his|her) turn\b(?! to)|\bwho(?:'s|’s| is) (?:next|up)(?: (?:in|on|now)\b|\W*$)"
+        r"|\bwer (?:ist|war) (?:jetzt |als nächstes |gerade |nun )?(?:dran|am zug)\b|\b(?:du bist|ich bin|bin ich"
+        r"|bist du) "
+        r"(?:jetzt |als nächstes |schon |wieder )?(?:dran|am zug)\b|\b(?:this|next|last|diese|nächste"
+        r"|letzte) (?:round|runde)\b"
+        r"(?! of| is on|,? wirt| bier)|\b(?:battle ?map|grid|initiative order|miniatures?|minis?)\b"
+        r"|\b(?:my|your|the|mein|dein|der) token\b",
+    ),
+    (
+        "the evening, not the story",
+        "dm gm master spielleiter mute stumm mic mikro headset webcam internet wifi wlan session sitzung abend screen"
+        " discord zoom roll20 hear lag laggy campaign kampagne npc nsc player spieler character charakter hört lagg"
+        " battery akku"
+        " charger ladekabel phone handy telefon dog cat hund katze homework tomorrow work arbeit bus kids kinder"
+        " youtube tv"
+        " fernse netflix movie film dice würfel pen stift pencil bleistift notes notizen sheet",
+        r"^\W*(?:hey |so |ok(?:ay)? )?(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\b\s*,"
+        r"|,\s*(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\W*$"
+        r"|\b(?:you(?:'re|’re| are)|du bist) (?:on mute|muted|stumm(?:geschaltet)?)\b"
+        r"|\bunmute\b|\b(?:my|your|mein|dein) (?:mic|microphone|mikro|mikrofon|headset|webcam|internet|wifi|wlan)\b"
+        r"|\b(?:next|last|previous|nächste[rn]?|letzte[rn]?) (?:session|sitzung|spielabend)\b(?! (?:of|des|der|vom))"
+        r"|\b(?:share|sharing|see) (?:my|your) screen\b|\b(?:on|auf|im|via) (?:discord|zoom|roll20)\b"
+        r"|\bcan (?:everyone|everybody|you guys) hear me\b|\bcan you (?:all )?hear me(?: now)?\W*$|\bhört ihr mich\b"
+        r"|\b(?:i'm|i’m|you're|you’re|is|it's|i am) (?:lagging|laggy|breaking up|frozen)\b|\b(?:ich|du|das) laggt?\b"
+        r"|\b(?:this|the|our|your|die|diese|unsere) (?:campaign|kampagne)\b|\b(?:an?|the|this|that|every|der|die|das"
+        r"|ein) (?:npc|nsc)s?\b"
+        r"|\b(?:my|your|his|her) character(?:'s|’s)? (?:sheet|would|wouldn't|doesn't know|knows|has|level|class)\b"
+        r"|\b(?:my|your|mein|dein)e?n? (?:phone|handy|battery|akku|charger|ladekabel|laptop)\b"
+        r"|\b(?:my|your|meine|deine|the|die|someone's|whose) (?:dice|würfel)\b"
+        r"|\b(?:netflix|youtube|tv show|wifi|homework)\b|\b(?:at|to) work (?:today|tomorrow|yesterday)\b"
+        r"|\b(?:a|your|mein|einen|dein) (?:pen|pencil|stift|bleistift)\b",
+    ),
+)
+"""What it is, what one of must be in the words, and what decides: most that is said needs no closer look."""
+_OUT_OF_CHARACTER = tuple(
+    (why, tuple(signs.split()), re.compile(pattern, re.IGNORECASE)) for why, signs, pattern in _PATTERNS
+)
+
+_SOUNDS = frozenset(
+    {"mm", "mmm", "mhm", "hm", "hmm", "hmmm", "uh", "uhm", "um", "umm", "er", "erm", "ah", "oh", "ooh", "aha", "ha"}
+    | {"haha", "hahaha", "hehe", "lol", "wow", "huh", "äh", "ähm", "öh", "hä"}
+)
+"""Of listening, thinking and laughing: no answer to anything."""
+_THINKING = _SOUNDS | {"well", "so", "tja", "na", "naja", "also"}
+"""Likewise, but as a question ("Well?") they ask somebody to speak."""
+_FILLERS = _THINKING | BACKCHANNEL
+_WORDS_REMEMBERED = 8192
+_WORD = re.compile(r"[^\W\d_]+")
+_DIGIT = re.compile(r"\d")
+
+
+def marked_out_of_character(text: str) -> bool:
+    """The players' own mark stands before all of it: "ooc: ...", "(ooc ...)", "((...))"."""
+    if _MARKED_WHOLE.match(text) and not text.lstrip().startswith(("(", "[", "{")):
+        return True
+    unmarked = _MARKED_BRACKET.sub(" ", text)
+    return unmarked != text and re.search(r"\w", unmarked) is None
+
+
+def out_of_character(text: str) -> str | None:
+    """What of the players' own world it speaks of, in words; None if it may well be part of the story."""
+    suspected = {at for word in text.lower().split() for at in _signs_in(word)}
+    for at in sorted(suspected):
+        why, _, pattern = _OUT_OF_CHARACTER[at]
+        if pattern.search(text):
+            return why
+    return None
+
+
+@lru_cache(_WORDS_REMEMBERED)  # a partial transcript repeats the words of the one before it
+def _signs_in(word: str) -> tuple[int, ...]:
+    """What of `_OUT_OF_CHARACTER` has a sign in a word."""
+    return tuple(at for at, (_, signs, _) in enumerate(_OUT_OF_CHARACTER) if any(sign in word for sign in signs))
+
+
+def is_filler(text: str, *, is_answer: bool) -> bool:
+    """Whether it holds nothing but fillers.
+
+    Args:
+        is_answer: An NPC was just talked with: "yes" and "all right" are then words.
+    """
+    fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
+    said = _WORD.finditer(text.lower())
+    return all(word[0] in fillers for word in said) and _DIGIT.search(text) is None
+
+
+# The NPCs of a campaign as players may mean them: their roles, their trades, and who answers only when called.
+
+
+_CAST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CastMember:
+    """
+    Attributes:
+        role: The last word of it, in lower case: "smith"; "" for none.
+        trades: What that is, as numbers of `glyphoxa.turns.calls`.
+    """
+
+    npc: NpcId
+    name: str
+    role: str = ""
+    trades: frozenset[int] = frozenset()
+    address_only: bool = False
+
+    def knows_about(self, words: Iterable[str]) -> int:
+        """How many of these words, in lower case, are its business."""
+        return sum(is_business(word, self.trades) for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    characters: Mapping[NpcId, CastMember] = field(default_factory=dict)
+
+    def answers_uncalled(self, npc: NpcId) -> bool:
+        character = self.characters.get(npc)
+        return character is None or not character.address_only
+
+    def roles_in(self, text: str, present: Iterable[NpcId]) -> list[AddresseeMention]:
+        """Words by which somebody may be called that is known by a trade; of several, who is here. Also those of trades
+        that no NPC has: who calls a guard means no innkeeper.
+        """
+        here = set(present)
+        found: list[AddresseeMention] = []
+        for position, match in enumerate(_CAST_WORD.finditer(text)):
+            noun = match[0].lower()
+            fitting = [c for c in self.characters.values() if c.role and is_called_by(noun, c.role)]
+            if not fitting and not trades_of(noun):
+                continue
+            best = min(fitting, key=lambda c: (c.npc not in here, c.role != noun), default=None)
+            npc, name = (best.npc, best.name) if best is not None else (None, match[0])
+            found.append(
+                AddresseeMention(npc, name, position, False, is_played=False, start=match.start(), end=match.end())
+            )
+        return found
+
+    def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
+        """Of those who are here, the one whose business it is most; None for nobody, or for two alike."""
+        words = [word.lower() for word in _CAST_WORD.findall(text)]
+        counted = [
+            (character.knows_about(words), npc)
+            for npc in present
+            if (character := self.characters.get(npc)) is not None and not character.address_only
+        ]
+        most = max((count for count, _ in counted), default=0)
+        best = [npc for count, npc in counted if count == most]
+        return best[0] if most and len(best) == 1 else None
+
+
+def cast_of(campaign: Campaign) -> Cast:
+    return Cast({npc.id: _character(npc) for npc in campaign.npcs})
+
+
+def _character(npc: Npc) -> CastMember:
+    role = npc.role.lower().split()[-1:]
+    trades = trades_of(role[0]) if role else frozenset[int]()
+    return CastMember(npc.id, npc.name, "".join(role), trades, npc.address_only)
+
 
 _AMONG_PLAYERS_MS = 20_000
 """How long after a word to another player what calls nobody is still taken to be for players."""
@@ -275,3 +527,21 @@ def _about(heard: _Heard) -> Addressed | None:
     if heard.last is not None and (heard.whole.second or (heard.whole.question and not of_last)):
         return None
     return Addressed(None, f"{here[0].name} is only talked about", Unaddressed.ABOUT)
+
+
+# Who was talking with whom when a session was left, by what was said in it.
+
+
+def exchanges(said: Sequence[Utterance]) -> Iterator[tuple[PlayerId, NpcId, int]]:
+    """Each player whom an NPC answered, the NPC, and when its answer was over; oldest first.
+
+    Where several players spoke before an answer, the log does not tell whose it was: then it counts for none of them.
+    """
+    spoke: set[str] = set()
+    for utterance in said:
+        if utterance.npc_id is None:
+            spoke.add(utterance.speaker_id)
+            continue
+        if len(spoke) == 1:
+            yield PlayerId(spoke.pop()), utterance.npc_id, utterance.at_ms + utterance.duration_ms
+        spoke.clear()

@@ -11,15 +11,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, Resume, TableCommand, Unmute
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, Resume, StopAll, TableCommand, Unmute
+from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.turns.address import Addressed, Said
-from glyphoxa.turns.dm_voice import spoken_command
+from glyphoxa.turns.calls import AddresseeMention
+
+# What the DM commands aloud: that NPCs are quiet, or may speak again. In English and German, at any table.
+#
+# A command is all that is said, and says whom it is for: "Grimjaw, be quiet." Everything else is talk.
+
+
+_What = Literal["mute", "unmute", "stop"]
+
+_QUIET: Final = (
+    r"(?:please )?(?:be (?:quiet|silent|still)|quiet|silence|hush|shut up|stop talking|don't (?:speak|talk|answer)"
+    r"|keep quiet)(?: now| please)*"
+    r"|(?:bitte )?(?:sei|seid) (?:bitte |jetzt |mal )*(?:still|leise|ruhig)"
+    r"|(?:bitte )?(?:schweig|schweige|schweigt|ruhe)|halt den mund|haltet den mund"
+)
+_SPEAK: Final = (
+    r"you (?:may|can) (?:speak|talk|answer)(?: again| now)*|(?:speak|talk) again"
+    r"|(?:du darfst|du kannst|ihr dürft|ihr könnt) (?:jetzt |wieder )*(?:sprechen|reden|antworten)"
+    r"|(?:sprich|rede|sprecht|redet) wieder"
+)
+_STOP: Final = r"stop(?: now| please)*|stopp|halt|aufhören|hört auf"
+_GO_ON: Final = r"continue|go on|carry on|weiter|macht weiter|fahrt fort"
+_ALL: Final = (
+    r"everyone|everybody|all of you|you all|all (?:npcs|characters)|alle|ihr alle|alle zusammen|alle npcs|jeder"
+)
+_OF_ALL: Final[Sequence[tuple[_What, str]]] = (
+    ("mute", _QUIET),
+    ("unmute", f"{_SPEAK}|{_GO_ON}"),
+    ("stop", _STOP),
+)
+_OF_ONE: Final[Sequence[tuple[_What, str]]] = (("mute", _QUIET), ("unmute", _SPEAK))
+_NAMED: Final[Sequence[tuple[_What, str]]] = (("unmute", r"unmute"), ("mute", r"mute"))
+
+_TO_ALL: Final = tuple(
+    (what, re.compile(rf"(?:{_ALL}) (?:{how})|(?:{how}) (?:{_ALL})")) for what, how in _OF_ALL
+) + tuple((what, re.compile(rf"{verb} (?:{_ALL})")) for what, verb in _NAMED)
+_TO_ONE: Final = tuple((what, re.compile(rf"(?P<who>.+?) (?:{how})|(?:{how}) (?P<behind>.+)")) for what, how in _OF_ONE)
+_WITH_VERB: Final = tuple((what, re.compile(rf"{verb} (?P<who>.+)")) for what, verb in _NAMED)
+_LONGEST_NAME: Final = 5
+"""Words."""
+
+
+def spoken_command(text: str, mentions: Sequence[AddresseeMention]) -> TableCommand | None:
+    """What these words command; None when they are talk.
+
+    Args:
+        mentions: Whose names are in them.
+    """
+    said = _plain(text)
+    for what, pattern in _TO_ALL:
+        if pattern.fullmatch(said):
+            return _command(what, None)
+    npc = mentions[0].npc if len({mention.npc for mention in mentions}) == 1 else None
+    if npc is None:
+        return None
+    for what, pattern in _TO_ONE:
+        if (found := pattern.fullmatch(said)) and _is_called(found["who"] or found["behind"], mentions):
+            return _command(what, npc)
+    for what, pattern in _WITH_VERB:
+        if (found := pattern.fullmatch(said)) and _is_name(found["who"]):
+            return _command(what, npc)
+    return None
+
+
+def _command(what: _What, npc: NpcId | None) -> TableCommand:
+    if what == "stop":
+        return StopAll()
+    return Mute(npc) if what == "mute" else Unmute(npc)
+
+
+def _is_called(who: str, mentions: Sequence[AddresseeMention]) -> bool:
+    """Called, and not told of: "Grimjaw told them: be quiet" commands nothing."""
+    return any((mention.is_vocative and _is_name(who)) or who == _plain(mention.name) for mention in mentions)
+
+
+def _is_name(who: str) -> bool:
+    return who.count(" ") < _LONGEST_NAME
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+(?:['’][^\W_]+)?", text.casefold())).replace("’", "'")
+
 
 Decide = Callable[[Said], Addressed]
 """Whom words are meant for, by `glyphoxa.turns.address` alone."""
@@ -118,3 +201,42 @@ class DmControls:
         if npc is None or npc not in present or is_free:
             return addressed
         return Addressed(npc, f"what they say goes to {self.npcs[npc]}, as the DM has it")
+
+
+# What is heard of a table that the DM has paused.
+#
+# 1. Who was speaking when the pause began is heard to their end: nothing that was said before it is lost.
+# 2. What anybody begins to say in the pause is not heard: it is shown to nobody, kept nowhere, and no NPC knows of it.
+# 3. A typed line that was on its way is taken. Whoever types later is told that the table is paused.
+
+
+@dataclass(slots=True)
+class PausedHearing:
+    """Takes every event of every ear, also while the table is not paused."""
+
+    _speaking: set[PlayerId] = field(default_factory=set)
+
+    def hears(self, event: EarEvent, *, is_paused: bool) -> bool:
+        """Whether the table does."""
+        match event:
+            case SpeechStarted(player):
+                if not is_paused:
+                    self._speaking.add(player)
+                return not is_paused
+            case TurnEnded(draft):
+                return self._ends(draft.player) or draft.typed or not is_paused
+            case NothingSaid(player):
+                return self._ends(player) or not is_paused
+            case EagerTurn(draft):
+                return draft.player in self._speaking or not is_paused
+            case PartialHeard() | SpeechPaused():
+                return event.player in self._speaking or not is_paused
+
+    def left(self, player: PlayerId) -> None:
+        self._speaking.discard(player)
+
+    def _ends(self, player: PlayerId) -> bool:
+        """Whether they were heard until now."""
+        was_heard = player in self._speaking
+        self._speaking.discard(player)
+        return was_heard

@@ -18,6 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
+import numpy as np
+from numpy.typing import NDArray
+
 _SPEECH_CHARACTERS_PER_S = 15
 """An unhurried English speaker; only used for a piece whose sound is not complete yet."""
 
@@ -340,3 +343,114 @@ class Playback:
                 error=self._error,
             ),
         )
+
+
+# A filler as it is played: without the silence around it, and where it may be broken off.
+#
+# A voice that speaks "Hm." leaves up to half a second of silence around it, longer than the sound itself. While it
+# lasts, an answer that is ready would have to wait for nothing.
+
+
+_STEP_MS = 8
+_SILENT_SHARE = 0.02
+"""Of the loudest 8 ms: -34 dB. What is quieter at either end is no part of the sound."""
+_QUIET_SHARE = 0.08
+"""-22 dB: a word has ended, though the next may follow at once."""
+_A_BREAK_STEPS = 3
+"""So long it is quiet between two words, at least."""
+_KEPT_STEPS = 2
+"""Of the silence at either end, so that nothing that dies away is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """Mono, s16le.
+
+    Attributes:
+        breaks: After how many samples it may end before its end, ascending.
+    """
+
+    pcm: bytes
+    breaks: tuple[int, ...] = ()
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.pcm) // 2
+
+
+def filler_of(pcm: bytes, *, rate_hz: int) -> Filler:
+    """The filler in what a voice rendered."""
+    samples = np.frombuffer(pcm, dtype=np.int16)
+    step = rate_hz * _STEP_MS // 1_000
+    loudness = _loudness(samples, step)
+    loud = np.flatnonzero(loudness > _SILENT_SHARE * loudness.max(initial=0.0))
+    if not len(loud):
+        return Filler(b"")
+    first = max(0, int(loud[0]) - _KEPT_STEPS)
+    last = min(len(loudness), int(loud[-1]) + 1 + _KEPT_STEPS)
+    sound = samples[first * step : last * step].copy()
+    if first:
+        sound[:step] = sound[:step] * np.linspace(0, 1, step)
+    if last < len(loudness):
+        sound[-step:] = sound[-step:] * np.linspace(1, 0, step)
+    breaks = _breaks(loudness[first:last], step)
+    return Filler(sound.tobytes(), tuple(at for at in breaks if at < len(sound)))
+
+
+def _loudness(samples: NDArray[np.int16], step: int) -> NDArray[np.float64]:
+    """Of each step; the last may be shorter."""
+    steps = np.pad(samples.astype(np.float64), (0, -len(samples) % step)).reshape(-1, step)
+    loudness: NDArray[np.float64] = np.sqrt(np.mean(steps**2, axis=1))
+    return loudness
+
+
+def _breaks(loudness: NDArray[np.float64], step: int) -> list[int]:
+    """One step into each stretch that is quiet for long enough, behind the first that is loud."""
+    is_quiet = loudness < _QUIET_SHARE * loudness.max()
+    breaks: list[int] = []
+    n_quiet, was_loud = 0, False
+    for at, quiet in enumerate(is_quiet):
+        n_quiet = n_quiet + 1 if quiet else 0
+        was_loud = was_loud or not quiet
+        if was_loud and n_quiet == _A_BREAK_STEPS:
+            breaks.append((at - _A_BREAK_STEPS + 2) * step)
+    return breaks
+
+
+# The silence in front of a reply, which nobody needs to hear.
+#
+# A voice that speaks a clause leaves a fifth to a third of a second of silence in front of it. Between two clauses that
+# is a breath; in front of the first it is waited for by who has asked.
+
+
+_LEAD_IN_STEP_MS = 8
+_SILENT = 160
+"""Loudness of 8 ms below which nothing is heard: -46 dBFS, where voices are at some -20."""
+_LEAD_IN_KEPT_STEPS = 3
+"""Of the silence, so that the beginning of a word is not cut."""
+_LONGEST_MS = 600
+"""More than a voice leaves: what is as quiet for longer is a quiet voice, and is heard."""
+
+
+class LeadIn:
+    """Of one reply, whose sound comes in pieces of any length."""
+
+    def __init__(self, *, rate_hz: int) -> None:
+        self._step = rate_hz * _LEAD_IN_STEP_MS // 1_000 * 2
+        self._most = rate_hz * _LONGEST_MS // 1_000 * 2
+        self._waiting = b""
+        self._is_over = False
+
+    def cut(self, pcm: bytes) -> bytes:
+        """What is to be heard of it with the next piece; mono, s16le."""
+        if self._is_over:
+            return pcm
+        self._waiting += pcm
+        samples = np.frombuffer(self._waiting, dtype=np.int16, count=len(self._waiting) // self._step * self._step // 2)
+        steps = samples.reshape(-1, self._step // 2).astype(np.float32)
+        loud = np.flatnonzero(np.sqrt(np.mean(steps * steps, axis=1)) >= _SILENT)
+        if len(loud):
+            self._is_over = True
+            return self._waiting[max(0, int(loud[0]) - _LEAD_IN_KEPT_STEPS) * self._step :]
+        self._is_over = len(self._waiting) > self._most
+        return self._waiting if self._is_over else b""

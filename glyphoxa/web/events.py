@@ -35,11 +35,20 @@ from glyphoxa.domain.events import (
     UtteranceRevised,
     Whispered,
 )
-from glyphoxa.domain.heard import Draft, EagerTurn, Heard, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import (
+    Correction,
+    Draft,
+    EagerTurn,
+    Heard,
+    NothingSaid,
+    PartialHeard,
+    SpeechStarted,
+    TurnEnded,
+    Utterance,
+)
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
-from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.speech.language.spans import applied, leads_to
+from glyphoxa.speech.language.words import applied, leads_to
 
 Json = dict[str, Any]
 MayShow = Callable[[str], bool]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.state import OPPOSITES, Key, WorldState, claim_key, rule_of
 from glyphoxa.world.status import StatusUpdate
 
 _OPEN: Final = ("public", "witnessed", "told")
@@ -97,3 +97,75 @@ def _supports(held: Fact, stated: Statement) -> tuple[FactId, ...]:
     if not held.supports or not stated.supports:
         return ()
     return stated.supports if held.status == "stale" else held.supports
+
+
+# What events will ask of a partial state, so that it can be loaded at once. Only a guess: what is missing in it costs
+# a round trip (`Missing`), what is too much a row.
+
+
+def of_facts(facts: Iterable[Fact]) -> set[Key]:
+    """What is asked once these facts are known: on what they rest, what rests on them and what rivals them."""
+    keys: set[Key] = set()
+    for fact in facts:
+        keys.update(_dependents(fact.id))
+        keys.update(("fact", support) for support in fact.supports)
+        keys.update(_rivals(fact.claim))
+    return keys
+
+
+def of_claim(claim: Claim) -> Iterator[Key]:
+    fact = claim.fact_id
+    yield from of_fact(fact)
+    yield "refused", fact
+    yield claim_key(claim)
+    yield "entity", claim.subject
+    if claim.object is not None:
+        yield "entity", claim.object
+    yield from _rivals(claim)
+
+
+def of_fact(fact: FactId) -> Iterator[Key]:
+    yield "fact", fact
+    yield from _dependents(fact)
+
+
+def _rivals(claim: Claim) -> Iterator[Key]:
+    """Those by the program's own rules: a slot that may hold many holds none."""
+    match rule_of(claim, {}):
+        case "one" | "functional":
+            yield "slot", claim.subject, claim.predicate
+        case "functional_object" if claim.object is not None:
+            yield "object", claim.object, claim.predicate
+        case _:
+            pass
+    if (opposite := OPPOSITES.get(claim.predicate)) is not None:
+        yield "slot", claim.subject, opposite
+
+
+def _dependents(fact: FactId) -> Iterator[Key]:
+    yield "resting_on", fact
+    yield "disputing", fact
+
+
+# Why something cannot be said of the world as it is: None when it can. What several kinds of events ask.
+#
+# Raises:
+#     Missing: The state is partial and lacks something.
+
+
+def no_entity(state: WorldState, entity: EntityId) -> str | None:
+    return None if state.entity(entity) is not None else f"there is no entity {entity!r}"
+
+
+def no_fact(state: WorldState, fact: FactId) -> str | None:
+    return None if state.fact(fact) is not None else f"there is no current fact {fact!r}"
+
+
+def bad_claim(state: WorldState, claim: Claim) -> str | None:
+    problem = no_entity(state, claim.subject)
+    if claim.object is None or problem is not None:
+        return problem
+    problem = no_entity(state, claim.object)
+    if problem is None and state.resolve(claim.subject) == state.resolve(claim.object):
+        return f"{claim.subject!r} cannot be related to itself ({claim.predicate})"
+    return problem

@@ -17,8 +17,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
 from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.rows import StateRows, WorldEntity
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4
 """Goes up when the rules of the projection change: states that were kept under others are not used any more."""

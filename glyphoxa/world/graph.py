@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.domain.knowledge import EVER, Between, Fact, Viewer
-from glyphoxa.domain.recalled import RecalledUtterance
+from glyphoxa.domain.knowledge import EVER, Between, Dm, Fact, RecalledUtterance, Viewer, Visibility
 
 if TYPE_CHECKING:
     from numpy import float32
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
@@ -256,3 +256,22 @@ class TalkAround(Protocol):
             Unavailable: The database cannot be reached in time.
         """
         ...
+
+
+# Who may know a fact: one rule over what is held in memory. In SQL it is `glyphoxa_may_know`, asked of a fact and of
+# both of its ends.
+
+
+def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Visibility | None]) -> bool:
+    """The DM may know everything. An NPC may know what is accepted, if it is in its scope and so are both of its ends.
+
+    Args:
+        visibility_of: Who may know of an entity; None when it is not there.
+    """
+    if isinstance(viewer, Dm):
+        return True
+    if fact.status != "accepted" or not fact.visibility.is_visible_to(viewer):
+        return False
+    claim = fact.claim
+    ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
+    return all((seen := visibility_of(end)) is not None and seen.is_visible_to(viewer) for end in ends)

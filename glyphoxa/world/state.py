@@ -12,8 +12,94 @@ from typing import Any, Final, TypeAlias
 
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
-from glyphoxa.domain.knowledge import Claim, EndedFact, Fact, Visibility
-from glyphoxa.world.rows import Changes, StateRows, WorldEntity, changes_of
+from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
+
+# Rows of a campaign's world: what a state is loaded from, and what a change of it puts and takes away.
+
+
+@dataclass(frozen=True, slots=True)
+class WorldEntity:
+    """An entity without its attributes, which are facts."""
+
+    id: EntityId
+    type: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    visibility: Visibility = PUBLIC
+    origin: Origin = "dm"
+
+
+@dataclass(frozen=True, slots=True)
+class StateRows:
+    """What a state is loaded from.
+
+    Attributes:
+        merges: Gone, kept.
+        refused: Facts that ended because the DM refused them.
+        ended: For a complete state only.
+    """
+
+    entities: Iterable[WorldEntity] = ()
+    merges: Mapping[EntityId, EntityId] = field(default_factory=dict)
+    facts: Iterable[Fact] = ()
+    rules: Mapping[str, SlotRule] = field(default_factory=dict)
+    refused: Iterable[FactId] = ()
+    ended: Iterable[EndedFact] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows that are to be other than they were."""
+
+    entities_put: tuple[WorldEntity, ...] = ()
+    entities_gone: tuple[EntityId, ...] = ()
+    merges_put: tuple[tuple[EntityId, EntityId], ...] = ()
+    """Gone, kept."""
+    merges_gone: tuple[EntityId, ...] = ()
+    facts_put: tuple[Fact, ...] = ()
+    facts_gone: tuple[FactId, ...] = ()
+    ended_put: tuple[EndedFact, ...] = ()
+    ended_gone: tuple[tuple[FactId, int], ...] = ()
+    """Fact and the event that ended it."""
+    rules_put: tuple[tuple[str, SlotRule], ...] = ()
+    rules_gone: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Changes()
+
+
+def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]) -> Changes:
+    """
+    Args:
+        tables: Of each, rows before and rows after, of the keys in question; an absent row is None or not there.
+    """
+
+    def put(table: str) -> tuple[Any, ...]:
+        before, after = tables[table]
+        return tuple(row for key, row in after.items() if before.get(key) != row)
+
+    def put_pairs(table: str) -> tuple[Any, ...]:
+        before, after = tables[table]
+        return tuple((key, row) for key, row in after.items() if before.get(key) != row)
+
+    def gone(table: str) -> tuple[Any, ...]:
+        before, after = tables[table]
+        return tuple(key for key, row in before.items() if row is not None and key not in after)
+
+    return Changes(
+        entities_put=put("entities"),
+        entities_gone=gone("entities"),
+        merges_put=put_pairs("merged"),
+        merges_gone=gone("merged"),
+        facts_put=put("facts"),
+        facts_gone=gone("facts"),
+        ended_put=put("ended"),
+        ended_gone=gone("ended"),
+        rules_put=put_pairs("rules"),
+        rules_gone=gone("rules"),
+    )
+
 
 Key: TypeAlias = tuple[str, ...]
 """Something that can be looked up:
@@ -64,7 +150,7 @@ class _Index:
 
 
 class WorldState:
-    """A complete state, empty at first. Change it only through `glyphoxa.world.projection.apply`.
+    """A complete state, empty at first. Change it only through `glyphoxa.world.replay.apply`.
 
     Attributes:
         entities: Those that are there.
@@ -289,3 +375,51 @@ def _entries(fact: Fact) -> Collection[Key]:
     found.update(("resting_on", support) for support in fact.supports)
     found.update(("disputing", disputed) for disputed in fact.disputes)
     return found
+
+
+# How many facts of one predicate may hold at a time, and what disagrees with what.
+#
+#     many               any number: KNOWS, PARTICIPATED_IN
+#     one                one value a subject; another is a conflict for the DM: most attributes
+#     functional         one object a subject; a later one ends the earlier: LOCATED_AT
+#     functional_object  one subject an object; likewise: OWNS (a sword has one owner)
+#
+# Only what is declared functional supersedes, and only inside its slot: retiring facts more freely than that destroys
+# true ones (a user of another system found 41 % of 3,950 facts retired, most of those audited wrongly).
+
+
+DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
+    "LOCATED_AT": "functional",
+    "OWNS": "functional_object",
+    "alive": "functional",
+    "status": "functional",
+    "emotional_state": "functional",
+    "secret": "many",
+    "note": "many",
+    "rumour": "many",
+    "trait": "many",
+    "promise": "many",
+    "decision": "many",
+    "plan": "many",
+    "wish": "many",
+    "discovery": "many",
+    "gave": "many",
+    "took": "many",
+    "bought": "many",
+    "sold": "many",
+    "lost": "many",
+    "price": "many",
+    "past": "many",
+    "summary": "many",
+}
+
+OPPOSITES: Final[Mapping[str, str]] = {"ALLIED_WITH": "HOSTILE_TO", "HOSTILE_TO": "ALLIED_WITH"}
+"""Two entities are not both at once."""
+
+
+def rule_of(claim: Claim, declared: Mapping[str, SlotRule]) -> SlotRule:
+    """The campaign's own rule for the claim's predicate, else the program's."""
+    known = declared.get(claim.predicate) or DEFAULT_RULES.get(claim.predicate)
+    if known is not None:
+        return known
+    return "many" if claim.object is not None else "one"

@@ -24,8 +24,7 @@ from typing import Literal, TypeAlias
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import EndedAs, EndedFact, Fact, Provenance, Validity
-from glyphoxa.world.slots import OPPOSITES, rule_of
-from glyphoxa.world.state import WorldState
+from glyphoxa.world.state import OPPOSITES, WorldState, rule_of
 
 _EVER = -(2**63)
 _Ground: TypeAlias = Literal["stale", "pending"]

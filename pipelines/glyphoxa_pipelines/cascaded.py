@@ -2,14 +2,175 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from loguru import logger
+from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
 
-from glyphoxa.npc.mouth import Mouth
-from glyphoxa_pipelines.mouth import GraphMouth
+from glyphoxa.context.prompt import Prompt
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
+from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_pipelines.parts import MouthParts
-from glyphoxa_pipelines.stages import clauses, memory
+from glyphoxa_processors.frames import BeginFrame, FillerFrame, MouthReports, PrimeFrame
+from glyphoxa_processors.hot_context import HotContextInjector
+from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.speaker import PATIENCE_MS, Speaker
+from glyphoxa_processors.spoken_text import SpokenText
 from glyphoxa_processors.tools import ToolRounds
+
+# The stages of a mouth that are made of several parts at once.
+
+
+def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
+    """What the NPC has in mind, put into the prompt. First in every mouth."""
+    return HotContextInjector(
+        parts.context,
+        _reports(parts, speaker),
+        tools=parts.tools,
+        facts_at=parts.facts_at,
+        shrug=parts.shrug,
+        deadline_ms=parts.context_deadline_ms,
+    )
+
+
+def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
+    """The model's tokens as clauses that may be said aloud."""
+    return SpokenText(
+        _reports(parts, speaker),
+        new_splitter=parts.new_splitter,
+        new_check=parts.new_check,
+        stand_in=parts.stand_in,
+    )
+
+
+def _reports(parts: MouthParts, speaker: Speaker) -> MouthReports:
+    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.worry, parts.clock)
+
+
+# What turns a graph of processors into an NPC's mouth.
+
+
+P = TypeVar("P", bound=Any)
+"""A dataclass with at least `npc`, `sink`, `listener`, `host` and `clock`, such as `parts.MouthParts`."""
+
+Graph = Callable[[P, Speaker], Sequence[FrameProcessor]]
+
+
+class GraphMouth(Generic[P]):
+    """A `glyphoxa.npc.mouth.Mouth` made of a graph. The speaker keeps the turns; the rest makes words and sound.
+
+    Args:
+        graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
+        excuses: Lines for an answer that fails or does not come; rendered ahead, like fillers.
+        line: What its graph is called, before the NPC's id: an NPC may have two.
+        patience_ms: See `Speaker`.
+    """
+
+    renders_fillers = True
+    says_given_words = True
+
+    def __init__(
+        self,
+        parts: P,
+        graph: Graph[P],
+        *,
+        excuses: Sequence[str] = (),
+        line: str = "mouth",
+        patience_ms: int = PATIENCE_MS,
+    ) -> None:
+        self._parts = parts
+        self._name = f"{line}-{parts.npc.id}"
+        self._npc = parts.npc
+        self._line: RunningGraph | None = None
+        self._excuses = excuses
+        self._speaker = Speaker(
+            self._npc.id, parts.sink, self._report, clock=parts.clock, excuses=excuses, patience_ms=patience_ms
+        )
+        self.processors = graph(replace(parts, listener=self._report), self._speaker)
+
+    async def start(self) -> None:
+        def report(error: str) -> None:
+            logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
+
+        self._line = await self._parts.host.add(self._name, self.processors, on_error=report)
+        for filler in (*self._npc.fillers, *self._excuses) if self.renders_fillers else ():
+            self._line.send(FillerFrame(filler))
+
+    def prime(self, prompt: Prompt) -> None:
+        if self._line is not None:
+            self._line.send(PrimeFrame(prompt))
+
+    async def wait_until_primed(self) -> None:
+        await self.wait_until_drained()
+        for processor in self.processors:
+            if isinstance(processor, SpokenLLM):
+                await processor.wait_until_primed()
+
+    def relax(self) -> None:
+        for processor in self.processors:
+            if isinstance(processor, SpokenLLM):
+                processor.stop_priming()
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None:
+        if self._speaker.turn is not None:
+            self.cancel(self._speaker.turn)
+        self._speaker.begin(turn)
+        if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
+            self._speaker.fail(turn, "the pipeline does not run")
+
+    def release(self, turn: TurnId) -> None:
+        self._speaker.release(turn)
+
+    def hold(self, turn: TurnId) -> None:
+        self._speaker.hold(turn)
+
+    def go_on(self, turn: TurnId) -> None:
+        self._speaker.go_on(turn)
+
+    def cancel(self, turn: TurnId) -> None:
+        if turn == self._speaker.turn:
+            self._speaker.cancel(turn)
+            self._interrupt()
+
+    def give_up(self, turn: TurnId) -> None:
+        self._speaker.fail(turn, "timed out: no answer in time")
+        if turn == self._speaker.turn:
+            self._interrupt()
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        self._speaker.fill(turn, text)
+
+    async def wait_until_drained(self) -> None:
+        """Until the graph is at rest. A reply that is held or being played is not part of it."""
+        if self._line is not None:
+            await self._line.wait_until_drained()
+
+    async def close(self) -> None:
+        if self._speaker.turn is not None:
+            self._speaker.cancel(self._speaker.turn)
+        self._line = None
+        await self._parts.host.remove(self._name)
+
+    def _report(self, event: MouthEvent) -> None:
+        """Pass an event on, unless it belongs to a turn that is over."""
+        if isinstance(event, Finished):
+            self._note_heard(event)
+            if event.error:
+                self._interrupt()  # whatever hangs must not stand in the way of the next turn
+            self._parts.listener(event)
+        elif event.turn == self._speaker.turn:
+            self._parts.listener(event)
+
+    def _note_heard(self, event: Finished) -> None:
+        """For graphs that keep a conversation of their own: what was heard of the reply."""
+
+    def _interrupt(self) -> None:
+        if self._line is not None:
+            self._line.send(InterruptionFrame())
 
 
 def graph(parts: MouthParts, speaker: Speaker) -> list[FrameProcessor]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import sleep as wait
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from loguru import logger
@@ -20,14 +21,49 @@ from pipecat.processors.audio.vad_processor import VADProcessor
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
-from glyphoxa.turns.endpointing import Endpointing
-from glyphoxa.turns.speech_end import SpeechEnd
+from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_pipelines.parts import EarParts
-from glyphoxa_pipelines.settled import Settled
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
-from glyphoxa_processors.prefetcher import KeywordPrefetcher
+from glyphoxa_processors.hot_context import KeywordPrefetcher
+
+# One call for a burst of changes.
+
+
+CallLater = Callable[[float, Callable[[], None]], "_Timer"]
+"""Takes seconds and what to call then."""
+
+
+class _Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Settled:
+    """Calls `act` once, `after_ms` behind the first of any number of changes: changes that never end do not keep it
+    from being called.
+    """
+
+    def __init__(self, act: Callable[[], None], *, after_ms: int, call_later: CallLater | None = None) -> None:
+        self._act = act
+        self._after_s = after_ms / 1_000
+        self._call_later: CallLater = call_later or (lambda s, what: asyncio.get_running_loop().call_later(s, what))
+        self._timer: _Timer | None = None
+
+    def changed(self) -> None:
+        if self._timer is None:
+            self._timer = self._call_later(self._after_s, self._fire)
+
+    def close(self) -> None:
+        """What has not been called yet never is."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._act()
+
 
 _SHORTEST_STOP_MS = 96
 """Three of the detector's windows: with less, one that it is unsure of ends the speech."""

@@ -18,19 +18,15 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.fitting import FittedContext, fit_prompt
+from glyphoxa.context.composition import FittedContext, fit_prompt
 from glyphoxa.context.prompt import Prompt
-from glyphoxa.context.stand_ins import StandIns
-from glyphoxa.context.wording import wording
+from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.judgement.dice_claimed import made_up_rolls
 from glyphoxa.judgement.reply import Asked, Character
-from glyphoxa.judgement.sentence_check import RULES, SentenceCheck
-from glyphoxa.npc.mouth import Mouth
-from glyphoxa.npc.rescue import RescuedMouth
+from glyphoxa.judgement.sentence_check import RULES, SentenceCheck, made_up_rolls
+from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.registry import LLM, TTS, names, runs_here
+from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
 from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
@@ -244,8 +240,7 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
             max_tokens=llm.max_tokens,
             stalled_after_ms=stalled_after_ms or cloud_llm.STALLED_AFTER_MS,
         )
-    from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, spoken_extras
-    from glyphoxa.adapters.local.prompt_files import PromptFile
+    from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
     return local_services.make_llm(
         Connection("local", llama.base_url, llama.api_key),

@@ -30,8 +30,8 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa_processors.cloud_tts import make_tts
-from glyphoxa_processors.sample import Sample
-from glyphoxa_processors.service_times import service_times
+from glyphoxa_processors.frames import service_times
+from glyphoxa_processors.speaker import Sample
 
 create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client

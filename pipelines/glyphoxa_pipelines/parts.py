@@ -13,16 +13,14 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.context.ports import HotContextSource
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION, HotContextSource, Placement
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import CorrectsText
-from glyphoxa_processors.hot_context import Shrug
-from glyphoxa_processors.prefetcher import OnPartial
+from glyphoxa_processors.hot_context import OnPartial, Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stand_in
 
 

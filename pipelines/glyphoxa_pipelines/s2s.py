@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from pipecat.processors.frame_processor import FrameProcessor
 
-from glyphoxa.context.ports import HotContextSource
+from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.npc.mouth import Finished, Listener, Mouth
 from glyphoxa.npc.table import AudioSink
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.providers import building
-from glyphoxa.providers.registry import S2S, Choice
+from glyphoxa.providers.building import S2S, Choice
+from glyphoxa_pipelines.cascaded import GraphMouth
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import now_ms
+from glyphoxa_processors.frames import MouthReports
 from glyphoxa_processors.hot_context import HotContextInjector
-from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.speech_session import Endpoint

@@ -11,8 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from glyphoxa.providers.building import build
-from glyphoxa.providers.registry import STT, Choice
+from glyphoxa.providers.building import STT, Choice, build
 
 if TYPE_CHECKING:
     from pipecat.frames.frames import Frame
@@ -29,7 +28,7 @@ def make_stt(
 ) -> STTService:
     """A recogniser for one ear.
 
-    `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.names.keyterms`). They change later
+    `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.names.biasing`). They change later
     with `keyterms_frame`.
 
     Raises:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+from pipecat.frames.frames import Frame, TTSAudioRawFrame, TTSStoppedFrame
+from pipecat.processors.frame_processor import FrameDirection
+from pipecat.services.deepgram.tts import DeepgramTTSService
+from pipecat.services.openai.tts import OpenAITTSService
 
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
-from glyphoxa.providers.building import Connection, build
-from glyphoxa.providers.registry import TTS, Choice
+from glyphoxa.providers.building import TTS, Choice, Connection, build
+from glyphoxa_processors.cloud_llm import OpenAhead, kept_open
+from glyphoxa_processors.frames import PrimeFrame
 
 if TYPE_CHECKING:
     from pipecat.services.tts_service import TTSService
@@ -34,7 +45,6 @@ def make_tts(
 
 
 def openai(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
-    from glyphoxa_processors.openai_tts import SpokenOpenAiTts
 
     return SpokenOpenAiTts(
         api_key=connection.key,
@@ -48,8 +58,6 @@ def openai(connection: Connection, *, voice: str | None, sample_rate: int) -> TT
 
 def deepgram(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
     from pipecat.services.deepgram.tts import DeepgramTTSService
-
-    from glyphoxa_processors.deepgram_tts import AuraTts
 
     spoken_by = voice or "aura-2-draco-en"  # which is its model as well
     return AuraTts(
@@ -88,3 +96,99 @@ def cartesia(connection: Connection, *, voice: str | None, sample_rate: int) -> 
 
 def _socket_url(base_url: str) -> str:
     return base_url.rstrip("/").replace("https://", "wss://").replace("http://", "ws://")
+
+
+# Deepgram's voice, which never says the words of an interrupted reply in the next one.
+
+
+class AuraTts(DeepgramTTSService):
+    """The protocol does not say which text a piece of sound belongs to, and pipecat takes it for the current one's.
+
+    Sound that was on its way when a player interrupted would so become the beginning of the next reply. Between
+    our `Clear` and the server's `Cleared`, everything is dropped.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._n_clearing = 0
+
+    async def on_audio_context_interrupted(self, context_id: str) -> None:
+        if self._websocket:
+            self._n_clearing += 1
+        await super().on_audio_context_interrupted(context_id)
+
+    async def _connect_websocket(self) -> None:
+        self._n_clearing = 0
+        await super()._connect_websocket()
+
+    async def _receive_messages(self) -> None:
+        async for message in self._get_websocket():
+            if isinstance(message, str):
+                await self._take(json.loads(message))
+                continue
+            context_id = self.get_active_audio_context_id()
+            if context_id and not self._n_clearing:
+                frame = TTSAudioRawFrame(message, self.sample_rate, 1, context_id=context_id)
+                await self.append_to_audio_context(context_id, frame)
+
+    async def _take(self, control: dict[str, Any]) -> None:
+        match control.get("type"):
+            case "Cleared":
+                self._n_clearing = max(0, self._n_clearing - 1)
+            case "Flushed" if not self._n_clearing:
+                context_id = self.get_active_audio_context_id()
+                if context_id:
+                    await self.append_to_audio_context(context_id, TTSStoppedFrame(context_id=context_id))
+                    await self.remove_audio_context(context_id)
+            case "Warning" | "Error":
+                # Its words may quote the text that was to be said.
+                logger.bind(content=str(control)).warning("{}: the voice service complains", self)
+            case _:
+                pass
+
+
+# OpenAI's voice, heard as soon as its first tenth of a second is there.
+
+
+_PIECE_MS = 100
+"""The voice is faster than speech, so that a short beginning does not run dry."""
+
+
+class SpokenOpenAiTts(OpenAITTSService):
+    """`OpenAITTSService` whose connection stays open between two turns, and whose first sound waits for nothing.
+
+    pipecat's collects half a second of sound before it gives the first of it away, and prepares the request for the
+    next clause before anybody takes that.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        http = kept_open()
+        super().__init__(http_client=http, **kwargs)
+        # Once more, for a connection that went stale between two turns; more would only keep the table waiting.
+        self._client.max_retries = 1
+        self._connection = OpenAhead(http, str(self._client.base_url), clock=time.monotonic)
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        if isinstance(frame, PrimeFrame):
+            if not self._connection.is_open:
+                self.create_task(self._connection.open(), "connection")
+            return
+        await super().process_frame(frame, direction)
+
+    @property
+    def chunk_size(self) -> int:
+        """Bytes of a piece of sound."""
+        return self.sample_rate * _PIECE_MS // 1_000 * 2
+
+    async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame, None]:
+        """See `OpenAITTSService.run_tts`."""
+        self._connection.in_use()
+        async with aclosing(super().run_tts(text, context_id)) as frames:
+            async for frame in frames:
+                yield frame
+                await asyncio.sleep(0)  # whoever plays it comes first
+        self._connection.is_free()
+
+    async def cleanup(self) -> None:
+        await super().cleanup()
+        await self._client.close()

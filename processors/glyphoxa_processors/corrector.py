@@ -9,8 +9,8 @@ from typing import Protocol
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa_processors.transcript_notes import notes_of, put_notes
+from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa_processors.recogniser import notes_of, put_notes
 
 
 class CorrectedText(Protocol):

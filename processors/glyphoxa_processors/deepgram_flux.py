@@ -10,13 +10,17 @@ from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserSto
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
 
-from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
-from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
-from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
-from glyphoxa_processors.keyterm_limit import KeytermLimit
-from glyphoxa_processors.segments_heard import SegmentsHeard
-from glyphoxa_processors.transcript_notes import notes_of, put_notes
-from glyphoxa_processors.unconfirmed import Unconfirmed
+from glyphoxa_processors.deepgram_nova import (
+    LONGEST_REPEATED_S,
+    ONSET_S,
+    DeepgramOutbox,
+    KeytermLimit,
+    bytes_per_s,
+    heard_span_s,
+    is_refusal_of_the_request,
+    tell_words,
+)
+from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
 
 
 class FluxStt(DeepgramFluxSTTService):

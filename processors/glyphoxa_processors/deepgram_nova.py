@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
+from deepgram.core.api_error import ApiError
 from deepgram.listen.v1.types import (
     ListenV1CloseStream,
     ListenV1Configure,
@@ -17,19 +18,216 @@ from deepgram.listen.v1.types import (
     ListenV1Results,
 )
 from loguru import logger
-from pipecat.frames.frames import Frame, TranscriptionFrame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
+from pipecat.frames.frames import (
+    EagerTranscriptionFrame,
+    Frame,
+    InterimTranscriptionFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.stt import DeepgramSTTService
 from pipecat.services.stt_service import STTService
 from pipecat.utils.time import time_now_iso8601
+from websockets.exceptions import InvalidStatus
 
-from glyphoxa_processors.deepgram_connection import LONGEST_REPEATED_S, ONSET_S, bytes_per_s, is_refusal_of_the_request
-from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
-from glyphoxa_processors.deepgram_words import heard_span_s, tell_words
-from glyphoxa_processors.keyterm_limit import KeytermLimit
-from glyphoxa_processors.segments_heard import SegmentsHeard
-from glyphoxa_processors.transcript_notes import notes_of, put_notes
-from glyphoxa_processors.unconfirmed import Unconfirmed
+from glyphoxa.domain.heard import HeardWord
+from glyphoxa.speech.language.words import SpokenWord, placed
+from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
+
+# What both of Deepgram's recognisers need to keep a conversation going from one connection to the next.
+
+
+LONGEST_REPEATED_S = 20
+ONSET_S = 1.0
+"""Between turns: speech that the detector has not reported yet may be in the last second."""
+
+
+def bytes_per_s(stt: STTService) -> int:
+    return 2 * (stt.sample_rate or 16_000)
+
+
+def is_refusal_of_the_request(error: Exception | None) -> bool:
+    """HTTP 400 at the handshake. What it was that the provider did not like does not reach us."""
+    match error:
+        case ApiError(status_code=400):
+            return True
+        case InvalidStatus(response=response):
+            return response.status_code == 400
+        case _:
+            return False
+
+
+# Sends to a recogniser's connection, so that nothing that happens at the table waits for the network.
+
+
+Connection = TypeVar("Connection")
+Message = TypeVar("Message")
+
+
+class DeepgramOutbox(Generic[Connection, Message]):
+    """What is still to be sent, in order. Who puts something in does not wait.
+
+    A connection that does not take a message in time, or lags too far behind, is lost: what waits for it is dropped
+    and the socket is cut. Sound is worth repeating to the next one, a late transcript is worth nothing.
+
+    Args:
+        send: Gives one message to the connection that is open. Its exceptions are those of a lost connection.
+        is_open: Whether a connection is still the one that is talked to.
+        cut: Ends a connection at once; a closing handshake would wait as long as the message did.
+        start: Makes a task of the processor.
+    """
+
+    within_s = 1.0
+    """A third of what a turn waits for its words. A message waits at all only when the connection's buffers are full,
+    which takes seconds of sound."""
+
+    def __init__(
+        self,
+        send: Callable[[Connection, Message], Awaitable[None]],
+        *,
+        is_open: Callable[[Connection], bool],
+        cut: Callable[[Connection], None],
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self._send = send
+        self._is_open = is_open
+        self._cut = cut
+        self._start = start
+        self._waiting: asyncio.Queue[tuple[Connection, Message, float]] = asyncio.Queue()
+        self._waiting_s = 0.0
+        self._lost: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, connection: Connection, message: Message, *, lasts_s: float = 0.0) -> None:
+        """`lasts_s`: how much sound the message is."""
+        if connection is self._lost:
+            return
+        if self._waiting_s > 2 * LONGEST_REPEATED_S:
+            self._lose(connection, "it is too slow for the sound")
+            return
+        self._waiting_s += lasts_s
+        self._waiting.put_nowait((connection, message, lasts_s))
+        if self._task is None:
+            self._task = self._start(self._run())
+
+    def close(self) -> asyncio.Task[None] | None:
+        """No more is sent. Returns what is to be cancelled."""
+        task, self._task = self._task, None
+        return task
+
+    async def _run(self) -> None:
+        while True:
+            connection, message, lasts_s = await self._waiting.get()
+            self._waiting_s -= lasts_s
+            if connection is self._lost or not self._is_open(connection):
+                continue
+            try:
+                async with asyncio.timeout(self.within_s):
+                    await self._send(connection, message)
+            except TimeoutError:
+                self._lose(connection, f"it took nothing for {self.within_s:g} s")
+            except Exception as error:  # the sockets' own
+                self._lose(connection, type(error).__name__)
+
+    def _lose(self, connection: Connection, why: str) -> None:
+        self._lost = connection
+        if self._is_open(connection):
+            logger.warning("a recogniser's connection is given up: {}", why)
+            self._cut(connection)
+
+
+# What Deepgram's messages tell of each word, for the notes of a transcript.
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Seconds since the connection was opened; None where the service tells none."""
+
+    word: str
+    confidence: float | None
+    begins_s: float | None
+    ends_s: float | None
+
+
+def tell_words(frame: Frame) -> None:
+    """Put `words`, and `sound_ms` if there are times, into the notes of a transcript that came from a message."""
+    if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
+        return
+    told = list(_nova(frame.result) if isinstance(frame.result, ListenV1Results) else _flux(frame.result))
+    words = placed(frame.text, (SpokenWord(t.word, t.confidence, _ms(t.begins_s), _ms(t.ends_s)) for t in told))
+    words, sound_ms = _from_the_first(words)
+    put_notes(frame, replace(notes_of(frame), words=words, sound_ms=sound_ms))
+
+
+def heard_span_s(frame: Frame) -> tuple[float, float, float] | None:
+    """Where a transcript's sound begins, its first word, and where its sound ends, in seconds since the connection was
+    opened.
+
+    None for other frames, and for a transcript that came from no message.
+    """
+    if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
+        return None
+    match frame.result:
+        case ListenV1Results(start=start, duration=duration) as results:
+            first = next((t.begins_s for t in _nova(results) if t.begins_s is not None), start)
+            return start, first, start + duration
+        case {"audio_window_start": int() | float() as start, "audio_window_end": int() | float() as end}:
+            return start, next((t.begins_s for t in _flux(frame.result) if t.begins_s is not None), start), end
+        case _:
+            return None
+
+
+def _nova(results: ListenV1Results) -> Iterator[_Told]:
+    for word in results.channel.alternatives[0].words:
+        # Without punctuation asked for, there is none.
+        yield _Told(word.punctuated_word or word.word, word.confidence, word.start, word.end)
+
+
+def _flux(turn_info: Any) -> Iterator[_Told]:
+    """Flux's messages reach us as they were on the wire. Times came to it in 2026; older servers send none."""
+    for word in turn_info.get("words") or () if isinstance(turn_info, dict) else ():
+        yield _Told(word.get("word") or "", word.get("confidence"), word.get("start"), word.get("end"))
+
+
+def _from_the_first(words: tuple[HeardWord, ...]) -> tuple[tuple[HeardWord, ...], int | None]:
+    """The words timed from the first one on, and when that was in the sound of the connection."""
+    first_ms = next((word.from_ms for word in words if word.from_ms is not None), None)
+    if first_ms is None:
+        return words, None
+    return tuple(word.moved(places=0, ms=-first_ms) for word in words), first_ms
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1_000)
+
+
+# How many key terms a provider takes, when it takes fewer than it says.
+
+
+class KeytermLimit:
+    """Learned from refusals: after the first, half of the list is sent; after the second, none. A recogniser that
+    hears no names is better than none.
+    """
+
+    def __init__(self) -> None:
+        self._most: int | None = None
+        self._n_refusals = 0
+
+    def fit(self, keyterms: Sequence[str]) -> list[str]:
+        """What may be sent of them."""
+        return list(keyterms if self._most is None else keyterms[: self._most])
+
+    def refused(self, keyterms: Sequence[str]) -> bool:
+        """These were refused. Returns whether fewer may help."""
+        if not keyterms:
+            return False
+        self._n_refusals += 1
+        self._most = len(keyterms) // 2 if self._n_refusals == 1 else 0
+        logger.warning("the recogniser refused {} names; it is sent {} of them from now on", len(keyterms), self._most)
+        return True
+
 
 _AT_ONCE_EVERY_S = 5.0
 """A server that hangs up on everybody is not called again at once."""

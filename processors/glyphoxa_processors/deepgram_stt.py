@@ -12,7 +12,7 @@ from pipecat.services.stt_service import STTService
 from pipecat.transcriptions.language import Language
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.providers.registry import STT
+from glyphoxa.providers.building import STT
 from glyphoxa_processors.cloud_stt import unknown_to_nova
 from glyphoxa_processors.deepgram_flux import FluxStt
 from glyphoxa_processors.deepgram_nova import NovaStt

@@ -31,7 +31,7 @@ from glyphoxa.turns.endpointing import (
     TurnOver,
 )
 from glyphoxa_processors.frames import TurnOverFrame
-from glyphoxa_processors.transcript_notes import TranscriptNotes, notes_of
+from glyphoxa_processors.recogniser import TranscriptNotes, notes_of
 
 
 class EndOfTurn(FrameProcessor):

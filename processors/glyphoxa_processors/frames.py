@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipecat.frames.frames import DataFrame, LLMContextFrame, SystemFrame
+from pipecat.frames.frames import DataFrame, LLMContextFrame, MetricsFrame, SystemFrame
+from pipecat.metrics.metrics import (
+    MetricsData,
+    ProcessingMetricsData,
+    TextAggregationMetricsData,
+    TTFAMetricsData,
+    TTFATMetricsData,
+    TTFBMetricsData,
+)
 
 from glyphoxa.context.prompt import Prompt
-from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import TierChoice, Unsaid
+from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.turn import Stage, TierChoice, Unsaid
 from glyphoxa.judgement.reply import Asked
+from glyphoxa.npc.mouth import Listener, Marked
+from glyphoxa.observability.service_time import Measure, ServiceTime
 
 
 @dataclass
@@ -106,3 +117,57 @@ class TurnOverFrame(SystemFrame):
     """
 
     segment: int
+
+
+# What the stages of a mouth report of a turn.
+
+
+OnFailure = Callable[[TurnId, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MouthReports:
+    """Where they go.
+
+    Attributes:
+        on_failure: Ends the reply.
+        on_trouble: Costs at most a piece of the reply.
+    """
+
+    npc: NpcId
+    listener: Listener
+    on_failure: OnFailure
+    on_trouble: OnFailure
+    clock: Callable[[], int]
+
+    def mark(self, turn: TurnId, stage: Stage) -> None:
+        """A turn has come to a stage now."""
+        self.listener(Marked(self.npc, turn, stage, self.clock()))
+
+
+# What pipecat measures of its services, in our words.
+
+
+def service_times(frame: MetricsFrame, *, graph: str, at_ms: int) -> Iterator[ServiceTime]:
+    """Usage and what was not measured (pipecat begins with zeros) is left out."""
+    for data in frame.data:
+        measured = _measured(data)
+        if measured is not None and measured[1] > 0:
+            # "OpenAILLMService#3": the third that was made.
+            yield ServiceTime(graph, data.processor.partition("#")[0], *measured, at_ms)
+
+
+def _measured(data: MetricsData) -> tuple[Measure, float] | None:
+    match data:
+        case TTFBMetricsData():
+            return "ttfb", data.value
+        case TTFAMetricsData():
+            return "ttfa", data.ttfa
+        case TTFATMetricsData():
+            return "ttfat", data.ttfat
+        case ProcessingMetricsData():
+            return "processing", data.value
+        case TextAggregationMetricsData():
+            return "aggregation", data.value
+        case _:
+            return None

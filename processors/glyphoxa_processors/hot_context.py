@@ -10,6 +10,7 @@ from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
+    InterimTranscriptionFrame,
     InterruptionFrame,
     LLMContextFrame,
     LLMFullResponseEndFrame,
@@ -20,24 +21,29 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.context.composition import compose
-from glyphoxa.context.ports import HotContext, HotContextSource
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Placement, Prompt, with_hot_context
+from glyphoxa.context.prompt import (
+    BEHIND_THE_QUESTION,
+    HotContext,
+    HotContextSource,
+    Placement,
+    Prompt,
+    with_hot_context,
+)
 from glyphoxa.context.wording import BRIEF_CUES, LANGUAGE_CUES
-from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Fault, Stage, TierChoice
-from glyphoxa.judgement.languages import language_of
-from glyphoxa.judgement.reply import Asked
+from glyphoxa.judgement.reply import Asked, language_of
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import (
     AnotherTryFrame,
     BeginFrame,
     GivenWordsFrame,
+    MouthReports,
     PrimeFrame,
     ReplyBeginsFrame,
     SecondTryFrame,
 )
-from glyphoxa_processors.reports import MouthReports
 from glyphoxa_processors.tools import declare
 
 Shrug = Callable[[str, Sequence[str]], str]
@@ -169,3 +175,28 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         before=prompt.before,
         direction=prompt.direction,
     )
+
+
+# Lets recall start while the player still speaks.
+
+
+OnPartial = Callable[[PlayerId, str], None]
+"""Takes a corrected partial transcript. Returns at once and starts what it likes."""
+
+
+class KeywordPrefetcher(FrameProcessor):
+    """Hands each partial transcript to `on_partial`. Stands behind the corrector, so names are names by then."""
+
+    def __init__(self, player: PlayerId, on_partial: OnPartial) -> None:
+        super().__init__()
+        self._player = player
+        self._on_partial = on_partial
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, InterimTranscriptionFrame):
+            try:
+                self._on_partial(self._player, frame.text)
+            except Exception as error:  # pre-fetch is a bonus: it must never cost the player their turn
+                await self.push_error(f"pre-fetch failed: {error}", exception=error)
+        await self.push_frame(frame, direction)

@@ -20,9 +20,9 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.openai.base_llm import OpenAILLMSettings
 from pipecat.services.openai.llm import OpenAILLMService
 
+from glyphoxa_processors.cloud_llm import OpenAhead, kept_open
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame
 from glyphoxa_processors.hot_context import as_context
-from glyphoxa_processors.openai_connections import OpenAhead, kept_open
 
 _CONNECT_WITHIN_S = 3.0
 _WORTH_KEEPING_TOKENS = 64

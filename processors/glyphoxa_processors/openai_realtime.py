@@ -1,6 +1,6 @@
 """A speech-to-speech session of OpenAI's Realtime protocol.
 
-One connection serves many turns: `glyphoxa.npc.realtime_talk` keeps what it knows equal to the prompt, item by item.
+One connection serves many turns: `glyphoxa.npc.player_talk` keeps what it knows equal to the prompt, item by item.
 Replies that were heard stay in it with their sound, which costs tokens; so a session that has grown, or that the server
 will soon close for its age, is replaced between turns by a new one, which is told the same as text.
 """
@@ -21,10 +21,10 @@ from openai import AsyncOpenAI, OpenAIError
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from glyphoxa.context.prompt import Message
-from glyphoxa.npc.realtime_talk import ClientEvent, RealtimeTalk
+from glyphoxa.npc.player_talk import ClientEvent, RealtimeTalk
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.providers.building import Connection
-from glyphoxa_processors.realtime_pieces import SESSION_RATE_HZ
+from glyphoxa_processors.s2s_voice import SESSION_RATE_HZ
 from glyphoxa_processors.speech_session import (
     OPEN_WITHIN_S,
     Call,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 from pipecat.audio.utils import create_stream_resampler
@@ -14,24 +14,26 @@ from pipecat.frames.frames import (
     Frame,
     InterruptionFrame,
     TTSAudioRawFrame,
+    TTSSpeakFrame,
     TTSStartedFrame,
     TTSStoppedFrame,
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
-from glyphoxa.turns.filler import Filler, filler_of
-from glyphoxa.turns.lead_in import LeadIn
 from glyphoxa.turns.playback import (
     Cancelled,
     ExcuseCame,
+    Filler,
     FillerBegins,
     FillerCame,
     FillerEnds,
     Held,
+    LeadIn,
     Over,
     PieceBegan,
     PieceBegins,
@@ -46,6 +48,7 @@ from glyphoxa.turns.playback import (
     SoundBegins,
     SoundCame,
     WentOn,
+    filler_of,
 )
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 
@@ -337,3 +340,48 @@ class Speaker(FrameProcessor):
 def _ramped(pcm: bytes, begin: float, end: float) -> bytes:
     samples = np.frombuffer(pcm, dtype=np.int16)
     return (samples * np.linspace(begin, end, len(samples))).astype(np.int16).tobytes()
+
+
+# How a voice sounds: one text, and what a voice behind which this stands makes of it.
+
+
+WITHIN_MS: Final = 30_000
+
+
+class Sample(FrameProcessor):
+    """Keeps the sound of one reply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pcm = bytearray()
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def of(self, text: str, send: Callable[[Frame], object], *, within_ms: int = WITHIN_MS) -> bytes:
+        """The sound of a text: mono s16le, at the voice's rate.
+
+        Args:
+            send: Puts a frame in front of the voice.
+
+        Raises:
+            Unavailable: The voice fails, or is not done in time.
+        """
+        send(TTSSpeakFrame(text, append_to_context=False))
+        send(ReplyEndFrame(TurnId("sample")))
+        try:
+            async with asyncio.timeout(within_ms / 1000):
+                await self._done
+        except TimeoutError:
+            raise Unavailable(f"the voice did not speak within {within_ms} ms") from None
+        return bytes(self._pcm)
+
+    def fail(self, error: str) -> None:
+        if not self._done.done():
+            self._done.set_exception(Unavailable(f"the voice failed: {error}"))
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, TTSAudioRawFrame):
+            self._pcm += frame.audio
+        elif isinstance(frame, ReplyEndFrame) and not self._done.done():
+            self._done.set_result(None)
+        await self.push_frame(frame, direction)

@@ -17,19 +17,19 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, Unsaid
-from glyphoxa.judgement.forgotten import leaves_out
 from glyphoxa.judgement.reply import Asked, Verdict
+from glyphoxa.judgement.sentence_check import leaves_out
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,
     GivenWordsFrame,
+    MouthReports,
     PieceEndFrame,
     PieceFrame,
     ReplyBeginsFrame,
     ReplyEndFrame,
     SecondTryFrame,
 )
-from glyphoxa_processors.reports import MouthReports
 
 _ENDS = (".", "!", "?", "…")
 

@@ -19,8 +19,8 @@ from glyphoxa.domain.events import (
     UtteranceRetracted,
     UtteranceRevised,
 )
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.utterance import Correction
 from tests.support.browser import Open, heard, listen, say, sit
 from tests.support.builders import an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

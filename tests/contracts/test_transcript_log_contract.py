@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.errors import NotFound
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.utterance import Correction
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, an_utterance
 from tests.support.memory import LogTwin

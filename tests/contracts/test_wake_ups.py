@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.adapters.postgres.names.changes import NameChanges
+from glyphoxa.adapters.postgres.names.learned import NameChanges
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.decisions import PostgresTalkDecisions
+from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.domain.ids import CampaignId
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_S

@@ -8,7 +8,11 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.api import Cause, EntityAdded, FactStated, Undone, World
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.ports import World
 from tests.support.world_tables import DM, FORGE, INN, MIRA, TOWN, a_campaign_row
 from tests.support.world_twin import WorldTwin
 

@@ -10,8 +10,8 @@ from glyphoxa.adapters.postgres.world.campaigns import check_document
 from glyphoxa.cli.campaign import _read_bundle
 from glyphoxa.dm.campaign_bundle import CampaignBundle, read_bundle
 from glyphoxa.domain.errors import Corrupt, InvalidInput
-from glyphoxa.world.api import Cause, WorldEvent
 from glyphoxa.world.encoding import decode
+from glyphoxa.world.events.log import Cause, WorldEvent
 from glyphoxa.world.replay import replay
 from tests.fuzz.running import FuzzTarget
 

@@ -15,10 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from glyphoxa.adapters.local.chat_template import joined
-from glyphoxa.adapters.local.gguf import read_header
-from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.local.prompt_files import PromptFile
+from glyphoxa.adapters.local.gguf import joined, read_header
+from glyphoxa.adapters.local.llama import LlamaServer, PromptFile
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import ModelWeights
 from glyphoxa.bootstrap.local_models import load_llama

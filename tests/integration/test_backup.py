@@ -18,11 +18,10 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.transcript.feed import FeedUtterance
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.patience import DEADLINE_MS

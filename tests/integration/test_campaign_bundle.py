@@ -21,17 +21,11 @@ from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
-from glyphoxa.world.api import (
-    Cause,
-    EntitiesMerged,
-    EntityAdded,
-    FactRejected,
-    FactStated,
-    RolledBack,
-    SlotDeclared,
-    UtteranceCorrected,
-    difference,
-)
+from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, SlotDeclared
+from glyphoxa.world.events.fact import FactRejected, FactStated
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events.undo import RolledBack, UtteranceCorrected
+from glyphoxa.world.replay import difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
 

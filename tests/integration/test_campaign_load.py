@@ -12,12 +12,15 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.dm.campaign_tables import Tables
+from glyphoxa.dm.campaign_changes import Tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.api import Cause, EntityAdded, EntityRemoved, FactQuery, FactReplaced, Walk
+from glyphoxa.world.events.entity import EntityAdded, EntityRemoved
+from glyphoxa.world.events.fact import FactReplaced
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.graph import FactQuery, Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import the_one_that_waits

@@ -10,24 +10,15 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
-from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import Budgets, HotContext
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
-from glyphoxa.world.api import (
-    Cause,
-    EntitiesMerged,
-    EntityAdded,
-    EntityRemoved,
-    EntityScoped,
-    Event,
-    FactRejected,
-    FactScoped,
-    FactStated,
-    Undone,
-)
+from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.events.fact import FactRejected, FactScoped, FactStated
+from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.events.undo import Undone
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS
 

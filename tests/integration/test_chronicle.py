@@ -15,15 +15,14 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.bootstrap.chronicle import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
-from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, Extraction
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
 from glyphoxa.chronicle.rules.extractor import RulesExtractor
-from glyphoxa.chronicle.talk import KnownEntity, SceneTalk
+from glyphoxa.chronicle.talk import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.world.api import Cause
+from glyphoxa.world.events.log import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S

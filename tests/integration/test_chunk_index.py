@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.chunk_rows import nearest, reindexed

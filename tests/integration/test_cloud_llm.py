@@ -12,7 +12,7 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.tools import ToolRounds, declare
 from tests.support.graph import RunningGraph

@@ -17,7 +17,7 @@ from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.deepgram_stt import keyterms_frame
-from glyphoxa_processors.transcript_notes import notes_of
+from glyphoxa_processors.recogniser import notes_of
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed
 

@@ -14,8 +14,8 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.turn import Fault, Stage
 from glyphoxa.npc.budget import DEFAULT_RULES
+from glyphoxa.npc.memory_tools import Found
 from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
-from glyphoxa.npc.tool_answers import Found
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
 from glyphoxa_pipelines.engines import _check

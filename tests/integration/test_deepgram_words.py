@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pipecat.frames.frames import InterimTranscriptionFrame, TranscriptionFrame
 
-from glyphoxa.domain.utterance import HeardWord
-from glyphoxa_processors.deepgram_words import tell_words
-from glyphoxa_processors.transcript_notes import notes_of
+from glyphoxa.domain.heard import HeardWord
+from glyphoxa_processors.deepgram_nova import tell_words
+from glyphoxa_processors.recogniser import notes_of
 
 
 def told(text: str, result: Any) -> TranscriptionFrame:

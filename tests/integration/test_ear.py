@@ -14,9 +14,8 @@ from glyphoxa.adapters.audio.wav import read_recording, resample
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
-from glyphoxa.domain.heard import EagerTurn, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.utterance import HeardWord
-from glyphoxa.speech.language.alignment import words_of_text
+from glyphoxa.domain.heard import EagerTurn, HeardWord, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.speech.language.words import words_of_text
 from glyphoxa_pipelines import ear
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.recogniser import Pcm

@@ -18,8 +18,7 @@ from glyphoxa.bootstrap.engines import MouthSpec, find_mouth
 from glyphoxa.bootstrap.local_models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, TurnId
-from glyphoxa.npc.mouth import Finished, Injected, Mouth, MouthEvent, SentenceStarted
-from glyphoxa.npc.rescue import MOST_FAILURES, REST_MS
+from glyphoxa.npc.mouth import MOST_FAILURES, REST_MS, Finished, Injected, Mouth, MouthEvent, SentenceStarted
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, prompt

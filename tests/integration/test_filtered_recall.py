@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.world.api import Neighbourhood
+from glyphoxa.world.graph import Neighbourhood
 from tests.support.embedders import an_embedder
 from tests.support.many_chunks import BIG, HUB, MODEL, SHARES, ManyChunks
 from tests.support.postgres import TestServer

@@ -16,11 +16,13 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
-from glyphoxa.npc.look_ups import MemoryOf
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.world.api import Cause, EntityAdded, FactStated, GraphRag, Neighbourhood, Passage
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")

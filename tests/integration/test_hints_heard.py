@@ -18,8 +18,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.hints import Hints
 from glyphoxa.speech.names.biasing import ContextualBiasing
-from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 pytestmark = pytest.mark.models
 

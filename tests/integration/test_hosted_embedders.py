@@ -23,13 +23,12 @@ from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.embedder import LaterEmbedders, load_embedder, open_embedder
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.bootstrap.local_models import LaterEmbedders, LocalModels, load_embedder, open_embedder
 from glyphoxa.bootstrap.memory import TableMemory, open_store_for
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.providers.building import Connection
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors

@@ -10,12 +10,15 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.dm.history import events_about
-from glyphoxa.dm.timeline import Timeline
+from glyphoxa.dm.timeline import Timeline, events_about
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.world.api import Cause, EntityAdded, RolledBack, WorldState, replay
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events.undo import RolledBack
+from glyphoxa.world.replay import replay
+from glyphoxa.world.state import WorldState
 from tests.support.builders import an_utterance
 from tests.support.world_histories import ENTITIES, NPCS, an_event
 from tests.support.world_tables import a_campaign_row

@@ -12,9 +12,9 @@ import pytest
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.delivery import pause_ms
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool

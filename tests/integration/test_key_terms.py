@@ -26,14 +26,12 @@ from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.names.hints import Hints
 from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import Expects, Pauses, now_ms
 from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
-from glyphoxa_processors.deepgram_nova import NovaStt
-from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
+from glyphoxa_processors.deepgram_nova import DeepgramOutbox, NovaStt
 from tests.support.graph import RunningGraph
 from tests.support.pipecat_fakes import ALICE, Scripted, listening
 from tests.support.provider import KEYS, ProviderNamed

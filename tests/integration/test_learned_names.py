@@ -9,24 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.names.changes import NameChanges
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.server.listen import NAMES
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
-from glyphoxa.domain.utterance import Correction
 from glyphoxa.names.followed import NamesChanged, NamesFollowed
 from glyphoxa.names.learned import LearningFromTalk, NameLearning
 from glyphoxa.speech.correction.corrector import Corrector
-from glyphoxa.speech.learning.history import AlreadyTaken, LearnedName, Step
-from glyphoxa.speech.learning.wrong_forms import Proof
-from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.names.observable import ObservableGazetteer
+from glyphoxa.speech.learning.wrong_forms import AlreadyTaken, LearnedName, Proof, Step
+from glyphoxa.speech.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS

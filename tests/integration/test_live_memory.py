@@ -24,8 +24,10 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.transcript.episodes import EPISODE, episode_of
-from glyphoxa.world.api import Cause, EntityAdded, EntityScoped, Event, FactClosed, FactRevealed, FactScoped, FactStated
+from glyphoxa.transcript.sessions import EPISODE, episode_of
+from glyphoxa.world.events.entity import EntityAdded, EntityScoped
+from glyphoxa.world.events.fact import FactClosed, FactRevealed, FactScoped, FactStated
+from glyphoxa.world.events.log import Cause, Event
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -19,12 +19,13 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished, UtteranceRevised
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.api import AliasAdded, AliasRemoved, Cause, EntityAdded, EntityRemoved, EntityScoped, Event
+from glyphoxa.world.events.entity import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.events.log import Cause, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until

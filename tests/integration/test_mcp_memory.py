@@ -17,8 +17,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.mcp_server.dm_tools import dm_tools
-from glyphoxa.mcp_server.npc_memory import memory_of, memory_tools
-from glyphoxa.mcp_server.offered import MOST_ANSWERED, MOST_ASKED, OfferedTool, ToolOffer
+from glyphoxa.mcp_server.offered import MOST_ANSWERED, MOST_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
 from glyphoxa.npc.tool_spec import ToolSpec
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.mcp.offered import MOST_ANSWERED
-from glyphoxa.adapters.mcp.servers import McpServers, ServerRow
+from glyphoxa.adapters.mcp.servers import MOST_ANSWERED, McpServers, ServerRow
 from glyphoxa.config.sections import McpSettings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
@@ -20,7 +19,7 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.mcp_server.dice import dice_tools
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.tool_answers import Found
+from glyphoxa.npc.memory_tools import Found
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
 from tests.support.live_table import an_evening, settings_for, write_campaign

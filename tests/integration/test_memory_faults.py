@@ -20,7 +20,7 @@ import pytest
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.utterance import Correction, Utterance
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, an_utterance

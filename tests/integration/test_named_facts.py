@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.world.feed import PostgresWorldFeed
+from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
 from glyphoxa.recall.entities.named_world import NamedWorld
 from glyphoxa.recall.entities.world_cache import WorldCache
-from glyphoxa.world.api import AliasAdded, Cause, EntityAdded, EntityScoped, FactStated, Known, dropped
+from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.graph import Known
+from glyphoxa.world.replay import dropped
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.network import a_network
 from tests.support.world_histories import ENTITIES, NPCS, an_event

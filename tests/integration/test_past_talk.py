@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.search import name_words
+from glyphoxa.adapters.postgres.transcript.feed import name_words
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Between
-from glyphoxa.domain.recalled import RecalledUtterance
+from glyphoxa.domain.knowledge import Between, RecalledUtterance
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance

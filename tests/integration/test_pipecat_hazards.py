@@ -31,8 +31,7 @@ from glyphoxa_pipelines.ear import processors as ear_processors
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.local_services import make_stt
-from glyphoxa_processors.recogniser import Recogniser
-from glyphoxa_processors.transcript_notes import notes_of
+from glyphoxa_processors.recogniser import Recogniser, notes_of
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import (
     ALICE,

@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
+from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer, vacuum

@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.server.condition import condition_of
-from glyphoxa.adapters.postgres.server.pooler import is_pooled
+from glyphoxa.adapters.postgres.server.database import is_pooled
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId

@@ -14,8 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle.episodes import PostgresEpisodes
-from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog, PostgresEpisodes
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
@@ -25,16 +24,18 @@ from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
 from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
 from glyphoxa.config.sections import PrivacySettings
 from glyphoxa.config.settings import MemorySettings, Settings
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.speech.learning.history import Step
+from glyphoxa.speech.learning.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, lines_about
-from glyphoxa.world.api import Cause, FactReplaced, FactStated, difference
+from glyphoxa.world.events.fact import FactReplaced, FactStated
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.replay import difference
 from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.embedders import embedder_of_topics

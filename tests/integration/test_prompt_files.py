@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from openai import AsyncOpenAI
 
-from glyphoxa.adapters.local.llama import LlamaServer, spoken_extras
-from glyphoxa.adapters.local.prompt_files import PromptFile
+from glyphoxa.adapters.local.llama import LlamaServer, PromptFile, spoken_extras
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.ids import CampaignId, NpcId
 

@@ -16,17 +16,16 @@ import pytest
 from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.transcript.text_search_config import update_text_search_config
+from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.bootstrap.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.talk_cache import TalkCache
-from glyphoxa.transcript.feed import Embedding, FeedUtterance, TalkPage
-from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.transcript.watch import MemoryWatch
+from glyphoxa.transcript.delivery import MemoryWatch
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, TalkPage, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network

@@ -18,14 +18,14 @@ from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.bootstrap.chronicle import local_slots, slot_of
 from glyphoxa.bootstrap.deep_recall import open_deep_recall
-from glyphoxa.bootstrap.structured_llm import local_slots, slot_of
 from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.memory_graph.settings import RecallMethod
-from glyphoxa.providers.registry import RECALL, SECOND_LOOK
+from glyphoxa.providers.building import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance

@@ -22,9 +22,9 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
 from glyphoxa.transcript.ports import TalkQuery

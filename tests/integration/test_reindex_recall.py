@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
 from glyphoxa.recall.talk_embeddings import Another

@@ -13,8 +13,8 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.domain.utterance import Correction
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance

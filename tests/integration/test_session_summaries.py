@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
+from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.transcript.episodes import EPISODE, episode_of
-from glyphoxa.world.api import Cause, EntityAdded, Event, FactScoped, FactStated
+from glyphoxa.transcript.sessions import EPISODE, episode_of
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactScoped, FactStated
+from glyphoxa.world.events.log import Cause, Event
 
 HERE = CampaignId("barrow")
 SESSION = SessionId("evening-3")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.context.past import Past
+from glyphoxa.context.scene import Past
 from glyphoxa.domain.ids import NpcId, SessionId
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run

@@ -17,7 +17,7 @@ from glyphoxa.domain.events import TurnFinished, UtteranceKept
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
-from glyphoxa.transcript.api import TalkFilter
+from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign

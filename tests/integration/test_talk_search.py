@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.search import names_in
-from glyphoxa.adapters.postgres.transcript.text_search_config import update_text_search_config
+from glyphoxa.adapters.postgres.transcript.feed import names_in
+from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Between, Dm, Viewer
-from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.transcript.ports import Found, TalkFilter, TalkSearch
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.postgres import TestServer
@@ -84,7 +84,7 @@ async def test_words_are_found_in_the_forms_of_the_campaign_s_language(store: St
 
 async def test_talk_follows_its_campaign_into_another_language(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when that is interrupted half-way."""
-    monkeypatch.setattr("glyphoxa.adapters.postgres.transcript.text_search_config._BATCH", 3)
+    monkeypatch.setattr("glyphoxa.adapters.postgres.transcript.log._BATCH", 3)
     await store.log.append([said(n, "Die Häuser brannten.") for n in range(8)])
     assert await update_text_search_config(store.database, CAMPAIGN) == 0  # no campaign, no other language
     await speak(store, "de")

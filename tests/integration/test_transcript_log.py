@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.turn_rows import turn_of_row
-from glyphoxa.adapters.postgres.transcript.turns import PostgresTurns
+from glyphoxa.adapters.postgres.transcript.log import PostgresTurns, turn_of_row
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
-from glyphoxa.domain.recalled import RecalledFact, RecalledSummary, RecalledUtterance, Signal
+from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
-from glyphoxa.domain.utterance import Correction
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.recalled import a_fact, heard

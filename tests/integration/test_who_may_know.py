@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
+from glyphoxa.adapters.postgres.server.values import viewer_parameter
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, Fact, Visibility
-from glyphoxa.world.api import may_know
+from glyphoxa.world.graph import may_know
 from tests.support.who_may_know import MAY, MAY_NOT, Case, all_cases
 
 SUBJECT, OTHER = EntityId("subject"), EntityId("other")

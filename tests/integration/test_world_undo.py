@@ -12,16 +12,17 @@ from glyphoxa.adapters.postgres.world.fork import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.world.api import (
+from glyphoxa.world.events.entity import (
     AliasAdded,
     AliasRemoved,
-    Cause,
     EntitiesMerged,
     EntityAdded,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    Event,
+    SlotDeclared,
+)
+from glyphoxa.world.events.fact import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -30,9 +31,9 @@ from glyphoxa.world.api import (
     FactScoped,
     FactStated,
     FactTold,
-    SlotDeclared,
-    difference,
 )
+from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.replay import difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
 

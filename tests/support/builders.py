@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
-from glyphoxa.domain.heard import Draft, Heard, PartialHeard
+from glyphoxa.domain.heard import Draft, Heard, PartialHeard, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
 TAMSIN, BRAN = PlayerId("tamsin"), PlayerId("bran")

@@ -9,10 +9,11 @@ from typing import Literal
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.domain.utterance import Correction, Utterance
-from glyphoxa.world.api import Cause, FactStated
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
 SALTMERE = CampaignId("saltmere")

@@ -22,9 +22,8 @@ from glyphoxa.context.composition import compose
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
-from glyphoxa.domain.heard import Draft, EagerTurn, Heard, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
-from glyphoxa.domain.utterance import HeardWord, Utterance
 from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.table import Ear

@@ -13,15 +13,16 @@ from mcp_types import CallToolResult, TextContent
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Relationship, Scene, Secret
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.mcp_server.offered import OfferedTool, ToolOffer
-from glyphoxa.mcp_server.protocol import app_of, server_of
-from glyphoxa.mcp_server.tokens import guarded
-from glyphoxa.transcript.episodes import EPISODE, episode_of
+from glyphoxa.mcp_server.protocol import app_of, guarded, server_of
+from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.web.serving import Server, bind, url_of
-from glyphoxa.world.api import Cause, EntityAdded, FactStated
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 NPCS = tuple(NpcId(name) for name in ("ada", "bert", "cora"))

@@ -9,32 +9,29 @@ from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
-from glyphoxa.context.of_file import ScopedKnowledge, facts_of, scoped_entities
+from glyphoxa.context.identity import ScopedKnowledge, facts_of, scoped_entities
 from glyphoxa.context.relevance import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, Viewer, Visibility
-from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
 from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
-from glyphoxa.world.api import (
+from glyphoxa.world.graph import (
     KNOWN_THROUGH,
     FactQuery,
     IdentitySnapshot,
     Known,
     Reached,
-    StateRows,
     Subgraph,
     Walk,
-    WorldEntity,
-    WorldState,
     beginnings_of,
 )
+from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 
 class Weather:

@@ -12,13 +12,12 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Knower,
     Provenance,
+    RecalledTalk,
     Visibility,
     secret_of,
     witnessed_by,
 )
-from glyphoxa.domain.recalled import RecalledTalk
-from glyphoxa.npc.look_ups import MemoryOf
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.memory import GraphTwin
 

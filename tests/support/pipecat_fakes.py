@@ -17,19 +17,16 @@ from aiohttp import web
 from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
-from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.context.prompt import HotContext, Message, Prompt
 from glyphoxa.domain.campaign import Npc, Player
-from glyphoxa.domain.heard import EarEvent, NothingSaid, TurnEnded
+from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
-from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.judgement.reply import Verdict
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
-from glyphoxa_pipelines.cascaded import build
+from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.mouth import GraphMouth
 from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
 from glyphoxa_processors.recogniser import Recogniser, Transcribe

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from glyphoxa.adapters.postgres.world.rows import row_of_entity, row_of_fact
+from glyphoxa.adapters.postgres.world.tables import row_of_entity, row_of_fact
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Status, Viewer, Visibility
-from glyphoxa.world.api import WorldEntity
+from glyphoxa.world.state import WorldEntity
 
 GRAPHS: Final = 100
 CENTRE: Final = EntityId("centre")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance
+from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 
 
 def heard(text: str, *, by: str = "tamsin", utterance: str = "", session: str = "s1", **more: Any) -> RecalledUtterance:

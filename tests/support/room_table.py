@@ -14,13 +14,12 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
-from glyphoxa.npc.room import Room
-from glyphoxa.npc.room_messages import Move, room_mailbox
-from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.room import Move, Room, room_mailbox
+from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import Journal
+from glyphoxa.turns.calls import AddresseeMention
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.mention import AddresseeMention
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import MARKET, SESSION, a_campaign, a_draft
 from tests.support.memory import AtOnce, SpoolTwin

@@ -14,8 +14,8 @@ from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import TierChoice
 from glyphoxa.judgement.reply import Verdict
+from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa.npc.mouth import Finished, MouthEvent
-from glyphoxa.npc.tools import MemoryTools
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sParts, build, make_endpoint
 from tests.support.patience import DEADLINE_S

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.world.feed import PostgresWorldFeed
+from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.cursor import Cursor
-from glyphoxa.world.api import Cause, EntityAdded, Event
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.log import Cause, Event
 from tests.support.builders import an_utterance
 from tests.support.talk_feed import FeedTwin, said
 from tests.support.world_feed import TOWN, WorldFeedTwin

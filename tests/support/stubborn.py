@@ -15,8 +15,8 @@ from glyphoxa.bootstrap import engines
 from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
 from glyphoxa.cli import table_server
 from glyphoxa.cli.main import main
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.mouth import Mouth, SentenceStarted
 from glyphoxa.npc.table import Ear, Table
 from glyphoxa.transcript.journal import Journal

@@ -31,11 +31,10 @@ from glyphoxa.domain.events import (
     TurnFinished,
     UtteranceKept,
 )
-from glyphoxa.domain.heard import SpeechStarted
+from glyphoxa.domain.heard import SpeechStarted, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.domain.utterance import Utterance
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Seat, Table
 from tests.support.recalled import heard
 

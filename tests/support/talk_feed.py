@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 

@@ -31,7 +31,7 @@ from glyphoxa.domain.events import (
     TurnFinished,
     UtteranceKept,
 )
-from glyphoxa.domain.heard import Draft, Heard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Correction, Draft, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import (
     CampaignId,
     EntityId,
@@ -46,10 +46,8 @@ from glyphoxa.domain.ids import (
     id_of_line,
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.npc.live_table import LiveTable
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
-from glyphoxa.npc.typed_lines import TypedLines
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.entrance import Entrance
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.app import create_app

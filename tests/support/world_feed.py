@@ -6,7 +6,9 @@ import asyncio
 from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.api import Cause, Event, WorldEvent, WorldRead, replay
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.ports import WorldRead
+from glyphoxa.world.replay import replay
 from tests.support.memory import Weather
 
 TOWN: Final = CampaignId("town")

@@ -15,16 +15,17 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.api import (
+from glyphoxa.world.events.entity import (
     AliasAdded,
     AliasRemoved,
-    Cause,
     EntitiesMerged,
     EntityAdded,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    Event,
+    SlotDeclared,
+)
+from glyphoxa.world.events.fact import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -33,14 +34,11 @@ from glyphoxa.world.api import (
     FactScoped,
     FactStated,
     FactTold,
-    SlotDeclared,
-    Undone,
-    WorldEvent,
-    WorldState,
-    apply,
-    dropped,
-    replay,
 )
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.replay import apply, dropped, replay
+from glyphoxa.world.state import WorldState
 
 ENTITIES = tuple(EntityId(name) for name in ("mira", "inn", "tower", "sword", "tide", "skarn"))
 NPCS = tuple(NpcId(name) for name in ("mira", "korvald", "elowen"))

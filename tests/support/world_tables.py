@@ -6,7 +6,10 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.api import Cause, EntityAdded, WorldState, difference, replay
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.replay import difference, replay
+from glyphoxa.world.state import WorldState
 
 TOWN = CampaignId("town")
 MIRA, INN, FORGE, SWORD = EntityId("mira"), EntityId("inn"), EntityId("forge"), EntityId("sword")

@@ -6,27 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import CitedUtterance, Session
-from glyphoxa.dm.resolver import NameResolver
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
-from glyphoxa.world.api import (
-    Cause,
-    EntityAdded,
-    Event,
-    FactStated,
-    RolledBack,
-    Undone,
-    UtteranceCorrected,
-    UtteranceRetracted,
-    WorldEvent,
-    WorldState,
-    apply,
-    dropped,
-    replay,
-)
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.events.undo import RolledBack, Undone, UtteranceCorrected, UtteranceRetracted
+from glyphoxa.world.replay import apply, dropped, replay
+from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign
 
 

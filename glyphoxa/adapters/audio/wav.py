@@ -6,12 +6,15 @@ are read. What is not speech (silence, music, noise) is a valid recording: the v
 
 from __future__ import annotations
 
+import shutil
 import struct
+import subprocess
 import warnings
 import wave
 from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -127,3 +130,38 @@ def _checked(path: Path, rate: int, samples: npt.NDArray[np.generic]) -> Samples
     if not np.isfinite(floats).all():
         raise InvalidInput(f"recording {path} holds samples that are not numbers; {VALID}")
     return np.asarray(floats.mean(axis=1) if floats.ndim > 1 else floats, np.float32)
+
+
+# Sound through whatever program of this machine plays WAV files.
+
+
+PLAYERS: Final = (
+    ("pw-play",),
+    ("paplay",),
+    ("aplay", "-q"),
+    ("afplay",),
+    ("play", "-q"),
+    ("ffplay", "-nodisp", "-autoexit", "-loglevel", "quiet"),
+)
+_WITHIN_S: Final = 120
+
+
+def play(path: Path) -> str:
+    """Play a WAV file to its end. The name of the program that did, "" if none is there or none has a device."""
+    for program, *options in PLAYERS:
+        if (found := shutil.which(program)) is None:
+            continue
+        try:
+            done = subprocess.run(  # noqa: S603 - the program is one of a fixed list, the file is ours
+                [found, *options, str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_WITHIN_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return program
+    return ""

@@ -13,7 +13,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.embeddings.batches import embed_in_batches
-from glyphoxa.adapters.embeddings.prefixes import prefixes_of
+from glyphoxa.adapters.embeddings.openai import prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.building import Connection
 

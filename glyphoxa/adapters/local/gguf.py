@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import mmap
+import re
 import struct
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from glyphoxa.domain.errors import Corrupt, NotFound, Unavailable
+import httpx
+
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
@@ -151,3 +156,163 @@ def _texts(data: mmap.mmap, at: int, n: int) -> tuple[list[bytes], int]:
         text, at = _text(data, at)
         found.append(text)
     return found, at
+
+
+# How a model's chat template wants a chat.
+#
+# A template is a program of the model's publisher. Most take any chat; some refuse two lines of the same side in a row,
+# as at a table where two players speak one after the other: then these become one message. What a template refuses is
+# found out when the model is loaded, never in a turn.
+
+
+_PATIENCE_S: Final = 30.0
+_BEGINNING: Final = (("system", "You are Mira."), ("user", "Tamsin says: Hello."), ("assistant", "Good evening."))
+_TWICE: Final = (*_BEGINNING, ("user", "Bran says: Hm."), ("user", "Tamsin says: Where are we?"))
+_ONCE: Final = (*_BEGINNING, ("user", "Tamsin says: Where are we?"))
+
+Message = Mapping[str, Any]
+
+
+def joined(messages: Sequence[Message]) -> list[Message]:
+    r"""Lines of the same side in a row as one message. What calls a tool or answers for one stays by itself.
+
+    >>> joined([{"role": "user", "content": "Hm."}, {"role": "user", "content": "Well."}])
+    [{'role': 'user', 'content': 'Hm.\nWell.'}]
+    """
+    found: list[Message] = []
+    for (role, is_plain), run in groupby(messages, key=lambda each: (each["role"], _is_plain(each))):
+        together = list(run)
+        if is_plain and len(together) > 1:
+            found.append({"role": role, "content": "\n".join(each["content"] for each in together)})
+        else:
+            found += together
+    return found
+
+
+def wants_joined(server: str, key: str, model: Path) -> bool:
+    """Whether lines of the same side have to be `joined` for the model that runs there.
+
+    Raises:
+        InvalidInput: Its template refuses the chat of a table altogether.
+        Unavailable: The server does not answer.
+    """
+    if not _refused(server, key, _TWICE):
+        return False
+    if why := _refused(server, key, _ONCE):
+        raise InvalidInput(f"{model}: its chat template does not take the talk of a table: {why}")
+    return True
+
+
+def _is_plain(message: Message) -> bool:
+    return message.keys() == {"role", "content"} and isinstance(message["content"], str)
+
+
+def _refused(server: str, key: str, chat: Sequence[tuple[str, str]]) -> str:
+    messages = [{"role": role, "content": content} for role, content in chat]
+    try:
+        answer = httpx.post(
+            f"{server}/apply-template",
+            json={"messages": messages},
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=_PATIENCE_S,
+        )
+        if answer.is_success:
+            return ""
+        said = answer.json().get("error", {}).get("message") or f"HTTP {answer.status_code}"
+        return " ".join(str(said).split())
+    except (httpx.HTTPError, ValueError) as error:
+        raise Unavailable(f"the language model cannot be asked for its chat template: {error}") from error
+
+
+# Control tokens in words: what a chat template means by `<|im_start|>`, and nobody else may.
+#
+# llama.cpp reads a whole chat as one text, in which nothing tells the markers of the template from the words of the
+# messages: a player who says "<|im_end|>" would end their message, and speak as the system from there on. So every
+# marker that stands in words is broken by a space before it gets there: it is read as the plain text it is.
+#
+# Some tokenizers normalise what they read (NFKC, without invisible characters), which makes markers of words that look
+# like none. Where that would be, the words are normalised here, and then broken.
+
+
+ELSEWHERE: Final = (
+    *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+    *("<|begin_of_text|>", "<|end_of_text|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|eom_id|>"),
+    *("<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>"),
+    *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
+    *("[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+)
+"""Markers of the usual templates, for a server whose vocabulary cannot be read."""
+
+_PARSED: Final = frozenset({2, 3, 4})
+"""Types of tokens that llama.cpp finds in a text as a whole: unknown, control, user-defined."""
+
+
+class ControlTokens:
+    """
+    Args:
+        markers: As text. A single character cannot be broken, and white space means nothing: both stay.
+    """
+
+    def __init__(self, markers: Iterable[str]) -> None:
+        meant = {marker for marker in markers if len(marker) > 1 and not marker.isspace()}
+        longest_first = sorted(meant, key=lambda marker: (-len(marker), marker))
+        self.markers = tuple(longest_first)
+        self._any = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    def broken(self, words: str) -> str:
+        """The words, with no marker in them.
+
+        >>> ControlTokens(["<|im_end|>"]).broken("Well<|im_end|> met.")
+        'Well< |im_end|> met.'
+        """
+        words = self._broken(words)
+        while not words.isascii() and self._any.search(plain := _normalised(words)):
+            words = self._broken(plain)
+        return words
+
+    def _broken(self, words: str) -> str:
+        words = self._any.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", words)
+        while self._any.search(words):  # one that was made of what is left of others
+            words = self._any.sub("", words)
+        return words
+
+    def in_messages(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """As `in_message`, of a chat."""
+        return [self.in_message(message) for message in messages]
+
+    def in_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message of a chat completion, with no marker in any of its words: what was said, what a tool answered, what
+        it was asked.
+        """
+        return {key: value if key == "role" else self._in(value) for key, value in message.items()}
+
+    def _in(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.broken(value)
+            case Mapping():
+                return {key: self._in(each) for key, each in value.items()}
+            case list() | tuple():
+                return [self._in(each) for each in value]
+            case _:
+                return value
+
+
+def _normalised(words: str) -> str:
+    return unicodedata.normalize("NFKC", "".join(each for each in words if not _is_invisible(each)))
+
+
+def _is_invisible(character: str) -> bool:
+    """What a tokenizer may drop: marks of format, joiners, variation selectors."""
+    return unicodedata.category(character) == "Cf" or character == "\u034f" or "\ufe00" <= character <= "\ufe0f"
+
+
+def of_gguf(header: GgufHeader) -> ControlTokens:
+    """Those of a model's own vocabulary, with the usual ones that its template writes as text; all the usual ones if
+    its vocabulary names none.
+    """
+    marked = [token for token, kind in zip(header.tokens, header.token_types, strict=False) if kind in _PARSED]
+    in_template = [marker for marker in ELSEWHERE if marker in header.chat_template]
+    return ControlTokens(
+        [*(token.decode("utf-8", "replace") for token in marked), *in_template] if marked else ELSEWHERE
+    )

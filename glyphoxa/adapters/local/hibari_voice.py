@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 Floats = npt.NDArray[np.float32]

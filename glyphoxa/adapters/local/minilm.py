@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from glyphoxa.adapters.local import native_env
+from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import Corrupt, NotFound
 
 DIMENSIONS = 384

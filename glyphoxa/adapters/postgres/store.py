@@ -10,19 +10,15 @@ from pathlib import Path
 
 from loguru import logger
 
-from glyphoxa.adapters.postgres.chunks.indexer import ChunkIndexer
+from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.server.listen import Listener
-from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
-from glyphoxa.adapters.postgres.transcript.search import PostgresTalkSearch
-from glyphoxa.adapters.postgres.transcript.session_summaries import PostgresSessionSummaries
-from glyphoxa.adapters.postgres.world.campaign_times import PostgresCampaignTimes
-from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns
-from glyphoxa.adapters.postgres.world.feed import PostgresWorldFeed
-from glyphoxa.adapters.postgres.world.graph import PostgresGraph
-from glyphoxa.adapters.postgres.world.graph_rag import PostgresGraphRag
+from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
+from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
+from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
+from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT

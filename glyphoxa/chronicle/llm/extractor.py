@@ -9,12 +9,10 @@ from typing import Final
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.extraction import Extraction
 from glyphoxa.chronicle.llm.merging import KnownBefore, merged
-from glyphoxa.chronicle.llm.pace import Pace
-from glyphoxa.chronicle.llm.question import QuestionLimits, question_about
+from glyphoxa.chronicle.llm.question import Pace, QuestionLimits, question_about
 from glyphoxa.chronicle.rules.extractor import RulesExtractor
-from glyphoxa.chronicle.talk import KnownEntity, SceneTalk
+from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.llm.structured import StructuredLlm, Unparseable
 

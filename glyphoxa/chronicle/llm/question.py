@@ -6,6 +6,7 @@ is known of the campaign. It can therefore repeat no secret, and can name no utt
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +14,7 @@ from typing import Any, Final
 from glyphoxa.chronicle.rules.salience import asks_to_forget
 from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.turns.aside import marked_out_of_character, out_of_character
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 RELATIONS: Final = (
     "PARENT_OF",
@@ -166,3 +167,26 @@ def _schema(n_lines: int, limits: QuestionLimits) -> dict[str, Any]:
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+# How often a model is asked.
+
+
+class Pace:
+    """At most so many calls a minute, evenly: who would be too early waits, in order.
+
+    Args:
+        per_minute: 1 or more.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.gap_ms = -(-60_000 // per_minute)
+        self._next_at = 0.0
+
+    async def wait(self) -> None:
+        """Until the next call may be made, which is then made."""
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next_at)
+        self._next_at = at + self.gap_ms / 1000
+        if at > now:
+            await asyncio.sleep(at - now)

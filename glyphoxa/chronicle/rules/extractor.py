@@ -7,18 +7,23 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
 from glyphoxa.chronicle.rules.new_names import NameFinder, NewName
-from glyphoxa.chronicle.rules.patterns import SPEAKER
-from glyphoxa.chronicle.rules.relations import relations_in
 from glyphoxa.chronicle.rules.salience import asks_to_forget
-from glyphoxa.chronicle.rules.sentences import MarkedSentence, NameSpan, sentences_of
-from glyphoxa.chronicle.rules.statements import facts_in
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.rules.sentences import SPEAKER, MarkedSentence, NameSpan, sentences_of
+from glyphoxa.chronicle.rules.statements import facts_in, relations_in
+from glyphoxa.chronicle.talk import (
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedRelation,
+    Extraction,
+    KnownEntity,
+    NumberedUtterance,
+    SceneTalk,
+)
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.turns.aside import marked_out_of_character, out_of_character
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 _PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9

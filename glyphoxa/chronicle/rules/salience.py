@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.chronicle.rules.new_names import NameFinder
-from glyphoxa.chronicle.rules.patterns import either, pattern
-from glyphoxa.chronicle.rules.relations import relations_in
-from glyphoxa.chronicle.rules.sentences import NameSpan, sentences_of
-from glyphoxa.chronicle.rules.statements import facts_in
+from glyphoxa.chronicle.rules.sentences import NameSpan, either, pattern, sentences_of
+from glyphoxa.chronicle.rules.statements import facts_in, relations_in
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.turns.aside import marked_out_of_character, out_of_character
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 THRESHOLD: Final = 0.2
 """What is at least so salient is kept. It is set for few misses: what is kept needlessly costs a line."""

@@ -17,10 +17,11 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.recall.entities.gate import Named
-from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words
-from glyphoxa.world.api import Known, WorldEntity
+from glyphoxa.world.graph import Known
+from glyphoxa.world.state import WorldEntity
 
 # -- asked predicates
 #

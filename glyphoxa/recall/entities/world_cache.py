@@ -21,7 +21,10 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.recall.cursor import Cursor
 from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
 from glyphoxa.recall.refreshing import CampaignCache
-from glyphoxa.world.api import IdentitySnapshot, TakenBack, Undone, WorldEvent, WorldFeed
+from glyphoxa.world.events.log import TakenBack, WorldEvent
+from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.graph import IdentitySnapshot
+from glyphoxa.world.ports import WorldFeed
 
 _MOST_WORLDS: Final = 2
 _FEW: Final = 50

@@ -26,7 +26,7 @@ from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.recall.index.view import NEVER, UtteranceTable, View, ViewColumns, began_ms
 from glyphoxa.recall.semantic.vectors import NOWHERE, Vectors
 from glyphoxa.recall.terms import NAME, SearchTerms, Terms, Trait, traits_of
-from glyphoxa.transcript.feed import Embedding, FeedUtterance, IndexGeneration
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration
 
 # -- postings
 #

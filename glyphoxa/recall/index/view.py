@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.semantic.vectors import NOWHERE, grown
 from glyphoxa.recall.terms import Trait
-from glyphoxa.transcript.feed import FeedUtterance
+from glyphoxa.transcript.ports import FeedUtterance
 
 # -- utterance table
 #

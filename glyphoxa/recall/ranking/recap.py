@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.question import RecallQuestion
 from glyphoxa.recall.ranking.ranking import Ranked

@@ -13,8 +13,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.domain.recalled import Signal
+from glyphoxa.domain.knowledge import Signal, Viewer
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.ranking.ranking import RankingWeights
 from glyphoxa.recall.ranking.signals import SCALE, by_words, rarity

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import float32, float64, int64
 from numpy.typing import NDArray
 
-from glyphoxa.domain.recalled import Signal
+from glyphoxa.domain.knowledge import Signal
 from glyphoxa.recall.index.talk_index import TermMatch, ViewSnapshot
 from glyphoxa.recall.question import RecallQuestion
 from glyphoxa.recall.terms import Trait

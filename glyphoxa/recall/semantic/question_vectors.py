@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions, is_usable
-from glyphoxa.transcript.feed import IndexGeneration
+from glyphoxa.transcript.ports import IndexGeneration
 
 MOST_REMEMBERED = 256
 """Half a megabyte at 512 dimensions; an evening has a few hundred questions, and NPCs ask about the last of them."""

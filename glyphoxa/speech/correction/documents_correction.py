@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from jellyfish import jaro_winkler_similarity
 
+from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.correction.scheduling import Match
-from glyphoxa.speech.language.phonetics import coder_for
+from glyphoxa.speech.language.sounds import coder_for
 from glyphoxa.speech.language.words import Word
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 

@@ -18,9 +18,9 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from glyphoxa.domain.utterance import UNSURE
+from glyphoxa.domain.heard import UNSURE
+from glyphoxa.speech.names.index import Similarity
 from glyphoxa.speech.names.naming import Name
-from glyphoxa.speech.names.similarity import Similarity
 
 
 class WordContext(Enum):

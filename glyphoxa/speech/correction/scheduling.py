@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glyphoxa.domain.utterance import CorrectionStage
+from glyphoxa.domain.heard import CorrectionStage
 from glyphoxa.speech.names.gazetteer import Name
 
 

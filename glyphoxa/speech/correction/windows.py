@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from glyphoxa.domain.utterance import UNSURE, HeardWord
+from glyphoxa.domain.heard import UNSURE, HeardWord
 from glyphoxa.speech.correction.evidence import Look, Window, WordContext
 from glyphoxa.speech.language.vocabulary import ORDINARY, Vocabulary
 from glyphoxa.speech.language.words import Word

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Final
 
-from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.speech.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
-from glyphoxa.speech.language.words import fold
+from glyphoxa.speech.language.words import fold, words
 
 
 def asks_for_memory(question: str, *, language: str) -> bool:
@@ -236,3 +237,82 @@ def _is_adjective(folded: str, vocabulary: Vocabulary) -> bool:
 
 
 _NAMES: Final[Mapping[str, Callable[[str], Iterator[str]]]] = {"en": _english, "de": _german}
+
+
+# Whether a sentence refers to the past (English and German).
+#
+# Every partial transcript is asked, so that recall can start before the speaker has finished.
+
+
+_PAST: Mapping[str, tuple[str, ...]] = {
+    "en": (
+        "ago", "anymore", "back then", "before today", "called back", "did i tell", "did we", "did you ever",
+        "earlier", "forget", "forgot", "forgotten", "i told you", "in the past", "last evening", "last month",
+        "last night", "last session", "last time", "last week", "last year", "long ago", "once told",
+        "previous", "previously", "promised", "recall", "recently", "remember", "remembered", "remembers", "remind",
+        "reminds", "since then", "that time", "the other day", "the other night", "these days", "used to",
+        "we met", "we spoke", "we talked", "what happened", "when i was", "when we were", "yesterday", "you mentioned",
+        "you promised", "you said", "you told",
+    ),
+    "de": (
+        "damals", "darüber gesprochen", "erinnere", "erinnern", "erinnerst", "erinnert", "früher", "gestern",
+        "hast du gesagt", "hattest du gesagt", "kürzlich", "letzte nacht", "letzte woche", "letztens", "letztes jahr",
+        "letztes mal", "letzten monat", "letzten abend", "neulich", "seinerzeit", "seit damals", "vergessen",
+        "versprochen", "vor einem jahr", "vor einer woche", "vor jahren", "vor kurzem", "vor langer zeit", "vor tagen",
+        "vor wochen", "voriges mal", "vorher", "vorhin", "vorige woche", "weißt du noch", "wisst ihr noch",
+        "was ist passiert", "wir uns getroffen",
+    ),
+}  # fmt: skip
+
+
+def speaks_of_the_past(text: str, *, language: str) -> bool:
+    """Whether a text refers to something that was before."""
+    phrases = _phrases_of(primary_language(language))
+    spoken = [word.full for word in words(text)]
+    return any(
+        tuple(spoken[at : at + len(parts)]) == parts
+        for at, word in enumerate(spoken)
+        for parts in phrases.get(word, ())
+    )
+
+
+@cache
+def _phrases_of(language: str) -> Mapping[str, list[tuple[str, ...]]]:
+    """By their first word."""
+    phrases: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in _PAST.get(language, _PAST["en"]):
+        parts = tuple(word.full for word in words(phrase))
+        phrases.setdefault(parts[0], []).append(parts)
+    return phrases
+
+
+# Verbs whose past is another word: who asks "What did I steal?" looks for "I stole an apple".
+
+
+_ENGLISH: Final = """
+bear bore borne|beat beaten|become became|begin began begun|bend bent|bind bound|bite bit bitten|bleed bled
+blow blew blown|break broke broken|breed bred|bring brought|build built|burn burnt|buy bought|catch caught
+choose chose chosen|cling clung|creep crept|deal dealt|dig dug|draw drew drawn|dream dreamt
+drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|fight fought|flee fled
+fly flew flown|forbid forbade forbidden|forget forgot forgotten|forgive forgave forgiven|freeze froze frozen
+give gave given|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|kneel knelt
+know knew known|lead led|leave left|lend lent|lose lost|make made|mean meant|meet met
+mistake mistook mistaken|pay paid|ride rode ridden|ring rang rung|rise rose risen|run ran|say said
+see saw seen|seek sought|sell sold|send sent|shake shook shaken|shine shone|shoot shot|show shown
+shrink shrank shrunk|sing sang sung|sink sank sunk|sleep slept|slide slid|speak spoke spoken|spend spent
+spin spun|stand stood|steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn|sweep swept
+swim swam swum|swing swung|take took taken|teach taught|tear tore torn|tell told|think thought
+throw threw thrown|understand understood|wake woke woken|wear wore worn|weave wove woven|weep wept|win won
+wind wound|withdraw withdrew withdrawn|write wrote written
+"""
+
+
+def _forms(table: str) -> Mapping[str, str]:
+    verbs = (verb.split() for line in table.split("\n") for verb in line.split("|"))
+    return {form: verb[0] for verb in verbs if verb for form in verb[1:]}
+
+
+IRREGULAR: Final[Mapping[str, Mapping[str, str]]] = {"en": _forms(_ENGLISH)}
+"""By language: forms that a stemmer does not know, each with its verb. Forms that are words of their own ("left",
+"wound", "bore", "found") stand for the verb as well: both the question and the talk have them so.
+"""

@@ -15,7 +15,108 @@ import re
 from collections.abc import Callable, Mapping
 from string import ascii_lowercase
 
-from glyphoxa.speech.language.phonetics import primary_language
+from doublemetaphone import doublemetaphone
+
+# How a word sounds, as a short code: words that sound alike get the same one.
+#
+# A language has a coder, or none: then only spelling can be compared. Codes are not cut: at four letters
+# "elder" and "Eldrinax" would be the same (ALTR), in full "eldernacks" and "eldrinax" are (ALTRNKS).
+
+
+LONGEST_CODE = 32
+
+Coder = Callable[[str], tuple[str, ...]]
+"""Letters without spaces or accents, in lower case, to one or two codes; none for letters it does not know."""
+
+
+def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None:
+    """The coder of a language given as a tag ("en", "de-AT"); None where there is none.
+
+    Args:
+        language: BCP 47 tag; only its first part counts.
+        code_length: Codes are cut after so many letters.
+
+    Raises:
+        ValueError: `code_length` is not between 1 and 32.
+    """
+    if not 1 <= code_length <= LONGEST_CODE:
+        raise ValueError(f"code length {code_length} is not between 1 and {LONGEST_CODE}")
+    match primary_language(language):
+        case "en":
+            return lambda word: _double_metaphone(word, code_length)
+        case "de":
+            return lambda word: _cut((cologne(word),), code_length)
+        case _:
+            return None
+
+
+def primary_language(tag: str) -> str:
+    """The language of a tag, without its region.
+
+    >>> primary_language("de-AT")
+    'de'
+    """
+    return tag.replace("_", "-").split("-")[0].lower()
+
+
+def _double_metaphone(word: str, length: int) -> tuple[str, ...]:
+    code, other = doublemetaphone(word)
+    code, other = code[:length], other[:length]
+    if other and other != code:
+        return (code, other) if code else (other,)
+    return (code,) if code else ()
+
+
+def _cut(codes: tuple[str, ...], length: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(code[:length] for code in codes if code))
+
+
+def cologne(word: str) -> str:
+    """Kölner Phonetik (H. J. Postel, IBM-Nachrichten 19, 1969).
+
+    >>> cologne("Müller-Lüdenscheidt")
+    '65752682'
+    >>> cologne("Greta") == cologne("gerade")
+    True
+    """
+    letters = [letter for letter in word.lower().translate(_GERMAN) if "a" <= letter <= "z"]
+    digits: list[str] = []
+    for at, letter in enumerate(letters):
+        before = letters[at - 1] if at else ""
+        after = letters[at + 1] if at + 1 < len(letters) else ""
+        digits.append(_digit(letter, before=before, after=after))
+    runs = "".join(digits)
+    once = "".join(digit for at, digit in enumerate(runs) if at == 0 or digit != runs[at - 1])
+    return once[:1] + once[1:].replace("0", "")
+
+
+_GERMAN = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "s"})
+
+_ALWAYS = (
+    dict.fromkeys("aeijouy", "0")
+    | dict.fromkeys("fvw", "3")
+    | dict.fromkeys("gkq", "4")
+    | dict.fromkeys("mn", "6")
+    | dict.fromkeys("sz", "8")
+    | {"b": "1", "l": "5", "r": "7", "h": ""}
+)
+
+
+def _digit(letter: str, *, before: str, after: str) -> str:
+    if letter in _ALWAYS:
+        return _ALWAYS[letter]
+    if letter == "p":
+        return "3" if after == "h" else "1"
+    if letter in "dt":
+        return "8" if after and after in "csz" else "2"
+    if letter == "x":
+        return "8" if before and before in "ckq" else "48"
+    # What is left is c: hard before some letters, soft elsewhere and always after s and z.
+    hard = "ahkloqrux" if not before else "ahkoqux"
+    if before and before in "sz":
+        return "8"
+    return "4" if after and after in hard else "8"
+
 
 Sounder = Callable[[str], str]
 """Folded letters to signs."""
@@ -37,7 +138,7 @@ _ENGLISH = {
     "j": "J", "ng(?![aeiouy])": "N", "(?<=[^aeiouy])h(?![aeiouy])": "", "(?<=[aeiou])h$": "",
     "y(?![aeiou])": "i", "(?<=[^aeiou])e(?=s?$)": "", "w(?![aeiouy])": "u",
 }  # fmt: skip
-_GERMAN = {
+_SOUNDS_GERMAN = {
     "tsch": "C", "sch": "S", "ch": "k", "ph": "f", "th": "t", "dt": "t", "ck": "k", "pf": "f", "qu": "kw", "q": "k",
     "sp": "Sp", "st": "St", "tz": "ts", "z": "ts", "x": "ks", "c(?=[eiy])": "ts", "c": "k", "j": "y",
     "v": "f", "w": "v", "ng(?![aeiouy])": "N", "(?<=[aeiouy])h(?![aeiouy])": "", "b$": "p", "d$": "t", "g$": "k",
@@ -55,7 +156,7 @@ def sounder_for(language: str) -> Sounder:
     >>> sounder_for("en")("phil") == sounder_for("en")("fill")
     True
     """
-    return _sounder({"en": _ENGLISH, "de": _GERMAN}.get(primary_language(language), {}))
+    return _sounder({"en": _ENGLISH, "de": _SOUNDS_GERMAN}.get(primary_language(language), {}))
 
 
 def _sounder(spellings: Mapping[str, str]) -> Sounder:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from glyphoxa.speech.language.phonetics import primary_language
+from glyphoxa.speech.language.sounds import primary_language
 
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")

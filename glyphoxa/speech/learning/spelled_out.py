@@ -22,10 +22,9 @@ from dataclasses import dataclass, field
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-from glyphoxa.domain.utterance import UNSURE, HeardWord, Utterance
+from glyphoxa.domain.heard import UNSURE, HeardWord, Utterance
 from glyphoxa.speech.language.words import Word, words
-from glyphoxa.speech.learning.history import Witness
-from glyphoxa.speech.learning.wrong_forms import Proof, as_heard, objection
+from glyphoxa.speech.learning.wrong_forms import Proof, Witness, as_heard, objection
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 
 _FEWEST_SPELLED = 3

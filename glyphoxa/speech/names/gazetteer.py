@@ -2,27 +2,91 @@
 
 Correction, keyword spotting, address detection and exact recall all look names up here. A gazetteer is immutable
 and may be read by many at once. When the knowledge graph changes, a new one takes its place, which shares with the
-old one all that did not change (see `glyphoxa.speech.names.observable`): lookups need no lock, and a name more costs no
+old one all that did not change (see `glyphoxa.speech.names.gazetteer`): lookups need no lock, and a name more costs no
 rebuild. A gazetteer that grew name by name answers as one that was built from the same entries at once.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
 
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.language.phonetics import Coder, coder_for
-from glyphoxa.speech.language.sounds import Sounder, sounder_for
+from glyphoxa.speech.language.sounds import Coder, Sounder, coder_for, sounder_for
 from glyphoxa.speech.language.vocabulary import Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import Word, words
 from glyphoxa.speech.names.index import NameIndex
-from glyphoxa.speech.names.name_tables import by_rank, codes_of, holder, recoded, recounted, replaced, respelled
 from glyphoxa.speech.names.naming import Entry, Name, NameKind, Speech, names_of
+
+# The look-up tables of a gazetteer, made anew from those of the one before it and what changed.
+#
+# Each answers as a table made from all names at once; its cost is that of the copy.
+
+
+by_rank = attrgetter("rank")
+
+
+def holder(wanted: Sequence[Name]) -> Name:
+    """Whose a spelling is. Of several persons of one family, none is called by the family's name alone."""
+    first = wanted[0]
+    if first.kind == "short" and any(
+        other.kind == "short" and other.entity_id != first.entity_id for other in wanted[1:]
+    ):
+        return replace(first, is_shared=True)
+    return first
+
+
+def codes_of(name: Name) -> tuple[str, ...]:
+    return () if name.kind == "learned" else name.codes
+
+
+def replaced(names: tuple[Name, ...], removed: Sequence[Name], added: Sequence[Name]) -> tuple[Name, ...]:
+    listed = list(names)
+    for name in removed:
+        del listed[bisect_left(listed, name.rank, key=by_rank)]
+    for name in added:
+        insort(listed, name, key=by_rank)
+    return tuple(listed)
+
+
+def recoded(
+    by_code: Mapping[str, tuple[Name, ...]], removed: Sequence[Name], added: Sequence[Name]
+) -> dict[str, tuple[Name, ...]]:
+    listed = dict(by_code)
+    for name in removed:
+        for code in codes_of(name):
+            rest = tuple(other for other in listed.pop(code) if other.rank != name.rank)
+            if rest:
+                listed[code] = rest
+    for name in added:
+        for code in codes_of(name):
+            listed[code] = tuple(sorted((*listed.get(code, ()), name), key=by_rank))
+    return listed
+
+
+def respelled(spellings: tuple[str, ...], removed: Sequence[Name], added: Sequence[Name]) -> tuple[str, ...]:
+    gone, come = {name.joined for name in removed}, {name.joined for name in added}
+    if gone == come:
+        return spellings
+    listed = list(spellings)
+    for joined in gone - come:
+        del listed[bisect_left(listed, joined)]
+    for joined in come - gone:
+        insort(listed, joined)
+    return tuple(listed)
+
+
+def recounted(lengths: Mapping[int, int], removed: Sequence[Name], added: Sequence[Name]) -> Counter[int]:
+    counted = Counter(lengths)
+    counted.subtract(len(name.words) for name in removed)
+    counted.update(len(name.words) for name in added)
+    return +counted
+
 
 __all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind"]
 
@@ -305,3 +369,82 @@ def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
     """With a capital that says something: "I fear It" and "Will, come here", but not "Will you come?"."""
     is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
     return spoken[first].is_capital and not (spoken[first].opens and is_followed)
+
+
+# The names of a campaign, as a gazetteer is built from them.
+
+
+def entries_of(campaign: Campaign) -> list[Entry]:
+    """The names of a campaign: its NPCs first, then its players, then all other entities."""
+    entities = {entity.id: entity for entity in campaign.entities}
+    public = {entity.id for entity in campaign.entities if not entity.hidden and not entity.known_by}
+    listed: dict[EntityId, Entry] = {}
+    for npc in campaign.npcs:
+        entity = entities.get(npc.entity_id)
+        name, aliases = (entity.name, (npc.name, *entity.aliases)) if entity else (npc.name, ())
+        is_public = entity is None or entity.id in public
+        listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases), is_public=is_public)
+    for player in campaign.players:
+        player_entity = EntityId(player.id)
+        listed.setdefault(player_entity, Entry(player.name, player_entity, "player"))
+    for entity in campaign.entities:
+        listed.setdefault(
+            entity.id, Entry(entity.name, entity.id, entity.type, entity.aliases, (), entity.id in public)
+        )
+    return list(listed.values())
+
+
+def cast_of(campaign: Campaign) -> list[Entry]:
+    """What those who sit at the table are called even where nothing is stored of them: NPCs that play, and players."""
+    entities = {entity.id: entity for entity in campaign.entities}
+    listed: dict[EntityId, Entry] = {}
+    for npc in campaign.npcs:
+        known = entities[npc.entity_id].aliases if npc.entity_id in entities else ()
+        own = tuple(alias for alias in npc.aliases if alias not in known)
+        listed[npc.entity_id] = Entry(npc.name, npc.entity_id, "npc", own)
+    for player in campaign.players:
+        listed.setdefault(EntityId(player.id), Entry(player.name, EntityId(player.id), "player"))
+    return list(listed.values())
+
+
+# The names of a table while it plays: the one place where they change (the observer pattern).
+#
+# Readers take `current` once and work with that: it never changes under their hands. Whoever keeps something
+# of his own for the names (a corrector, key terms) subscribes and is told after each change.
+
+
+NamesListener = Callable[[Gazetteer], None]
+
+
+@dataclass(slots=True)
+class ObservableGazetteer:
+    """Holds the names that count now.
+
+    Changes come from one thread, readers from any: `current` is replaced whole, in one step.
+    """
+
+    current: Gazetteer
+    _listeners: list[NamesListener] = field(default_factory=list)
+
+    def subscribe(self, listener: NamesListener) -> Callable[[], None]:
+        """Have `listener` called with the new gazetteer after each change. Returns how to end it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def replace(self, names: Gazetteer) -> None:
+        """Take names that were made elsewhere, and tell of them unless they are the very same as before.
+
+        Raises:
+            ExceptionGroup: What listeners raised. All others were told.
+        """
+        if names is self.current:
+            return
+        self.current = names
+        raised: list[Exception] = []
+        for listener in tuple(self._listeners):
+            try:
+                listener(names)
+            except Exception as error:  # whatever it is, it is no reason to leave the next one behind
+                raised.append(error)
+        if raised:
+            raise ExceptionGroup("not everybody took the new names", raised)

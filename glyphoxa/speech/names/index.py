@@ -16,13 +16,67 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from operator import itemgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.speech.language.sounds import Sounder
 from glyphoxa.speech.names.naming import Name
-from glyphoxa.speech.names.similarity import edit_similarity, similarity_in_spelling
+
+# How alike a name and what was heard are.
+
+
+edit_similarity = Levenshtein.normalized_similarity
+
+
+class Spelling(NamedTuple):
+    """Letters, folded and without spaces, how they sound, sign by sign, and their phonetic codes, if they matter."""
+
+    letters: str
+    sound: str
+    codes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """Each figure 0 to 1.
+
+    Attributes:
+        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.speech.language.sounds`.
+        edits: Levenshtein of the letters.
+        spelling: Jaro-Winkler of the letters.
+        same_sound: They have a phonetic code in common.
+    """
+
+    sound: float
+    edits: float
+    spelling: float
+    same_sound: bool
+
+    @classmethod
+    def of(cls, heard: Spelling, name: Spelling) -> Similarity:
+        return cls(
+            edit_similarity(heard.sound, name.sound),
+            edit_similarity(heard.letters, name.letters),
+            JaroWinkler.similarity(heard.letters, name.letters),
+            any(code in name.codes for code in heard.codes),
+        )
+
+    @property
+    def overall(self) -> float:
+        return overall(self.sound, self.edits, self.spelling)
+
+
+def overall(sound: float, edits: float, spelling: float) -> float:
+    """One figure to rank names by; half of it is the sound."""
+    return 0.5 * sound + 0.3 * edits + 0.2 * spelling
+
+
+def similarity_in_spelling(heard: str, name: str, *, sound: float) -> float:
+    """`Similarity.overall` of two spellings whose likeness in sound is known."""
+    return overall(sound, edit_similarity(heard, name), JaroWinkler.similarity(heard, name))
+
 
 SHORTEST = 4
 """Shorter names are like too much: they are known by their spelling alone."""

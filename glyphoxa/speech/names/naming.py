@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.language.phonetics import Coder
-from glyphoxa.speech.language.sounds import Sounder
+from glyphoxa.speech.language.sounds import Coder, Sounder
 from glyphoxa.speech.language.vocabulary import Vocabulary
 from glyphoxa.speech.language.words import Word, fold, words
 

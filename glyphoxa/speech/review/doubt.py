@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from glyphoxa.domain.utterance import UNSURE, Correction, HeardWord
-from glyphoxa.speech.language.spans import Places
-from glyphoxa.speech.language.words import Word, words
+from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
+from glyphoxa.speech.language.words import Places, Word, words
 from glyphoxa.speech.names.gazetteer import Gazetteer
 
 _WITHIN_NAMES = frozenset(("de", "der", "la", "of", "the", "van", "von"))

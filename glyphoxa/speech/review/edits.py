@@ -20,12 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glyphoxa.domain.utterance import Correction
-from glyphoxa.speech.language.spans import composed, leads_to
-from glyphoxa.speech.language.words import fold, words
+from glyphoxa.domain.heard import Correction
+from glyphoxa.speech.language.words import composed, fold, leads_to, words
 from glyphoxa.speech.names.gazetteer import Gazetteer, Name
 from glyphoxa.speech.review.doubt import Span
-from glyphoxa.speech.review.likely_names import LikelyNames
+from glyphoxa.speech.review.question import LikelyNames
 
 _MOST_STEPS = 400_000
 _LONGEST_REASON = 120

@@ -27,7 +27,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.providers.registry import (
+from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,
     LLM,

@@ -17,9 +17,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.bootstrap.desk import Desk, DeskSource
-from glyphoxa.dm import turn_told
-from glyphoxa.dm.reading_told import reading_in_words
+from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
+from glyphoxa.dm.wording import reading_in_words
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import MemoryHealth
@@ -37,7 +37,7 @@ from glyphoxa.web.desk.review import ReviewPages
 from glyphoxa.web.desk.sessions import SessionPages
 from glyphoxa.web.desk.turns import TurnPages
 from glyphoxa.web.desk.world import WorldPages
-from glyphoxa.world.api import moment
+from glyphoxa.world.wording import moment
 
 
 def add_desk(app: FastAPI, parts: DeskParts) -> None:

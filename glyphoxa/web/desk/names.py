@@ -8,9 +8,9 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.names_desk import NamesDesk
+from glyphoxa.bootstrap.desk import NamesDesk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.speech.learning.history import LearnedName
+from glyphoxa.speech.learning.wrong_forms import LearnedName
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Page, Shown, form_of, see_other
 

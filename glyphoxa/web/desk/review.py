@@ -12,15 +12,15 @@ from fastapi.responses import Response
 from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.dm import wording
 from glyphoxa.dm.facts import Decision
-from glyphoxa.dm.past_knowledge import of_state
 from glyphoxa.dm.stating import json_or_text
+from glyphoxa.dm.timeline import of_state
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Page, Shown, form_of, see_other
-from glyphoxa.world.api import Words, moment, visibility_in_words
+from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 MOST_FACTS: Final = 200
 _GROUPS: Final = (

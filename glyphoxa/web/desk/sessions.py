@@ -16,10 +16,10 @@ from glyphoxa.dm.timeline import Preview
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.transcript.api import TalkFilter
+from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
-from glyphoxa.world.api import moment, visibility_in_words
+from glyphoxa.world.wording import moment, visibility_in_words
 
 
 class SessionPages:

@@ -9,8 +9,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from glyphoxa.bootstrap.desk import Desk, DeskSource
-from glyphoxa.dm import turn_told
-from glyphoxa.dm.prompt_told import composed_shown
+from glyphoxa.dm import turns as turn_told
+from glyphoxa.dm.turns import composed_shown
 from glyphoxa.dm.turns import short as short_turn
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, did_you_mean

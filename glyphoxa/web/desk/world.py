@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.stating import json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -23,7 +23,10 @@ from glyphoxa.speech.language.words import fold
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
-from glyphoxa.world.api import EntityAdded, Reached, Walk, Words, WorldEvent, visibility_in_words
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.graph import Reached, Walk
+from glyphoxa.world.wording import Words, visibility_in_words
 
 
 class WorldPages:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Origin, Visibility
-from glyphoxa.world.change import Change, stated_again
-from glyphoxa.world.preconditions import no_entity
-from glyphoxa.world.rows import WorldEntity
-from glyphoxa.world.state import Key, WorldState
+from glyphoxa.world.change import Change, no_entity, stated_again
+from glyphoxa.world.state import Key, WorldEntity, WorldState
 from glyphoxa.world.wording import Words
 
 
@@ -205,3 +204,27 @@ def _moved(change: Change, fact: Fact, *, guarded: Visibility) -> list[FactId]:
         supports = dict.fromkeys(held.id if support == fact.id else support for support in resting.supports)
         state.put_fact(resting.with_(supports=tuple(supports)))
     return [held.id, *status.dependents(held.id), *status.end(fact, "merged", by=held.id)]
+
+
+# A campaign's own rules for its predicates.
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDeclared:
+    """This campaign's own rule for a predicate."""
+
+    predicate: str
+    rule: SlotRule
+
+    def read_set(self) -> Iterator[Key]:
+        yield from ()
+
+    def failed_precondition(self, state: WorldState) -> str | None:
+        return None
+
+    def effect(self, change: Change) -> None:
+        change.state.own_rules()
+        change.state.put_rule(self.predicate, self.rule)
+
+    def in_words(self, words: Words) -> str:
+        return f"declared: {self.predicate} is {self.rule.replace('_', ' ')}"

@@ -6,7 +6,7 @@ is not there (any more) changes nothing: so the log can be replayed without some
 
 Each kind of event has, beside its fields:
 
-    read_set()                  what it will ask of a partial state: see `glyphoxa.world.read_set`
+    read_set()                  what it will ask of a partial state: see `glyphoxa.world.change`
     failed_precondition(state)  why it cannot be said of the world as it is; None when it can
     effect(change)              what it does to a state
     in_words(words)             what happened, for the DM
@@ -30,12 +30,19 @@ from glyphoxa.world.events.entity import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    SlotDeclared,
 )
-from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
-from glyphoxa.world.events.knowing import FactRevealed, FactScoped, FactTold
-from glyphoxa.world.events.slot import SlotDeclared
-from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone
-from glyphoxa.world.events.utterance import UtteranceCorrected, UtteranceRetracted
+from glyphoxa.world.events.fact import (
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactRevealed,
+    FactScoped,
+    FactStated,
+    FactTold,
+)
+from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone, UtteranceCorrected, UtteranceRetracted
 
 TakenBack: TypeAlias = RolledBack | UtteranceRetracted | UtteranceCorrected | TalkErased
 """What leaves out all of its `events`."""

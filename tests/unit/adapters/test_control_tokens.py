@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens, of_gguf
-from glyphoxa.adapters.local.gguf import read_header
+from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens, of_gguf, read_header
 from glyphoxa.domain.errors import Corrupt
 from tests.support.gguf import gguf
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from glyphoxa.adapters.postgres.server.gc_pause import gc_paused
-from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 
 
 async def test_much_is_done_in_a_thread_and_little_at_once() -> None:

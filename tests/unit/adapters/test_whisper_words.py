@@ -5,8 +5,8 @@ from math import log
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.local.whisper_words import Token, log_prob, token_times, utf8_of, within, words_of
-from glyphoxa.domain.utterance import HeardWord
+from glyphoxa.adapters.local.whisper import Token, log_prob, token_times, utf8_of, within, words_of
+from glyphoxa.domain.heard import HeardWord
 
 
 def tokens(*pieces: tuple[str | bytes, float]) -> list[Token]:

@@ -11,8 +11,8 @@ from glyphoxa.bootstrap.mind import state_of
 from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.transcript.last_sessions import LastSessions
-from glyphoxa.transcript.session_mark import SessionMark
+from glyphoxa.transcript.journal import SessionMark
+from glyphoxa.transcript.sessions import LastSessions
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
 
 

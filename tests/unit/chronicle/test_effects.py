@@ -7,12 +7,22 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.chronicle.effects import MOST_CLAIMS, MOST_ENTITIES, Effects, effects_of
-from glyphoxa.chronicle.extraction import ExtractedEntity, ExtractedFact, ExtractedRelation, Extraction
-from glyphoxa.chronicle.stretches import LONGEST, stretches
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import (
+    LONGEST,
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedRelation,
+    Extraction,
+    KnownEntity,
+    NumberedUtterance,
+    SceneTalk,
+    stretches,
+)
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
-from glyphoxa.world.api import EntityAdded, EntityScoped, Event, FactStated
+from glyphoxa.world.events.entity import EntityAdded, EntityScoped
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Event
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 U1, U2 = UtteranceId("u1"), UtteranceId("u2")

@@ -11,17 +11,16 @@ import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.extraction import Extraction
 from glyphoxa.chronicle.llm.extractor import LlmExtractor, LlmReading
-from glyphoxa.chronicle.llm.pace import Pace
-from glyphoxa.chronicle.llm.question import QuestionLimits, question_about
+from glyphoxa.chronicle.llm.question import Pace, QuestionLimits, question_about
 from glyphoxa.chronicle.rules.extractor import RulesExtractor
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
-from glyphoxa.world.api import EntityAdded, FactStated
+from glyphoxa.world.events.entity import EntityAdded
+from glyphoxa.world.events.fact import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 from tests.support.virtual_time import run_in_virtual_time
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.chronicle.extraction import Extraction
 from glyphoxa.chronicle.rules.extractor import RulesExtractor
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from tests.support.builders import an_utterance
 

@@ -18,7 +18,7 @@ _A_ROW = r"""
 import sys
 from rich.text import Text
 from glyphoxa.cli.main import on_any_output
-from glyphoxa.dm.lines import IndentedLine
+from glyphoxa.dm.wording import IndentedLine
 from glyphoxa.cli.render import a_table, show, show_lines
 with on_any_output():
     table = a_table("who", "said")

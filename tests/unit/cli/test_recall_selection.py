@@ -15,19 +15,16 @@ from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
-from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.selection import IN_EVERY_PROMPT
+from glyphoxa.context.prompt import Budgets, HotContext
+from glyphoxa.context.selection import IN_EVERY_PROMPT, ByName
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact
-from glyphoxa.domain.recalled import RecalledSummary, RecalledTalk, Signal
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
 from glyphoxa.recall.recall import RecallResult
-from glyphoxa.transcript.api import TalkQuery
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.memory import ByNameTwin, GraphTwin
 from tests.support.patience import DEADLINE_MS

@@ -13,7 +13,7 @@ from glyphoxa.cli.serve import RECENT_MS, TO_OPEN, choose
 from glyphoxa.cli.serve import Terminal as Shell
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
-from glyphoxa.transcript.last_sessions import LastSession, LastSessions
+from glyphoxa.transcript.sessions import LastSession, LastSessions
 from tests.support.builders import CAMPAIGN, a_campaign
 
 BEGAN_MS = 1_800_000_000_000

@@ -13,10 +13,10 @@ from glyphoxa.cli.main import main
 from glyphoxa.config.campaign_checks import role_in
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.context.by_name import ByName
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Npc, Relationship
+from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.paths import reached_from
 from tests.support.proof import n_examples
 
 MIRA, GRIM = Npc(NpcId("mira"), EntityId("mira"), "Mira", ""), Npc(NpcId("grim"), EntityId("grim"), "Grim", "")

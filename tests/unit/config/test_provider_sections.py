@@ -18,20 +18,18 @@ from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.bootstrap.embedder import load_embedder
-from glyphoxa.bootstrap.local_models import needed
-from glyphoxa.bootstrap.structured_llm import open_structured_llm
+from glyphoxa.bootstrap.chronicle import open_structured_llm
+from glyphoxa.bootstrap.local_models import load_embedder, needed
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.provider_sections import SttSettings
 from glyphoxa.config.reference import reference
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.context.budgets import BUDGETS, STANDING_TOKENS, Budgets
+from glyphoxa.context.prompt import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.providers.building import build, named
+from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, named, names
 from glyphoxa.providers.profiles import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
-from glyphoxa.providers.registry import KINDS, NONE, RERANK, find, names
 from glyphoxa.providers.rows import ROWS, Provider
 from glyphoxa.web.access.consent import consent_text
 from glyphoxa_pipelines.s2s import make_endpoint

@@ -12,7 +12,7 @@ from glyphoxa.config.check import Finding, check, port_is_free
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.effects import Floor
 
 
 def read(tmp_path: Path, text: str) -> Settings:

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.adapters.local.control_tokens import ELSEWHERE, ControlTokens
-from glyphoxa.adapters.mcp.offered import told
+from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
+from glyphoxa.adapters.mcp.servers import told
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.identity import beginning
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import Budgets
+from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId

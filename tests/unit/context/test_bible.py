@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.bible import Bible
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
-from glyphoxa.context.known_sentences import KnownSentences
+from glyphoxa.context.identity import Bible, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import Budgets
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN

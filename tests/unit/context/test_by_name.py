@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.identity import Identities
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Entity, Relationship
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.choice import chosen
-from glyphoxa.context.tokens import tokens_of
+from glyphoxa.context.prompt import Budgets, tokens_of
+from glyphoxa.context.selection import chosen
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import FactId, SessionId
-from glyphoxa.domain.recalled import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
+from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
 from tests.support.proof import n_examples
 from tests.support.recalled import a_fact, heard
 

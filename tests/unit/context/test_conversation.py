@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.context.beginning import beginning
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prompt import Message, Placement, with_hot_context
+from glyphoxa.context.identity import beginning
+from glyphoxa.context.prompt import HotContext, Message, Placement, with_hot_context
 from glyphoxa.context.wording import DIRECTION, wording
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
 from glyphoxa.domain.ids import UtteranceId

@@ -7,10 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.excerpt import LONGEST_TOKENS, excerpted
-from glyphoxa.context.selection import Candidates, PromptSoFar, select
-from glyphoxa.context.tokens import tokens_of
+from glyphoxa.context.prompt import Budgets, tokens_of
+from glyphoxa.context.selection import LONGEST_TOKENS, Candidates, PromptSoFar, excerpted, select
 from glyphoxa.domain.ids import NpcId
 from tests.support.recalled import heard
 

@@ -7,11 +7,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.fitting import FittedContext, fit_hot, fit_prompt
-from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prompt import Message, Prompt
-from glyphoxa.context.tokens import characters_in
+from glyphoxa.context.composition import FittedContext, fit_hot, fit_prompt
+from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, characters_in
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
 from tests.support.builders import SMITH

@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Literal
 
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
+from glyphoxa.context.assembly import AS_BEFORE, RECALLED_AHEAD, Gathering, HotContextAssembly
 from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.gathering import AS_BEFORE, RECALLED_AHEAD, Gathering
-from glyphoxa.context.ports import HotContext
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Message
+from glyphoxa.context.prompt import Budgets, HotContext, Message
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from tests.support.builders import CAMPAIGN, FORGE, SMITH, TAMSIN, a_campaign, an_utterance

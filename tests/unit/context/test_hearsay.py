@@ -8,7 +8,7 @@ from glyphoxa.context.identity import identity_of
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, FactId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance
-from glyphoxa.world.api import Known
+from glyphoxa.world.graph import Known
 
 GRIMJAW = EntityId("grimjaw")
 

@@ -14,18 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning_of
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
-from glyphoxa.context.knowledge import Sentence, fitting
-from glyphoxa.context.of_file import ScopedKnowledge
+from glyphoxa.context.facts import Sentence, fitting
+from glyphoxa.context.identity import ScopedKnowledge, beginning_of
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.scene import Scenes
-from glyphoxa.context.selection import OWN_WORDS
+from glyphoxa.context.selection import OWN_WORDS, ByName
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Provenance, Visibility, secret_of
-from glyphoxa.domain.recalled import Recalled, RecalledFact, learned_from
+from glyphoxa.domain.knowledge import (
+    HIDDEN,
+    PUBLIC,
+    Claim,
+    Fact,
+    Knower,
+    Provenance,
+    Recalled,
+    RecalledFact,
+    Visibility,
+    learned_from,
+    secret_of,
+)
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin

@@ -11,16 +11,14 @@ from itertools import count
 import pytest
 
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning_of
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.ports import HotContext
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import with_hot_context
+from glyphoxa.context.prompt import Budgets, HotContext, with_hot_context
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
 from tests.support.memory import ByNameTwin, LogTwin
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import IS_PROOF, n_examples

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.bearing import InMind
-from glyphoxa.context.not_known import not_known
+from glyphoxa.context.relevance import InMind, not_known
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance
+from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 
 UNTOLD = "Nobody has told Mirelle anything about that."
 

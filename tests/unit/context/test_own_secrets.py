@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.own_secrets import OwnSecret, touched, without, words_of
+from glyphoxa.context.facts import OwnSecret, touched, without, words_of
 from glyphoxa.domain.ids import FactId
-from glyphoxa.domain.recalled import RecalledFact
+from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.recall.terms import Terms
 
 TERMS = Terms("en")

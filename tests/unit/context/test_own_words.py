@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.own_words import asks_what_it_said, looks_for_own_words, of_others
+from glyphoxa.context.conversation import asks_what_it_said, looks_for_own_words, of_others
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.past import Past
-from glyphoxa.context.ports import HotContext
-from glyphoxa.context.prompt import Message, Prompt, with_hot_context
+from glyphoxa.context.prompt import HotContext, Message, Prompt, with_hot_context
+from glyphoxa.context.scene import Past
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId

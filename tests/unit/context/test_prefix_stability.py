@@ -9,12 +9,11 @@ from statistics import mean
 
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.beginning import beginning_of
-from glyphoxa.context.budgets import Budgets
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import with_hot_context
+from glyphoxa.context.prompt import Budgets, with_hot_context
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SceneId
 from tests.support.builders import FORGE, MARKET, a_campaign, an_utterance

@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.context.relevance import bears_on, without_call, worth_telling
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.recalled import RecalledSummary, RecalledUtterance, Signal
+from glyphoxa.domain.knowledge import RecalledSummary, RecalledUtterance, Signal
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
 

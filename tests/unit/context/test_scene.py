@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.by_name import ByName
 from glyphoxa.context.scene import Scenes
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Visibility, secret_of

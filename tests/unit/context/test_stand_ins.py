@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from glyphoxa.context.stand_ins import StandIns
-from glyphoxa.context.wording import wording
+from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.turn import Fault
 
 

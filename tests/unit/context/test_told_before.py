@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.stand_ins import StandIns
-from glyphoxa.context.told_before import told_before
+from glyphoxa.context.relevance import told_before
+from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.recalled import RecalledUtterance
+from glyphoxa.domain.knowledge import RecalledUtterance
 from glyphoxa.domain.turn import Fault
 
 SMOKE = "I saw smoke above the old watchtower at noon."

@@ -17,6 +17,7 @@ from demo.report import evening_json, figures, ordinary_words_changed, percentil
 from demo.script import Evening, MemoryCheck, Part, ScriptLine, SessionScript, Start
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, TurnFinished
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import (
     CampaignId,
     EntityId,
@@ -29,7 +30,6 @@ from glyphoxa.domain.ids import (
     UtteranceId,
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.domain.utterance import Correction, Utterance
 from tests.support.recalled import heard
 
 SMITH, WIDOW, ANN = NpcId("odo"), NpcId("berta"), PlayerId("ann")

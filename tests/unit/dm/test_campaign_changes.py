@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.dm.campaign_changes import CampaignChanges, changes
-from glyphoxa.dm.campaign_claims import Loading
-from glyphoxa.dm.campaign_tables import Tables, with_tables
+from glyphoxa.dm.campaign_changes import CampaignChanges, Tables, changes, with_tables
+from glyphoxa.dm.campaign_facts import Loading
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -22,24 +21,18 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.api import (
+from glyphoxa.world.events.entity import (
     AliasAdded,
-    Cause,
     EntitiesMerged,
     EntityAdded,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    Event,
-    FactConfirmed,
-    FactRejected,
-    FactReplaced,
-    FactScoped,
-    FactStated,
-    WorldEvent,
-    WorldState,
-    apply,
 )
+from glyphoxa.world.events.fact import FactConfirmed, FactRejected, FactReplaced, FactScoped, FactStated
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.replay import apply
+from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 
 GRIMJAW, MIRELLE, ELDRINAX = EntityId("e-grimjaw"), EntityId("e-mirelle"), EntityId("e-eldrinax")

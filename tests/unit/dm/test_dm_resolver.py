@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.dm.resolver import NameResolver
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, NpcId, SpeakerId
 from tests.support.builders import BRAN, INNKEEPER, SMITH, a_campaign

@@ -12,7 +12,11 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
-from glyphoxa.world.api import Cause, EntitiesMerged, FactStated, FactTold, Words, difference
+from glyphoxa.world.events.entity import EntitiesMerged
+from glyphoxa.world.events.fact import FactStated, FactTold
+from glyphoxa.world.events.log import Cause
+from glyphoxa.world.replay import difference
+from glyphoxa.world.wording import Words
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world
 

@@ -8,18 +8,17 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.cli.render import show_lines
-from glyphoxa.dm.lines import IndentedLine
 from glyphoxa.dm.ports import CitedUtterance, Uttered
-from glyphoxa.dm.turn_told import told
-from glyphoxa.dm.turns import LAST, TurnDesk
+from glyphoxa.dm.turns import LAST, TurnDesk, told
+from glyphoxa.dm.wording import IndentedLine
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, witnessed_by
-from glyphoxa.domain.recalled import RecalledFact, RecalledUtterance, Signal
+from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
-from glyphoxa.domain.utterance import Correction
-from glyphoxa.world.api import Cause, Event, FactClosed, FactScoped, FactStated
+from glyphoxa.world.events.fact import FactClosed, FactScoped, FactStated
+from glyphoxa.world.events.log import Cause, Event
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world
 

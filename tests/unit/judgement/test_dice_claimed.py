@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.turn import Fault
-from glyphoxa.judgement.dice_claimed import claims_a_roll, made_up_rolls
 from glyphoxa.judgement.reply import Asked, Character
+from glyphoxa.judgement.sentence_check import claims_a_roll, made_up_rolls
 
 CLAIMS = [
     "I roll a 17, so I see it.",

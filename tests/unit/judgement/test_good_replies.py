@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.context.beginning import default_examples
+from glyphoxa.context.identity import default_examples
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.judgement.reply import Asked, Character
 from glyphoxa.judgement.sentence_check import SentenceCheck

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.turn import Fault
-from glyphoxa.judgement.mistaken_identity import takes_itself_for_another
+from glyphoxa.judgement.in_character import takes_itself_for_another
 from glyphoxa.judgement.reply import Asked, Character
 from glyphoxa.judgement.sentence_check import SentenceCheck
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.judgement.safety import SafetyFilter
+from glyphoxa.judgement.guard import SafetyFilter
 
 
 def spoken(*pieces: str, name: str = "Grimjaw", others: tuple[str, ...] = ("Kira",)) -> list[str | None]:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.turn import Fault
-from glyphoxa.judgement.languages import language_of
-from glyphoxa.judgement.reply import Asked, Character, Verdict
+from glyphoxa.judgement.reply import Asked, Character, Verdict, language_of
 from glyphoxa.judgement.sentence_check import SentenceCheck
 
 BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))

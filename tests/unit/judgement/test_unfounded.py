@@ -6,8 +6,7 @@ import pytest
 
 from glyphoxa.domain.turn import Fault
 from glyphoxa.judgement.reply import Asked, Character
-from glyphoxa.judgement.sentence_check import SentenceCheck
-from glyphoxa.judgement.unfounded import unfounded
+from glyphoxa.judgement.sentence_check import SentenceCheck, unfounded
 
 MIRELLE = Character("Mirelle")
 UNTOLD = "Nobody has told Mirelle anything about that."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from glyphoxa.judgement.in_character import with_its_owner
 from glyphoxa.judgement.reply import Asked
-from glyphoxa.judgement.whose import with_its_owner
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,14 @@ from loguru import logger
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.domain.recalled import Recalled
+from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.llm.structured import StructuredLlm
 from glyphoxa.memory_graph import deep_recall
 from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
 from glyphoxa.memory_graph.graph import graph_of_view
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod, RecallStage
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
-from glyphoxa.transcript.feed import FeedUtterance
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
 from tests.support.patience import DEADLINE_MS

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.names.hints import LATELY_MS, Hints
-from glyphoxa.speech.learning.history import LearnedName, PairStatus, State
-from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.names.observable import ObservableGazetteer
+from glyphoxa.speech.learning.wrong_forms import LearnedName, PairStatus, State
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))

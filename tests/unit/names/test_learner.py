@@ -10,9 +10,9 @@ from typing import Any
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import UtteranceKept
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.names.learner import Learner
+from glyphoxa.names.table_names import Learner
 from tests.support.builders import SMITH, an_utterance
 
 

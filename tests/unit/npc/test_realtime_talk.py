@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.prompt import Message
-from glyphoxa.npc.realtime_talk import ClientEvent, RealtimeTalk
+from glyphoxa.npc.player_talk import ClientEvent, RealtimeTalk
 
 PERSONA = Message("system", "You are Grimjaw.")
 

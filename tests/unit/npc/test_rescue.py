@@ -7,8 +7,7 @@ import pytest
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.mouth import FailedEarly, Finished, MouthEvent
-from glyphoxa.npc.rescue import MOST_FAILURES, RescuedMouth
+from glyphoxa.npc.mouth import MOST_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
 from tests.support.mouth_twin import MouthTwin
 from tests.support.pipecat_fakes import GRIMJAW
 

@@ -9,16 +9,23 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept
-from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import (
+    Correction,
+    EagerTurn,
+    Heard,
+    HeardWord,
+    NothingSaid,
+    PartialHeard,
+    SpeechPaused,
+    SpeechStarted,
+    TurnEnded,
+)
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
-from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
-from glyphoxa.npc.room import Room
-from glyphoxa.npc.room_messages import Leave, LookedUp, room_mailbox
-from glyphoxa.speech.language.spans import leads_to
-from glyphoxa.turns.patience import Patience
-from glyphoxa.turns.questions import Questions
+from glyphoxa.npc.room import Leave, LookedUp, Room, room_mailbox
+from glyphoxa.speech.language.words import leads_to
+from glyphoxa.turns.turn import Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (
     BRAN,

@@ -12,7 +12,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.seats import LiveSeat, TableSeats
-from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.table import TableState
 from tests.support.builders import SESSION, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time

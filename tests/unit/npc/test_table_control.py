@@ -27,7 +27,7 @@ from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Outcome, Unaddressed
-from glyphoxa.npc.room_messages import Obey
+from glyphoxa.npc.room import Obey
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
 from tests.support.room_table import TableOfTwins
 

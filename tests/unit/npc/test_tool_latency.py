@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from glyphoxa.npc.look_ups import MemoryOf
-from glyphoxa.npc.tool_latency import ToolLatencies
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.budget import ToolLatencies
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_graph
 
 MINUTE_MS = 60_000

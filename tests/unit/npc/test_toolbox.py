@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
-from glyphoxa.npc.tool_answers import Found
+from glyphoxa.npc.memory_tools import Found
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import SLOW_MS, OutsideTool, Toolbox
 from tests.support.memory_twins import tools_of

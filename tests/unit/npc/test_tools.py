@@ -9,12 +9,10 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import PUBLIC
-from glyphoxa.domain.recalled import RecalledTalk
+from glyphoxa.domain.knowledge import PUBLIC, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.look_ups import MemoryOf
-from glyphoxa.npc.tools import MemoryTools
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
 from tests.support.recalled import heard, said_itself
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from glyphoxa_pipelines.settled import Settled
+from glyphoxa_pipelines.ear import Settled
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from glyphoxa_processors.deepgram_outbox import DeepgramOutbox
+from glyphoxa_processors.deepgram_nova import DeepgramOutbox
 
 
 class Line:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from glyphoxa_processors.segments_heard import SegmentsHeard
+from glyphoxa_processors.recogniser import SegmentsHeard
 
 
 def spoken_twice() -> SegmentsHeard:

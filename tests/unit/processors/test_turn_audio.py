@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from glyphoxa_processors.partial_pace import PartialPace
-from glyphoxa_processors.turn_audio import StretchAudio, TurnAudio
+from glyphoxa_processors.whisper_stt import PartialPace, StretchAudio, TurnAudio
 
 
 def audio(*, longest_ms: int = 10_000, settle_after_ms: int = 5_000) -> TurnAudio:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from glyphoxa_processors.keyterm_limit import KeytermLimit
-from glyphoxa_processors.unconfirmed import Unconfirmed
+from glyphoxa_processors.deepgram_nova import KeytermLimit
+from glyphoxa_processors.recogniser import Unconfirmed
 
 
 def test_a_new_connection_is_given_what_no_transcript_covers() -> None:

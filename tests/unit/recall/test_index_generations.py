@@ -12,8 +12,7 @@ import pytest
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.transcript.feed import IndexGeneration
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.editions import tagged, watch_editions
 from tests.support.patience import DEADLINE_MS

@@ -19,13 +19,12 @@ from hypothesis import strategies as st
 
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.recalled import RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.ranking.ranking import DEFAULT
 from glyphoxa.recall.ranking.second_hop import with_second_hop
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
-from glyphoxa.transcript.feed import FeedUtterance
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS

@@ -17,7 +17,7 @@ from glyphoxa.recall.question import RecallQuestion, read_question
 from glyphoxa.recall.ranking.ranking import rank
 from glyphoxa.recall.ranking.signals import said_at_best, signals_of
 from glyphoxa.recall.terms import Terms
-from glyphoxa.transcript.feed import Embedding, FeedUtterance
+from glyphoxa.transcript.ports import Embedding, FeedUtterance
 from tests.support.builders import SMITH
 from tests.support.proof import n_examples
 

@@ -18,8 +18,7 @@ from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.talk_cache import Bounds, TalkCache
 from glyphoxa.recall.temporal.words import read_words
 from glyphoxa.recall.terms import Terms
-from glyphoxa.transcript.feed import Embedding, IndexGeneration
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import Embedding, IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said

@@ -20,7 +20,7 @@ from glyphoxa.recall.question import read_question
 from glyphoxa.recall.ranking.ranking import rank
 from glyphoxa.recall.semantic import vectors
 from glyphoxa.recall.terms import Terms
-from glyphoxa.transcript.feed import Embedding, FeedUtterance
+from glyphoxa.transcript.ports import Embedding, FeedUtterance
 from tests.support.builders import INNKEEPER, SMITH
 
 BOTH = frozenset({SMITH, INNKEEPER})

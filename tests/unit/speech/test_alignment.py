@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.language.alignment import SpokenWord, placed, words_of_text
+from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa.speech.language.words import SpokenWord, placed, words_of_text
 
 
 def heard(text: str, *confidences: float) -> tuple[HeardWord, ...]:

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.names.biasing import ContextualBiasing
+from glyphoxa.speech.names.biasing import MAX_TERMS, MAX_TOKENS, ContextualBiasing, estimated_tokens
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.names.keyterms import MAX_TERMS, MAX_TOKENS, estimated_tokens
 
 MINUTE = 60_000
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import HeardWord
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.correction.evidence import probability
 from glyphoxa.speech.language.words import words

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
-from glyphoxa.speech.names.campaign_entries import entries_of
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 
 def entry(name: str, kind: str = "", *, aliases: tuple[str, ...] = (), learned: tuple[str, ...] = ()) -> Entry:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.speech.learning.history import (
+from glyphoxa.speech.learning.wrong_forms import (
     AlreadyTaken,
     PairStatus,
     Step,

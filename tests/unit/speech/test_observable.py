@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.names.observable import ObservableGazetteer
+from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
 from tests.support.proof import n_examples
 
 MAREK = Entry("Marek", EntityId("marek"), "npc")

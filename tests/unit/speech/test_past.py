@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.speech.language.past import speaks_of_the_past
+from glyphoxa.speech.language.asking import speaks_of_the_past
 
 
 @pytest.mark.parametrize(

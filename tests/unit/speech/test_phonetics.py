@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.speech.language.phonetics import LONGEST_CODE, coder_for, cologne
+from glyphoxa.speech.language.sounds import LONGEST_CODE, coder_for, cologne
 
 
 def codes(word: str, language: str = "en", **options: int) -> tuple[str, ...]:

@@ -9,16 +9,14 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.speech.correction.corrector import Corrector
-from glyphoxa.speech.language.spans import applied
-from glyphoxa.speech.language.words import words
+from glyphoxa.speech.language.words import applied, words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review.doubt import Span, doubtful_spans
 from glyphoxa.speech.review.edits import Declared, declared_in, onto_raw, verified
-from glyphoxa.speech.review.likely_names import LikelyNames
-from glyphoxa.speech.review.question import question_about
+from glyphoxa.speech.review.question import LikelyNames, question_about
 
 NAMES = ("Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Hope", "Vex'ahlia", "Bluecrab Inn")
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in NAMES])

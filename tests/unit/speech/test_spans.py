@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.utterance import Correction
-from glyphoxa.speech.language.spans import Places, applied, composed, leads_to
+from glyphoxa.domain.heard import Correction
+from glyphoxa.speech.language.words import Places, applied, composed, leads_to
 
 RAW = st.text("ab é🐉", max_size=14)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.heard import Correction, HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
 from glyphoxa.speech.learning.spelled_out import SpelledOut
 from glyphoxa.speech.learning.wrong_forms import Proof
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

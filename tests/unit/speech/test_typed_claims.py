@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.speech.learning.history import Witness
-from glyphoxa.speech.learning.typed_claims import TypedClaims
-from glyphoxa.speech.learning.wrong_forms import Proof
+from glyphoxa.speech.learning.wrong_forms import Proof, TypedClaims, Witness
 from tests.support.builders import an_utterance
 
 ELDRINAX, GRIMJAW = EntityId("e-eldrinax"), EntityId("e-grimjaw")

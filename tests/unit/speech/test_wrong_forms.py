@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.utterance import Correction
 from glyphoxa.speech.correction.corrector import Corrector
 from glyphoxa.speech.language.words import fold
 from glyphoxa.speech.learning.wrong_forms import Uses, as_heard, is_ordinary, objection, proofs_of, warning

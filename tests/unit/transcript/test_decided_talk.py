@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.transcript.decisions import DecidedTalk
-from glyphoxa.transcript.ports import Decided
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.transcript.ports import Decided, DecidedTalk
 from tests.support.builders import an_utterance
 
 HEARD = an_utterance("It was Liora.", id="u1")

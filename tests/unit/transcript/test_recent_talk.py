@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.transcript.recent_talk import RecentTalk
+from glyphoxa.transcript.journal import RecentTalk
 from tests.support.builders import an_utterance
 
 

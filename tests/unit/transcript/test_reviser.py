@@ -14,16 +14,14 @@ from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
-from glyphoxa.domain.heard import SpeechStarted
+from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.domain.utterance import Correction, HeardWord, Utterance
 from glyphoxa.llm.structured import Unparseable
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.review.likely_names import LikelyNames
-from glyphoxa.transcript.reviser import MOST_TRIES, Reviser
-from glyphoxa.transcript.second_look import Asking
+from glyphoxa.speech.review.question import LikelyNames
+from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.virtual_time import run_in_virtual_time

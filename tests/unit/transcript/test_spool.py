@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
-from glyphoxa.domain.utterance import Correction, HeardWord
 from glyphoxa.transcript import spool_files
 from glyphoxa.transcript.spool import Spool, SpoolPosition
 from tests.support.builders import an_utterance

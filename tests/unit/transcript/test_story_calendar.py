@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.transcript.story_days import BETWEEN, DayTold, day_now, times_of
+from glyphoxa.transcript.sessions import BETWEEN, DayTold, day_now, times_of
 from tests.support.proof import n_examples
 
 HARPTOS = StoryCalendar(

@@ -11,8 +11,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.transcript.watch import MemoryWatch
-from glyphoxa.world.api import Passage
+from glyphoxa.transcript.delivery import MemoryWatch
+from glyphoxa.world.graph import Passage
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
 from tests.support.virtual_time import run_in_virtual_time

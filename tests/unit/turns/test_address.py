@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import Addressing, Said
-from glyphoxa.turns.cast import Cast, CastMember
-from glyphoxa.turns.mention import AddresseeMention
+from glyphoxa.turns.address import Addressing, Cast, CastMember, Said
+from glyphoxa.turns.calls import AddresseeMention
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}

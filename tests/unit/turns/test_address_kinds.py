@@ -10,8 +10,7 @@ import pytest
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing, Said
-from glyphoxa.turns.cast import cast_of
+from glyphoxa.turns.address import Addressed, Addressing, Said, cast_of
 
 OSKAR, MIRELLE, TIB = NpcId("oskar"), NpcId("mirelle"), NpcId("tib")
 JON, KARA = PlayerId("jon"), PlayerId("kara")

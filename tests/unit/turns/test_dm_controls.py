@@ -9,9 +9,8 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing, Said
-from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.dm_voice import spoken_command
-from glyphoxa.turns.mention import AddresseeMention
+from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.dm_controls import DmControls, spoken_command
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_campaign
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}

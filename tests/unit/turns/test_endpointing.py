@@ -5,10 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.domain.heard import EagerTurn, Heard, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import (
+    Correction,
+    EagerTurn,
+    Heard,
+    HeardWord,
+    NothingSaid,
+    PartialHeard,
+    SpeechPaused,
+    SpeechStarted,
+    TurnEnded,
+)
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.utterance import Correction, HeardWord
-from glyphoxa.speech.language.spans import leads_to
+from glyphoxa.speech.language.words import leads_to
 from glyphoxa.turns.endpointing import (
     Endpointing,
     EndpointingEffect,
@@ -21,8 +30,8 @@ from glyphoxa.turns.endpointing import (
     Tick,
     TickAt,
     TurnOver,
+    sounds_unfinished,
 )
-from glyphoxa.turns.unfinished import sounds_unfinished
 
 ALICE = PlayerId("alice")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphoxa.turns.filler import filler_of
+from glyphoxa.turns.playback import filler_of
 
 RATE_HZ = 24_000
 

@@ -1,4 +1,4 @@
-"""What NPCs say to the words of other NPCs (rules of `glyphoxa.turns.following`)."""
+"""What NPCs say to the words of other NPCs (rules of `glyphoxa.turns.turn_taking`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.calls import AddresseeMention
 from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
-from glyphoxa.turns.mention import AddresseeMention
-from glyphoxa.turns.open_turns import OpenTurns
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import OpenTurns, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.turns.lead_in import LeadIn
+from glyphoxa.turns.playback import LeadIn
 
 RATE_HZ = 24_000
 MS = RATE_HZ // 1_000

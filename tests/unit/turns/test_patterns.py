@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.turns.patterns import any_of, one_of, words
+from glyphoxa.turns.sentence_form import any_of, one_of, words
 
 
 def test_words_stand_between_commas_and_may_be_patterns() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
-from glyphoxa.turns.paused_hearing import PausedHearing
+from glyphoxa.turns.dm_controls import PausedHearing
 from tests.support.builders import BRAN, TAMSIN, a_draft, a_partial
 
 DRAFT = a_draft(TAMSIN, "Grimjaw?", end_ms=1)

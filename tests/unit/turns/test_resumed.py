@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SpeakerId
-from glyphoxa.domain.utterance import Utterance
-from glyphoxa.turns.resumed import exchanges
+from glyphoxa.turns.address import exchanges
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, an_utterance
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from glyphoxa.turns.speech_end import DETECTOR_TAIL_MS, SpeechEnd
+from glyphoxa.turns.endpointing import DETECTOR_TAIL_MS, SpeechEnd
 from tests.support.proof import n_examples
 
 RATE_HZ = 16_000

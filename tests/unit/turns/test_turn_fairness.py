@@ -14,10 +14,9 @@ from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStart
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.turns.barge_in import cuts_off
+from glyphoxa.turns.calls import AddresseeMention
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
-from glyphoxa.turns.mention import AddresseeMention
-from glyphoxa.turns.question import MOST_PARTS
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import MOST_PARTS, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import IS_PROOF, n_examples

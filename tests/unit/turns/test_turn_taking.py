@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.calls import AddresseeMention
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -22,9 +23,7 @@ from glyphoxa.turns.effects import (
     Prime,
     Release,
 )
-from glyphoxa.turns.mention import AddresseeMention
-from glyphoxa.turns.patience import Patience
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples

@@ -10,10 +10,9 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, UtteranceRevised
-from glyphoxa.domain.heard import Draft, EagerTurn, PartialHeard, TurnEnded
+from glyphoxa.domain.heard import Correction, Draft, EagerTurn, PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
-from glyphoxa.domain.utterance import Correction, Utterance
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import redacted

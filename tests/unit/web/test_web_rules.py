@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble, TurnFinished
+from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import SpeakerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.domain.utterance import Correction
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow

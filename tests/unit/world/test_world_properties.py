@@ -8,27 +8,12 @@ import pytest
 
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.api import (
-    Changes,
-    EntitiesMerged,
-    EntityRemoved,
-    FactClosed,
-    FactConfirmed,
-    FactRejected,
-    FactReplaced,
-    FactStated,
-    StateRows,
-    Undone,
-    WorldEvent,
-    WorldState,
-    apply,
-    difference,
-    replay,
-    rule_of,
-)
-from glyphoxa.world.replay import remaining
-from glyphoxa.world.slots import OPPOSITES
-from glyphoxa.world.state import Key, Missing, claim_key
+from glyphoxa.world.events.entity import EntitiesMerged, EntityRemoved
+from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
+from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.replay import apply, difference, remaining, replay
+from glyphoxa.world.state import OPPOSITES, Changes, Key, Missing, StateRows, WorldState, claim_key, rule_of
 from tests.support import world_histories
 from tests.support.proof import n_examples
 

@@ -18,12 +18,8 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.api import (
-    Cause,
-    EntitiesMerged,
-    EntityAdded,
-    EntityRemoved,
-    Event,
+from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, EntityRemoved, SlotDeclared
+from glyphoxa.world.events.fact import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -32,13 +28,11 @@ from glyphoxa.world.api import (
     FactScoped,
     FactStated,
     FactTold,
-    SlotDeclared,
-    Undone,
-    WorldEvent,
-    WorldState,
-    apply,
-    replay,
 )
+from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.replay import apply, replay
+from glyphoxa.world.state import WorldState
 
 MIRA, KORVALD, INN, TOWER, SWORD = (EntityId(name) for name in ("mira", "korvald", "inn", "tower", "sword"))
 ELOWEN, GRIM = NpcId("elowen"), NpcId("grim")

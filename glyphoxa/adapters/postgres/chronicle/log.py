@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,17 +12,20 @@ import asyncpg
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import at_ms, storable
-from glyphoxa.adapters.postgres.transcript.utterance_rows import utterance_of_row
-from glyphoxa.adapters.postgres.world.rows import visibility_of_row
+from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
+from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, Reread, SessionProgress, Unread
-from glyphoxa.chronicle.stretches import BEFORE, LONGEST
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import BEFORE, LONGEST, KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.world.api import Cause
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.transcript.sessions import episode_of
+from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.events.log import Cause, Event
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
+
 
 MOST_ATTEMPTS: Final = 8
 """A stretch that fails so often in a row, over two minutes, does not get better by itself."""
@@ -198,3 +201,40 @@ def _following(changed: Sequence[Reread]) -> tuple[Reread, ...]:
 
 def _reread_of_row(row: asyncpg.Record) -> Reread:
     return Reread(row["ordinal"], row["change_seq"])
+
+
+_EPISODES_DEADLINE_MS: Final = 5_000
+
+
+class PostgresEpisodes:
+    """`Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
+
+    def __init__(self, database: Database, world: PostgresWorld) -> None:
+        self._database = database
+        self._world = world
+        self._sql = load_queries("chronicle/episodes")
+
+    async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
+        async with self._database.use(campaign, deadline_ms=_EPISODES_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["summaries"], campaign, episode_of(session))
+        return [fact_of_row(row) for row in rows]
+
+    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
+        async with self._world.writing(campaign, amount=len(events), first=_nothing) as world:
+            rows = await world.connection.fetch(self._sql["written"], campaign, session)
+            await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
+            rests_on = list(_evidence(events))
+            # What was erased while a summary was made of it is not written again: the next one is made without it.
+            if events and not await world.connection.fetchval(self._sql["rests_on_erased"], campaign, rests_on):
+                await world.commit(events, cause)
+
+
+def _evidence(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
+        if isinstance(evidence, list):
+            yield from evidence
+
+
+async def _nothing(_connection: Connection) -> None:
+    """The campaign is there."""

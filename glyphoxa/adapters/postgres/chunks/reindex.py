@@ -25,7 +25,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.semantic.embedder import Embedder
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import OwnConnection
+    from glyphoxa.adapters.postgres.server.database import OwnConnection
 
 _REINDEX_LOCK = 0x676C7972
 _A_WEEK_MS = 7 * 24 * 3_600_000

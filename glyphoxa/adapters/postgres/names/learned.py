@@ -1,33 +1,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.listen import NAMES, Listener
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, timestamp
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.names.followed import NamesChanged
 from glyphoxa.speech.language.words import fold, words
-from glyphoxa.speech.learning.history import (
+from glyphoxa.speech.learning.wrong_forms import (
     MOST_UTTERANCES,
     Happened,
     LearnedName,
     PairStatus,
     Step,
+    Uses,
+    as_heard,
     changes_something,
     is_only_counted,
     latest_decision,
     statuses,
 )
-from glyphoxa.speech.learning.wrong_forms import Uses, as_heard
 from glyphoxa.speech.names.gazetteer import Entry
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
+
 
 _DEADLINE_MS = 1000
 _ALL_DEADLINE_MS = 10_000
@@ -218,3 +223,16 @@ def _happened(row: asyncpg.Record, name: str | None = None) -> Happened:
             row["undoes"],
         ),
     )
+
+
+class NameChanges:
+    """Tells a running table that names have changed in the database, whoever changed them."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def follow(self, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
+        """The changes to a campaign's names from now on. See `Listener.follow`."""
+        async with aclosing(self._listener.follow(NAMES, campaign)) as notified:
+            async for changed in notified:
+                yield NamesChanged(None if changed is None else frozenset(EntityId(each) for each in changed))

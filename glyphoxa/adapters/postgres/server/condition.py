@@ -6,8 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from glyphoxa.adapters.postgres.server.connection_errors import AWAY, describe
-from glyphoxa.adapters.postgres.server.database import connected
+from glyphoxa.adapters.postgres.server.database import AWAY, connected, describe
 from glyphoxa.adapters.postgres.server.migrate import not_applied
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.dsn import Dsn

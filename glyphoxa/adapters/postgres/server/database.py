@@ -4,31 +4,171 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import asyncpg
+import pgvector.asyncpg
 from loguru import logger
+from pydantic_core import from_json
 
-from glyphoxa.adapters.postgres.server.connection import (
-    SEARCH_PATH,
-    SERVER_SETTINGS,
-    SESSION_SETTINGS,
-    CampaignConnection,
-    keep_session,
-    register_codecs,
-    set_up,
-)
-from glyphoxa.adapters.postgres.server.connection_errors import AWAY, REFUSED, describe
 from glyphoxa.adapters.postgres.server.migrate import migrate
-from glyphoxa.adapters.postgres.server.pooler import is_pooled, keeps_sessions
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection, OwnConnection
+    from asyncpg.pool import PoolConnectionProxy
+if TYPE_CHECKING:
+    Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+if TYPE_CHECKING:
+    OwnConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+
+
+# A pooler between the program and its server that gives one session to several clients is found out before it harms.
+#
+# A connection belongs to one campaign at a time by a setting of its session, and news, locks and prepared statements
+# are of a session, too. A pooler that lends a server's session for a transaction only (PgBouncer: `pool_mode =
+# transaction`) would let one campaign's statements run where another's rows are.
+
+
+_PID = "SELECT pg_backend_pid()"
+_LENT = (
+    asyncpg.InvalidSQLStatementNameError,  # what was prepared in one session is not known in the next
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.ProtocolViolationError,  # a pooler that lends for a statement takes no transaction
+    asyncpg.ConnectionDoesNotExistError,
+)
+
+
+async def is_pooled(connection: OwnConnection) -> bool:
+    """Whether somebody stands in between: who answered the connection is not who answers its statements."""
+    return bool(await connection.fetchval(_PID) != connection.get_server_pid())
+
+
+async def keeps_sessions(one: OwnConnection, other: OwnConnection) -> bool:
+    """Whether a server's session stays with its client for as long as that is connected.
+
+    Args:
+        one: A connection that is in no transaction.
+        other: Another to the same address: it takes what `one` does not hold.
+    """
+    try:
+        before = await one.fetchval(_PID)
+        async with other.transaction():
+            taken = await other.fetchval(_PID)
+            after = await one.fetchval(_PID)
+    except _LENT:
+        return False
+    return bool(before == after != taken)
+
+
+# What every connection of the program is given: its settings, its type codecs, its role, and its one campaign.
+
+
+STATEMENT_TIMEOUT_MS: Final = 10_000
+SERVER_SETTINGS: Final = {"application_name": "glyphoxa"}
+"""At a connection's start. PgBouncer takes no other there."""
+
+# Everything stands in the schema `public`, and there the rules about rows are made. By itself a server looks first in a
+# schema that is named like the user, if there is one: tables would be made there that no rule watches over, and
+# another's functions would be taken for ours.
+SEARCH_PATH: Final = "SET search_path = public"
+SESSION_SETTINGS: Final = f"""
+{SEARCH_PATH};
+SET statement_timeout = {STATEMENT_TIMEOUT_MS};
+SET idle_in_transaction_session_timeout = {STATEMENT_TIMEOUT_MS};
+"""
+_GENERIC_PLAN: Final = "SET plan_cache_mode = force_generic_plan"
+_PLAN_AS_USUAL: Final = "RESET plan_cache_mode"
+
+# The extension by itself filters what its index gives, and then has too little: it shall go on until there is
+# enough.
+_HNSW_SETTINGS: Final = """
+SET hnsw.iterative_scan = relaxed_order;
+SET hnsw.ef_search = 100;
+SET hnsw.max_scan_tuples = 40000;
+SET hnsw.scan_mem_multiplier = 2;
+"""
+
+
+class CampaignConnection(asyncpg.Connection):
+    """A connection for which one campaign's rows are there at a time (see `0008_isolation.sql`)."""
+
+    campaign: str | None = None
+    generic_plan: bool | None = False
+
+    async def enter(self, campaign: str, *, generic_plan: bool = False) -> None:
+        if self.campaign != campaign:
+            self.campaign = None  # nobody knows, until it is done
+            await self.execute("SELECT set_config('glyphoxa.campaign', $1, false)", campaign)
+            self.campaign = campaign
+        if self.generic_plan != generic_plan:
+            self.generic_plan = None
+            await self.execute(_GENERIC_PLAN if generic_plan else _PLAN_AS_USUAL)
+            self.generic_plan = generic_plan
+
+
+async def set_up(connection: OwnConnection) -> None:
+    """For a connection of the pool."""
+    await connection.execute(SESSION_SETTINGS)
+    await register_codecs(connection)
+    await connection.execute(_HNSW_SETTINGS)
+    # Superusers stand above the rules that keep campaigns apart.
+    if await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        await connection.execute("SET ROLE glyphoxa_app")
+
+
+async def register_codecs(connection: OwnConnection) -> None:
+    """Vectors as numpy arrays, JSON as Python values."""
+    await pgvector.asyncpg.register_vector(connection)
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=from_json, schema="pg_catalog")
+
+
+async def keep_session(_connection: OwnConnection) -> None:
+    """The pool's `reset`: nothing of ours changes a session; the default would cost a round trip at each release."""
+
+
+# Why a server does not answer, in words that do not tell what its DSN keeps secret.
+
+
+AWAY: Final = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,  # it shuts down, starts up, or has cancelled the query
+    asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
+    asyncpg.PostgresSystemError,  # its disk fails
+    asyncpg.InternalServerError,  # what is on its disk is damaged
+    asyncpg.InvalidTransactionStateError,  # a standby that is not promoted yet, a transaction it has given up
+    asyncpg.TransactionRollbackError,  # others were in the way
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.InvalidCachedStatementError,  # somebody changed a table
+    asyncpg.InternalClientError,
+)
+"""The server cannot answer now; trying later may work."""
+
+REFUSED: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+"""The server is there and lets nobody in (any more): another password, a database that is restored from a backup."""
+
+
+def describe(error: BaseException, dsn: Dsn | None) -> str:
+    """What is wrong, without the password."""
+    match error:
+        case asyncpg.InvalidPasswordError():
+            return "user or password is wrong (a % that is meant as such is written %25 in memory.postgres_dsn)"
+        case asyncpg.InvalidAuthorizationSpecificationError():
+            return "it does not know this user, or does not let it in from here (pg_hba.conf)"
+        case asyncpg.InvalidCatalogNameError():
+            return "it has no such database"
+        case OSError():
+            text = error.strerror or str(error)
+        case _:
+            text = str(error)
+    return (text if dsn is None else dsn.hidden_in(text)) or type(error).__name__
+
 
 _CONNECT_TIMEOUT_S = 5.0
 _RELEASE_TIMEOUT_S = 2.0

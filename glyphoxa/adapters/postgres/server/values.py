@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from glyphoxa.domain.errors import Unstorable
-from glyphoxa.domain.knowledge import Between
+from glyphoxa.domain.knowledge import Between, Dm, Viewer
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
@@ -61,3 +61,19 @@ def storable_json(value: object) -> object:
 def lookup_key(given: str) -> str:
     """What a model or a user gave to look for. What no row can hold is left out: it is no reason to fail."""
     return given.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+# Who asks: the DM, who sees everything, or an NPC, from whom secrets are kept in every query.
+
+
+def viewer_parameter(viewer: Viewer) -> str | None:
+    """The `$viewer` of queries: NULL for the DM, who sees everything, the NPC's id otherwise.
+
+    Raises:
+        ValueError: The id is empty: nobody, rather than the DM.
+    """
+    if isinstance(viewer, Dm):
+        return None
+    if not viewer:
+        raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
+    return viewer

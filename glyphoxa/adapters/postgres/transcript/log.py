@@ -1,24 +1,238 @@
+"""A campaign's talk is found by the forms of its language, also when that was another one while it was played."""
+
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict, fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.listen import TALK, Listener
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import storable, storable_json, timestamp
-from glyphoxa.adapters.postgres.transcript.turn_rows import turn_parameters
-from glyphoxa.adapters.postgres.transcript.utterance_rows import correction_rows, row_of_utterance, utterance_of_row
+from glyphoxa.adapters.postgres.server.values import at_ms, storable, storable_json, timestamp, viewer_parameter
+from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
-from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.domain.utterance import Utterance
+from glyphoxa.domain.heard import Correction, Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.transcript.ports import Decided
+from glyphoxa.transcript.sessions import EPISODE, episode_of
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+
+# Utterances and their corrections as rows of the log, and back.
+
+
+_NS_PER_MS: Final = 1_000_000
+
+
+def row_of_utterance(place: int, said: Utterance) -> dict[str, object]:
+    return {
+        "place": place,
+        "session_id": storable(said.session_id),
+        "utterance_id": storable(said.id),
+        "speaker_id": storable(said.speaker_id),
+        "speaker_name": storable(said.speaker_name),
+        "text": storable(said.text),
+        "raw_text": storable(said.raw_text),
+        "npc_id": storable(said.npc_id or ""),
+        "at": timestamp(said.at_ms).isoformat(),
+        "duration_ns": said.duration_ms * _NS_PER_MS,
+        "witnesses": sorted(storable(npc) for npc in said.witnesses),
+    }
+
+
+def correction_rows(utterance: UtteranceId, corrections: Sequence[Correction]) -> list[dict[str, object]]:
+    return [
+        {
+            "utterance_id": storable(utterance),
+            "ordinal": ordinal,
+            "start_char": c.start,
+            "end_char": c.end,
+            "before": storable(c.before),
+            "after": storable(c.after),
+            "score": c.score,
+            "stage": c.stage,
+            "reason": storable(c.reason),
+        }
+        for ordinal, c in enumerate(corrections)
+    ]
+
+
+def utterance_of_row(row: asyncpg.Record) -> Utterance:
+    """Of a row of the view `utterances`."""
+    return Utterance(
+        id=UtteranceId(row["utterance_id"]),
+        campaign_id=CampaignId(row["campaign_id"]),
+        session_id=SessionId(row["session_id"]),
+        speaker_id=SpeakerId(row["speaker_id"]),
+        speaker_name=row["speaker_name"],
+        text=row["text"],
+        raw_text=row["raw_text"],
+        at_ms=at_ms(row["timestamp"]),
+        duration_ms=row["duration_ns"] // _NS_PER_MS,
+        npc_id=NpcId(row["npc_id"]) if row["npc_id"] else None,
+        witnesses=frozenset(NpcId(npc) for npc in row["witnesses"]),
+        corrections=tuple(Correction(**values) for values in row["corrections"] or ()),
+    )
+
+
+def said_of_row(row: asyncpg.Record) -> CitedUtterance:
+    """Of the same rows, for the DM."""
+    return CitedUtterance(
+        UtteranceId(row["utterance_id"]),
+        SessionId(row["session_id"]),
+        row["ordinal"],
+        row["speaker_name"],
+        row["text"],
+        at_ms(row["timestamp"]),
+        row["retracted"],
+    )
+
+
+# A turn's record as a row of `turns`, and back.
+
+
+_KINDS: Final[Mapping[str, type[Recalled]]] = {
+    kind.source: kind for kind in (RecalledUtterance, RecalledFact, RecalledSummary)
+}
+_SIGNALS: Final = {signal.value: signal for signal in Signal}
+_FAULTS: Final = {fault.value: fault for fault in Fault}
+_STAGES: Final = {stage.value: stage for stage in Stage}
+
+
+def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
+    """What the paragraph `record_turn` takes behind the campaign. Not all of it may be storable: see `storable`."""
+    return (
+        turn.id,
+        turn.session_id,
+        turn.speaker_id,
+        turn.speaker_name,
+        turn.raw_text,
+        turn.text,
+        turn.npc_id or "",
+        turn.address_reason,
+        turn.outcome.value,
+        turn.reply,
+        turn.reply_heard,
+        [_stored(one) for one in turn.recalled],
+        {stage.value: at_ms for stage, at_ms in turn.stages.items()},
+        list(turn.omitted),
+        turn.prompt_text,
+        turn.error,
+        [{**_stored(one.recalled), "why": one.why} for one in turn.rejected],
+        [
+            {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "took_ms": one.took_ms}
+            for one in turn.looked_up
+        ],
+        turn.utterance_id,
+        turn.reply_id,
+        [asdict(part) for part in turn.parts],
+        turn.tier,
+        turn.tier_reason,
+        [{"text": one.text, "fault": one.fault.value} for one in turn.unsaid],
+    )
+
+
+def turn_of_row(row: asyncpg.Record) -> TurnRecord:
+    return TurnRecord(
+        id=TurnId(row["id"]),
+        session_id=SessionId(row["session_id"]),
+        speaker_id=SpeakerId(row["speaker_id"]),
+        speaker_name=row["speaker_name"],
+        raw_text=row["raw_text"],
+        text=row["text"],
+        npc_id=NpcId(row["npc_id"]) if row["npc_id"] else None,
+        address_reason=row["address_reason"],
+        outcome=Outcome(row["outcome"]),
+        reply=row["reply"],
+        reply_heard=row["reply_heard"],
+        recalled=tuple(_recalled(one) for one in row["recalled"]),
+        stages={_STAGES[stage]: at_ms for stage, at_ms in row["stages"].items() if stage in _STAGES},
+        omitted=tuple(row["omitted"]),
+        prompt_text=row["prompt_text"],
+        error=row["error"],
+        rejected=tuple(Rejected(_recalled(one), one["why"]) for one in row["rejected"]),
+        looked_up=tuple(
+            LookUp(one["tool"], one["arguments"], one["found"], one["took_ms"]) for one in row["looked_up"]
+        ),
+        utterance_id=_utterance(row["utterance_id"]),
+        reply_id=_utterance(row["reply_id"]),
+        parts=tuple(PromptPart(**part) for part in row["parts"]),
+        tier=row["tier"],
+        tier_reason=row["tier_reason"],
+        unsaid=tuple(Unsaid(one["text"], _FAULTS[one["fault"]]) for one in row["unsaid"] if one["fault"] in _FAULTS),
+    )
+
+
+def _stored(one: Recalled) -> dict[str, Any]:
+    return {"source": one.source, **asdict(one)}
+
+
+def _recalled(stored: Mapping[str, Any]) -> Recalled:
+    """Also of an older version, which wrote who spoke into the text, and all fields for every kind."""
+    kind = _KINDS[stored["source"]]
+    known = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
+    if kind is RecalledUtterance:
+        known.setdefault("speaker_name", "")
+        known["signals"] = {_SIGNALS[name]: share for name, share in known["signals"].items() if name in _SIGNALS}
+    return kind(**known)
+
+
+def _utterance(key: str | None) -> UtteranceId | None:
+    return None if key is None else UtteranceId(key)
+
+
+_DEADLINE_MS = 10_000
+
+
+class PostgresTurns:
+    """The DM's `Turns`. Calls have a deadline of 10 s."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries("transcript/turns")
+
+    async def latest(
+        self, campaign: CampaignId, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
+    ) -> list[TurnRecord]:
+        return [turn_of_row(row) for row in await self._fetch("latest", campaign, session, npc, limit)]
+
+    async def turn(self, campaign: CampaignId, turn: TurnId) -> TurnRecord | None:
+        rows = await self._fetch("turn", campaign, storable(turn))
+        return turn_of_row(rows[0]) if rows else None
+
+    async def ending_with(
+        self,
+        campaign: CampaignId,
+        ending: str,
+        *,
+        session: SessionId | None = None,
+        npc: NpcId | None = None,
+        limit: int,
+    ) -> list[TurnId]:
+        rows = await self._fetch("ending_with", campaign, storable(ending), session, npc, limit)
+        return [TurnId(row["id"]) for row in rows]
+
+    async def uttered(self, campaign: CampaignId, ids: Collection[UtteranceId]) -> Mapping[UtteranceId, Uttered]:
+        rows = await self._fetch("uttered", campaign, list(ids)) if ids else []
+        return {UtteranceId(row["utterance_id"]): _uttered(row) for row in rows}
+
+    async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return await connection.fetch(self._sql[query], campaign, *arguments)
+
+
+def _uttered(row: asyncpg.Record) -> Uttered:
+    return Uttered(said_of_row(row), tuple(Correction(**values) for values in row["corrections"] or ()))
+
 
 _UNSTORABLE = (
     asyncpg.DataError,
@@ -26,7 +240,7 @@ _UNSTORABLE = (
     asyncpg.IntegrityConstraintViolationError,
     ValueError,  # asyncpg's for an argument that does not fit its column
 )
-_DEADLINE_MS = 1000
+_LOG_DEADLINE_MS = 1000
 _WRITE_DEADLINE_MS = 10_000
 _ATTEMPTS = 3
 
@@ -114,12 +328,92 @@ class PostgresTranscriptLog:
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_LOG_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["recent"], campaign, session, timestamp(since_ms), limit)
         return [utterance_of_row(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_LOG_DEADLINE_MS) as connection:
             if session is None:
                 return int(await connection.fetchval(self._sql["count"], campaign))
             return int(await connection.fetchval(self._sql["count_of_session"], campaign, session))
+
+
+_DECISIONS_DEADLINE_MS: Final = 1_000
+
+
+class PostgresTalkDecisions:
+    """A `TalkDecisions`. Reading has a deadline of 1 s."""
+
+    def __init__(self, database: Database, listener: Listener) -> None:
+        self._database = database
+        self._listener = listener
+        self._sql = load_queries("transcript/log")
+
+    async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
+        async with self._database.use(campaign, deadline_ms=_DECISIONS_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["decided"], campaign, session)
+        return [Decided(utterance_of_row(row), row["retracted"], row["own_text"]) for row in rows]
+
+    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
+        return self._listener.follow(TALK, campaign)
+
+
+_BATCH = 5_000
+_TEXT_SEARCH_CONFIG_DEADLINE_MS = 30_000
+
+
+async def update_text_search_config(database: Database, campaign: CampaignId) -> int:
+    """Make all words of its talk those of the campaign's language as it is now. Returns how many utterances changed.
+
+    The latest talk comes first, the first utterance last: if that has the right language, nothing is to be done,
+    and who was interrupted goes on the next time.
+
+    Raises:
+        Unavailable: The database is away; what was done so far stays done.
+    """
+    sql = load_queries("transcript/log")
+    changed = 0
+    before: int | None = None
+    while True:
+        async with database.use(campaign, deadline_ms=_TEXT_SEARCH_CONFIG_DEADLINE_MS) as connection:
+            if before is None and await connection.fetchval(sql["first_has_language"], campaign):
+                return changed
+            async with connection.transaction():
+                await connection.execute(sql["lock"], campaign)
+                [(n, before)] = await connection.fetch(sql["follow_language"], campaign, before, _BATCH)
+        if before is None:
+            return changed
+        changed += n
+
+
+_SESSION_SUMMARIES_DEADLINE_MS = 1_000
+
+
+class PostgresSessionSummaries:
+    """Summaries of past sessions; see `glyphoxa.transcript.sessions`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries("transcript/session_summaries")
+
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        """None when there is none of which `npc` may know both the entity and its two facts.
+
+        Raises:
+            Unavailable: The database is away or late.
+        """
+        asked = (campaign, viewer_parameter(npc), episode_of(session), EPISODE)
+        async with self._database.use(campaign, deadline_ms=_SESSION_SUMMARIES_DEADLINE_MS) as connection:
+            text = await connection.fetchval(self._sql["summary"], *asked)
+        return None if text is None else str(text)
+
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+        """See `SessionSummaries`.
+
+        Raises:
+            Unavailable: As above.
+        """
+        asked = (campaign, viewer_parameter(npc), but, EPISODE, limit)
+        async with self._database.use(campaign, deadline_ms=_SESSION_SUMMARIES_DEADLINE_MS) as connection:
+            return [str(row["text"]) for row in await connection.fetch(self._sql["latest"], *asked)]

@@ -16,10 +16,10 @@ from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world
 from glyphoxa.dm.campaign_bundle import CampaignBundle, Row
 from glyphoxa.domain.errors import Corrupt, InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.api import difference
+from glyphoxa.world.replay import difference
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
 
 _MADE_AGAIN: Final = ("chunks", "talk_to_embed")
 """Embeddings, and what is still to be embedded: all talk of a campaign that came in is."""

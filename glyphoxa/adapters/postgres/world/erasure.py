@@ -13,7 +13,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.gc_pause import gc_paused
+from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import timestamp
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
@@ -22,11 +22,13 @@ from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
-from glyphoxa.world.api import Cause, TalkErased, WorldEvent, difference, without_words
 from glyphoxa.world.encoding import encode
+from glyphoxa.world.events.log import Cause, WorldEvent
+from glyphoxa.world.events.undo import TalkErased
+from glyphoxa.world.replay import difference, without_words
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
 
 _DEADLINE_MS: Final = 600_000
 _LOOK_DEADLINE_MS: Final = 20_000

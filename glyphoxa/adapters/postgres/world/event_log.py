@@ -7,27 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import timestamp
-from glyphoxa.adapters.postgres.world.rows import cause_of_row
+from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.campaign import SlotRule
-from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.world.api import (
-    Cause,
-    RolledBack,
-    Undone,
-    UtteranceCorrected,
-    UtteranceRetracted,
-    WorldEvent,
-    WorldState,
-    dropped,
-    replay,
-)
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
+from glyphoxa.world.events.log import Cause, WorldEvent
+from glyphoxa.world.events.undo import RolledBack, Undone, UtteranceCorrected, UtteranceRetracted
+from glyphoxa.world.ports import WorldRead
+from glyphoxa.world.replay import dropped, replay
+from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
+
 
 SNAPSHOT_EVERY: Final = 2_000
 """Events after which a state is kept, once one that far on had to be replayed."""
@@ -172,3 +168,36 @@ def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:
 
 def _event(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:
     return decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"])
+
+
+_DEADLINE_MS: Final = 1_000
+_READ_DEADLINE_MS: Final = 60_000
+_MUCH: Final = 10_000
+
+
+class PostgresWorldFeed:
+    """A `WorldFeed`. Events have a deadline of 1 s, a whole world one of a minute."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._of_campaign = load_queries("world/feed")["campaign"]
+
+    async def read(self, campaign: CampaignId) -> WorldRead:
+        # All of one moment.
+        async with (
+            self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            described = await connection.fetchrow(self._of_campaign, campaign)
+            if described is None:
+                return WorldRead(WorldState(), None)
+            last = await WorldLog(connection, campaign).page(after=0, limit=1, latest_first=True)
+            with gc_paused(amount=_MUCH):
+                state = await WorldTables(connection, campaign).read_current()
+        also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in described["npcs"] or ()}
+        return WorldRead(state, last[0] if last else None, described["language"], also)
+
+    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            log = WorldLog(connection, campaign)
+            return await log.page(after=since - 1, limit=limit, latest_first=False)

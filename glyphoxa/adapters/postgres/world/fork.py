@@ -7,7 +7,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
 
 COPIED: Final = (
     "campaign_documents",

@@ -11,10 +11,9 @@ import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key
-from glyphoxa.adapters.postgres.server.viewers import viewer_parameter
-from glyphoxa.adapters.postgres.transcript.utterance_rows import said_of_row
-from glyphoxa.adapters.postgres.world.rows import (
+from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.transcript.log import said_of_row
+from glyphoxa.adapters.postgres.world.tables import (
     cause_of_row,
     ended_of_row,
     fact_of_row,
@@ -24,8 +23,8 @@ from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
-from glyphoxa.world.api import WorldEvent
 from glyphoxa.world.encoding import decode
+from glyphoxa.world.events.log import WorldEvent
 
 _DEADLINE_MS = 10_000
 

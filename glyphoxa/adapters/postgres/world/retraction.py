@@ -9,10 +9,10 @@ from glyphoxa.adapters.postgres.server.values import at_ms
 from glyphoxa.adapters.postgres.world.event_log import retractions_in_effect, words_in_effect
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.world.api import WorldEvent
+from glyphoxa.world.events.log import WorldEvent
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.connection import Connection
+    from glyphoxa.adapters.postgres.server.database import Connection
 
 _USUAL_TIMEOUT_MS: Final = 20_000
 """A statement of a transaction that may take longer has as long as the transaction."""

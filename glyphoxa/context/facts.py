@@ -1,0 +1,450 @@
+"""Which of its own secrets an NPC has in mind for a question.
+
+A model that reads a secret tells it sooner or later. So one is in a prompt only where the talk comes to it: by a word
+it is told with, or by who or what it is about. There it is needed: an NPC that does not know what it hides invents
+something. A word that the NPC's place or trade has anyway comes to no secret: a guard with a secret at the gate is
+asked when the gate closes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Final
+
+from glyphoxa.context.prompt import characters_in
+from glyphoxa.context.wording import RELATIONS
+from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import Fact, RecalledFact
+from glyphoxa.recall.entities.facts import TOOK_PART, FactsAsked, facts_asked
+from glyphoxa.recall.entities.named_world import KnownByName
+from glyphoxa.recall.terms import NAME, Terms
+from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.world.graph import KnowledgeGraph, Known
+
+# What is known of the world as short sentences an NPC can use, and why it may know them.
+
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")
+_SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
+_WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A fact in words.
+
+    Attributes:
+        is_whole: False where only its beginning had room.
+    """
+
+    text: str
+    fact: Fact
+    is_whole: bool = True
+
+
+def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None) -> str:
+    """A fact in words; a custom type of relation is read out (SWORN_TO as "is sworn to", FEARS as "fears").
+
+    Args:
+        subject: The entity the claim speaks of.
+        other: The entity it is related to; None for an attribute.
+
+    Returns:
+        One sentence; empty when the value is nothing that can be said (an empty text, a JSON object).
+    """
+    if other is not None:
+        note = fact.attributes.get("description") or fact.attributes.get("note")
+        phrase = RELATIONS.get(fact.claim.predicate)
+        if phrase is None:
+            phrase = f"{{source}} {_as_verb(fact.claim.predicate)} {{target}}"
+        sentence = phrase.format(source=subject.name, target=other.name)
+        return _sentence(f"{sentence}: {note}" if note else sentence)
+    value = _spoken(fact.claim.content)
+    if not value:
+        return ""
+    if fact.claim.predicate in _WHOLE_SENTENCES:
+        return _about(subject, value)
+    return _sentence(f"{subject.name}, {_in_words(fact.claim.predicate)}: {value}")
+
+
+def sentences_of(known: Known) -> list[Sentence]:
+    """What is known of an entity, the most telling first; last what it took part in, which comes along when that is
+    named. Without secrets: they stand in the identity of who keeps them.
+    """
+    sentences = [Sentence(_sentence_of(fact, other, known), fact) for fact, other in _told_first(known)]
+    by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
+    return list(reversed(by_text.values()))
+
+
+def most_telling(known: Known, npc: NpcId) -> list[RecalledFact]:
+    """The first of what is known of an entity, and of what not everybody knows of it the first: without the words for
+    all the others, of which there may be a thousand.
+    """
+    found: list[RecalledFact] = []
+    for fact, other in _told_first(known):
+        if found and why_known(fact, npc) == "public":
+            continue
+        text = _sentence_of(fact, other, known)
+        if text and all(text != one.text for one in found):
+            found.append(recalled(text, fact, npc))
+            if len(found) == 2:
+                break
+    return found
+
+
+def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
+    first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
+    for fact in sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first))):
+        if not is_secret(fact):
+            yield fact, None
+    for fact, other in sorted(known.relations, key=lambda each: each[0].claim.predicate == TOOK_PART):
+        if not is_secret(fact):
+            yield fact, other
+
+
+def _sentence_of(fact: Fact, other: Entity | None, known: Known) -> str:
+    if other is None:
+        return fact_sentence(fact, known.entity)
+    subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
+    return fact_sentence(fact, subject, end)
+
+
+def why_known(fact: Fact, npc: NpcId) -> str:
+    """Why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin"."""
+    knower = next((one for one in fact.visibility.knowers if one.npc == npc), None)
+    if fact.visibility.scope == "public" or knower is None:
+        return "public"
+    match knower.how:
+        case "secret":
+            return "secret"
+        case "told":
+            return f"told by {knower.by or 'somebody'}"
+        case "witnessed":
+            session = fact.provenance.session_id
+            return f"witnessed in session {session}" if session else "witnessed"
+
+
+def names_of(entity: Entity) -> tuple[str, ...]:
+    return (entity.name, *entity.aliases)
+
+
+def is_secret(fact: Fact) -> bool:
+    """Whether those who know it are to keep it."""
+    return fact.visibility.scope in ("secret", "hidden")
+
+
+def recalled_of(known: Known, npc: NpcId) -> tuple[RecalledFact, ...]:
+    """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
+    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known))
+
+
+def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
+    """A fact in words, with where it is from and why the NPC may know it."""
+    provenance = fact.provenance
+    return RecalledFact(
+        fact.id,
+        text,
+        session_id=provenance.session_id,
+        utterance_id=provenance.utterance_id,
+        at_ms=provenance.at_ms,
+        reason=why_known(fact, npc),
+    )
+
+
+def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
+    """The sentences that fit the budget, in order.
+
+    What is too long for what is left is passed over. The first sentence is the most telling: one that is too long by
+    itself is shortened, so that something is always told.
+    """
+    found: list[Sentence] = []
+    left = characters_in(tokens)
+    for sentence in sentences:
+        if len(sentence.text) <= left:
+            found.append(sentence)
+        elif not found:
+            found.append(replace(sentence, text=shortened(sentence.text, left), is_whole=False))
+        else:
+            continue
+        left -= len(found[-1].text) + 1
+    return found
+
+
+def shortened(text: str, most_characters: int) -> str:
+    """The first whole sentences of a text that have room; else its first whole words, and what shows that more would
+    follow.
+    """
+    if len(text) <= most_characters:
+        return text
+    ends = [found.end() for found in _SENTENCE_END.finditer(text) if found.end() <= most_characters]
+    if ends:
+        return text[: ends[-1]]
+    cut = text[: most_characters - 2]  # room for " …"
+    at = cut.rfind(" ")
+    return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"
+
+
+def _spoken(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str() | int() | float():
+            return str(value).strip()
+        case list():
+            return ", ".join(spoken for one in value if (spoken := _spoken(one)))
+        case _:
+            return ""
+
+
+def _in_words(predicate: str) -> str:
+    words = predicate.replace("_", " ")
+    return words.lower() if predicate.isupper() else words
+
+
+def _as_verb(predicate: str) -> str:
+    words = _in_words(predicate)
+    first = words.partition(" ")[0]
+    return words if first.endswith("s") and not first.endswith("ss") else f"is {words}"
+
+
+def _about(entity: Entity, text: str) -> str:
+    if any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names_of(entity)):
+        return _sentence(text)
+    return _sentence(f"{entity.name}: {text}")
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+# How two that a question names hang together, looked up before the answer.
+#
+# What is known of each stands in the prompt by its name. A chain over others ("Is Orla anything to Bram?": she is
+# Tamsin's sister, and Tamsin works for him) does not, and a small model cannot ask for it. So where a question asks for
+# it, it is asked in the model's place. Any other question asks nothing.
+
+
+_FARTHEST: Final = 4
+"""Relations. A longer chain tells nothing, and fills the prompt."""
+_BESIDE: Final = 0.5
+"""Of what else is known of both, against the chain that was asked for."""
+
+_ASKS: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(
+        r"\b(?:related to|relat(?:ed|ions?|ionship)|connect(?:ed|ion)|ties? between|to do with"
+        r"|(?:who|what) (?:is|was|are|were) [^?.!]{1,60} to (?!be\b)[^?.!]{1,60}"
+        r"|(?:is|was|are|were) [^?.!]{1,60} (?:anything|something) to"
+        r"|know each other|know one another)\b",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        r"\b(?:verwandt|beziehung(?:en)?|verbindung(?:en)?|verbindet|verbunden|zu tun|zusammenhäng\w+"
+        r"|häng\w+ [^?.!]{1,60} zusammen|steh(?:t|en|st) [^?.!]{1,60} zu [^?.!]{1,60}"
+        r"|(?:wer|was) (?:ist|sind|war|waren) [^?.!]{1,60} für [^?.!]{1,60}"
+        r"|kennen sich|kennen einander)\b",
+        re.IGNORECASE,
+    ),
+}
+_SAYS_YOU: Final[Mapping[str, re.Pattern[str]]] = {
+    "en": re.compile(r"\byou\b", re.IGNORECASE),
+    "de": re.compile(r"\b(?:du|dir|dich|ihr|euch|sie|ihnen)\b", re.IGNORECASE),
+}
+
+
+def asks_how_related(question: str, *, language: str) -> bool:
+    """Whether a question asks what somebody or something is to another.
+
+    >>> asks_how_related("How is Orla related to the smith?", language="en")
+    True
+    >>> asks_how_related("Who is Orla?", language="en")
+    False
+    """
+    return _of(_ASKS, language).search(question) is not None
+
+
+class HowRelated:
+    """See the module.
+
+    Args:
+        graph: None without long-term memory: nothing is found.
+    """
+
+    def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None) -> None:
+        self._campaign = campaign
+        self._graph = graph
+
+    def ends(self, npc: NpcId, question: str, named: Sequence[KnownByName]) -> tuple[Entity, ...]:
+        """The two that are asked about; empty where the question asks for no relation or names nobody.
+
+        Args:
+            named: Whom the question names, of whom the NPC knows.
+        """
+        if self._graph is None or not asks_how_related(question, language=self._campaign.language):
+            return ()
+        two = [one.known.entity for one in named if one.is_named][:2]
+        if len(two) == 1 and _of(_SAYS_YOU, self._campaign.language).search(question):
+            own = self._campaign.npc(npc)
+            two.append(Entity(own.entity_id, "npc", own.name))
+        return tuple(two) if len(two) == 2 else ()
+
+    async def chain(self, npc: NpcId, ends: Sequence[Entity]) -> tuple[RecalledFact, ...]:
+        """The shortest chain of relations from one end to the other, as this NPC may know it and may tell it; empty
+        where there is none.
+
+        Raises:
+            GlyphoxaError: Memory cannot answer.
+        """
+        if self._graph is None or not ends:
+            return ()
+        at, other = ends
+        steps = await self._graph.path(self._campaign.id, npc, at.id, other.id, max_depth=_FARTHEST)
+        found: list[RecalledFact] = []
+        for fact, entity in steps or ():
+            if is_secret(fact):
+                return ()
+            subject, end = (at, entity) if fact.claim.subject == at.id else (entity, at)
+            why = f"asks how {ends[0].name!r} and {ends[1].name!r} are related"
+            found.append(replace(recalled(fact_sentence(fact, subject, end), fact, npc), path=why))
+            at = entity
+        return tuple(found)
+
+
+def with_chain(chain: Sequence[RecalledFact], facts: Sequence[RecalledFact]) -> tuple[RecalledFact, ...]:
+    """The facts for a prompt: the chain first, where there is one."""
+    if not chain:
+        return tuple(facts)
+    known = {one.fact_id for one in chain}
+    return (*chain, *(replace(one, score=min(one.score, _BESIDE)) for one in facts if one.fact_id not in known))
+
+
+def _of(patterns: Mapping[str, re.Pattern[str]], language: str) -> re.Pattern[str]:
+    return patterns.get(primary_language(language), patterns["en"])
+
+
+# The facts about somebody or something that a prompt has room for: those that the question asks for by name, where it
+# asks for some; else what describes it best.
+
+
+_FACT_SELECTION_BESIDE = 0.5
+"""What describes an entity, against what is asked of it."""
+
+
+def select_facts(
+    found: Sequence[KnownByName], question: str, npc: NpcId, *, language: str = "en"
+) -> list[tuple[KnownByName, list[RecalledFact]]]:
+    """
+    Args:
+        found: Whom the question names, in the order in which they are named, then who comes along. Facts about who
+            comes along stand beside the others, and not at all where the question is answered without.
+        language: Of the question.
+
+    Returns:
+        Of each of them the selected facts, with their `path`.
+    """
+    named = [one.known.entity.id for one in found if one.is_named]
+    selected: list[tuple[KnownByName, list[RecalledFact]]] = []
+    is_answered = False
+    for one in found:
+        asked = facts_asked(one.known, question, named=named, language=language)
+        is_answered = is_answered or (asked.answer is not None and asked.is_short)
+        if one.is_named:
+            selected.append((one, _with_path(_facts_of(one.known, asked, npc), one.why, asked)))
+        elif not is_answered:
+            beside = [replace(each, score=_FACT_SELECTION_BESIDE) for each in most_telling(one.known, npc)]
+            selected.append((one, _with_path(beside, one.why, asked)))
+    return selected
+
+
+def _facts_of(known: Known, asked: FactsAsked, npc: NpcId) -> list[RecalledFact]:
+    if asked.answer is None:
+        return most_telling(known, npc)
+    answer = list(recalled_of(asked.answer, npc))
+    if asked.is_short:
+        return answer
+    beside = (one for one in most_telling(known, npc) if one not in answer)
+    return [*answer, *(replace(one, score=_FACT_SELECTION_BESIDE) for one in beside)]
+
+
+def _with_path(facts: Sequence[RecalledFact], why: str, asked: FactsAsked) -> list[RecalledFact]:
+    answer = asked.answer
+    answering = () if answer is None else (*answer.attributes, *(fact for fact, _ in answer.relations))
+    asks = {fact.id: f"{why}, asks for {fact.claim.predicate}" for fact in answering}
+    return [replace(one, path=asks.get(one.fact_id, why)) for one in facts]
+
+
+MOST_KEPT: Final = 2
+_FOLLOWS: Final = 2
+"""Words of a question that may say too little by itself."""
+_FEW: Final = 3
+"""Of all its words, with at least one that says something: "Are you sure?"."""
+_ENGLISH: Final = "it its that this these those he him his she her they them their there then"
+_GERMAN: Final = "es er ihn ihm sein sie ihr ihnen dort davon dafür damit darüber daran dabei"
+_REFERS: Final = frozenset(f"{_ENGLISH} {_GERMAN}".split())
+"""What points at something that was said before."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSecret:
+    """
+    Attributes:
+        told: The secret, as it is told to nobody but the NPC.
+        words: What it is told with, and the names of whom and what it speaks of; see `words_of`.
+    """
+
+    told: RecalledFact
+    words: Set[str]
+
+
+def touched(
+    secrets: Sequence[OwnSecret],
+    question: str,
+    *,
+    just_heard: str,
+    terms: Terms,
+    own_names: Set[str],
+) -> list[RecalledFact]:
+    """The secrets that a question comes to, or the talk just before it; those with most of their words in it first.
+
+    Args:
+        question: Nothing is touched by an empty one.
+        just_heard: Counts where the question goes on with it.
+        own_names: The words that the NPC is called by: they are in every question, and in most of its secrets.
+    """
+    if not question or not secrets:
+        return []
+    asked = words_of(question, terms) - own_names
+    if _goes_on(question, len(asked)):
+        asked |= words_of(just_heard, terms) - own_names
+    found = [(len(asked & one.words), one.told) for one in secrets]
+    found.sort(key=lambda each: -each[0])
+    return [told for n_shared, told in found if n_shared][:MOST_KEPT]
+
+
+def _goes_on(question: str, n_told: int) -> bool:
+    """Whether it goes on with what was said before: "And who paid for it?" does, "Has my brother been here?" does not.
+
+    Args:
+        n_told: Words of it that say something.
+    """
+    spoken = re.findall(r"\w+", question.casefold())
+    if n_told > _FOLLOWS:
+        return False
+    return len(spoken) < _FEW or (len(spoken) == _FEW and n_told > 0) or not _REFERS.isdisjoint(spoken)
+
+
+def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:
+    """The secrets, each without these words, unless it has no others.
+
+    Args:
+        loose: Of what the NPC may tell everybody of itself and of where it is.
+    """
+    return [replace(one, words=(one.words - loose) or one.words) for one in secrets]
+
+
+def words_of(text: str, terms: Terms) -> frozenset[str]:
+    """With no name told from a word: a recogniser writes both as it likes."""
+    return frozenset(stem.removeprefix(NAME) for stem in terms.stems(text))

@@ -1,0 +1,506 @@
+"""What memory is asked for a tool, in the name of one NPC: it sees what that NPC may see and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from loguru import logger
+
+from glyphoxa.context.conversation import looks_for_own_words, of_others
+from glyphoxa.context.facts import fact_sentence, is_secret, why_known
+from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.campaign import BudgetTier, Entity
+from glyphoxa.domain.errors import (
+    MOST_LISTED,
+    GlyphoxaError,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+    did_you_mean,
+    nearest,
+)
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
+from glyphoxa.domain.turn import LookUp
+from glyphoxa.npc.budget import (
+    DEFAULT_RULES,
+    GET_SESSION_SUMMARY,
+    QUERY_ENTITIES,
+    SEARCH_FACTS,
+    SEARCH_SESSIONS,
+    TierRule,
+    ToolLatencies,
+    lower_tier,
+)
+from glyphoxa.npc.tool_spec import ToolSpec, moment, noted, optional, required
+from glyphoxa.recall.entities.facts import asked_predicates
+from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
+from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
+
+# What a tool answers a model: JSON values only, in the words of `glyphoxa.context.facts`.
+
+
+MOST_FOUND: Final = 10
+
+Found = dict[str, object]
+"""`found` (a list) and optionally `note`."""
+
+
+def found(answers: Sequence[object]) -> Found:
+    if not answers:
+        return nothing("nothing found")
+    if len(answers) > MOST_FOUND:
+        return {"found": list(answers[:MOST_FOUND]), "note": f"{len(answers) - MOST_FOUND} more: ask for less"}
+    return {"found": list(answers)}
+
+
+def nothing(note: str) -> Found:
+    return {"found": [], "note": note}
+
+
+def described(known: Known, relation: str) -> Found:
+    """All that an NPC knows of an entity.
+
+    Args:
+        relation: Only relations of this type; empty for all.
+    """
+    about: dict[str, object] = {}
+    secrets: list[str] = []
+    for fact in known.attributes:
+        name, value = fact.claim.predicate, fact.claim.content
+        if is_secret(fact):
+            secrets.append(_told(fact, {known.entity.id: known.entity}))
+        else:
+            about[name] = value if name not in about else [*_as_list(about[name]), value]
+    wanted = relation.replace(" ", "_").casefold()
+    relations: list[str] = []
+    for fact, other in known.relations:
+        if not wanted or fact.claim.predicate.casefold() == wanted:
+            told = _told(fact, {known.entity.id: known.entity, other.id: other})
+            (secrets if is_secret(fact) else relations).append(told)
+    return {
+        "name": known.entity.name,
+        "type": known.entity.type,
+        **({"about": about} if about else {}),
+        "relations": relations,
+        **({"keep secret": secrets} if secrets else {}),
+    }
+
+
+def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId) -> Found | None:
+    """A fact, why the NPC knows it, and from when it is; None when there are no words for it."""
+    told = _told(fact, entities)
+    if not told:
+        return None
+    source = fact.provenance
+    return {
+        "keep secret" if is_secret(fact) else "fact": told,
+        "why": why_known(fact, npc),
+        "session": source.session_id,
+        "when": when(source.at_ms),
+    }
+
+
+def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
+    """The entity that is called so: by its name, else by an alias, an article in front left aside."""
+    wanted = bare(name)
+    by_name = next((entity for entity in entities if bare(entity.name) == wanted), None)
+    return by_name or next(
+        (entity for entity in entities if any(bare(alias) == wanted for alias in entity.aliases)), None
+    )
+
+
+def when(at_ms: int | None) -> str | None:
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="minutes")
+
+
+def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
+    """In words; empty when one of its ends is not known."""
+    subject = entities.get(fact.claim.subject)
+    other = entities.get(fact.claim.object) if fact.claim.object is not None else None
+    if subject is None or (fact.claim.object is not None and other is None):
+        return ""
+    sentence = fact_sentence(fact, subject, other)
+    is_sure = fact.provenance.dm_confirmed or fact.provenance.origin in ("campaign_file", "dm")
+    return f"{sentence} (not certain)" if sentence and not is_sure else sentence
+
+
+def bare(name: str) -> str:
+    """A name as it is compared."""
+    return " ".join(name.casefold().split()).removeprefix("the ")
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+_Talk = TypeVar("_Talk", bound=RecalledTalk)
+
+_PATIENT_FROM_MS: Final = 1_500
+_TALK_FOUND: Final = 5
+_LOOKED_AT: Final = 50
+"""Facts from which those that a query asks for are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOf:
+    """Memory, asked in the name of one NPC.
+
+    Attributes:
+        name: The NPC's.
+        language: Of the campaign.
+        around: None where the graph cannot be asked for talk.
+        deep_talk: What is asked for past talk in tier DEEP; None: `talk` as well.
+    """
+
+    campaign: CampaignId
+    npc: NpcId
+    graph: KnowledgeGraph
+    talk: PastTalk
+    summaries: SessionSummaries | None = None
+    name: str = ""
+    language: str = "en"
+    around: TalkAround | None = None
+    deep_talk: PastTalk | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookUps:
+    """Each takes a call's arguments, and raises `InvalidInput` for wrong ones and a `GlyphoxaError` where memory cannot
+    answer.
+
+    Args:
+        tier: Of the call; `rule` is what it means.
+    """
+
+    memory: MemoryOf
+    tier: BudgetTier
+    rule: TierRule
+
+    async def answer(self, tool: str, arguments: Mapping[str, object]) -> Found:
+        """Of the tool of this name."""
+        return await _DOES[tool](self, arguments)
+
+    async def query_entities(self, arguments: Mapping[str, object]) -> Found:
+        name, kind = optional(arguments, "name"), optional(arguments, "type")
+        relation = optional(arguments, "relation")
+        if not name and not kind:
+            raise InvalidInput("give at least one of: name, type")
+        asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
+        if not name:
+            known = await graph.entities(*asked, of_type=kind)
+            return found([{"name": entity.name, "type": entity.type} for entity in known])
+        entity, instead = await self._called(name, kind)
+        about = await graph.known(*asked, entity.id) if entity is not None else None
+        if about is None:
+            return nothing(f"nothing called {name!r} is known{instead}")
+        return found([described(about, relation)])
+
+    async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
+        """The entity of that name and type, else what to say instead."""
+        asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
+        called = await graph.entities_called(*asked, bare(name))
+        entity = best_match(name, [one for one in called if kind in ("", one.type)])
+        if entity is not None:
+            return entity, ""
+        # A name that is spelled otherwise ("STRASSE") has other words than the one that is stored, and is the same.
+        like = await graph.entities_like(*asked, bare(name), of_type=kind or None)
+        if (entity := best_match(name, like)) is not None:
+            return entity, ""
+        if near := nearest(name, [one.name for one in like]):
+            return None, f"; did you mean {near!r}?"
+        # A list of thousands says nothing, and to read them takes longer than everything else.
+        few = await graph.entities_if_few(*asked, most=MOST_LISTED, of_type=kind or None)
+        return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in few])}"
+
+    async def search_sessions(self, arguments: Mapping[str, object]) -> Found:
+        query, around = required(arguments, "query"), optional(arguments, "around")
+        note = ""
+        if around and self.memory.around is not None and self.rule.looks_around:
+            answer, note = await self._search_around(self.memory.around, query, around)
+            if answer:
+                return found(answer)
+        recalled = await self._recall(query, limit=_TALK_FOUND)
+        everywhere = found([_said(one) for one in recalled])
+        return {**everywhere, "note": note} if note and recalled else everywhere
+
+    async def _search_around(self, talk: TalkAround, query: str, name: str) -> tuple[list[object], str]:
+        """What was said, each with whom it speaks of and how far that is related; else why talk is searched
+        everywhere instead.
+        """
+        asked = self.memory.campaign, self.memory.npc
+        try:
+            entity, instead = await self._called(name)
+            if entity is None:
+                return [], f"nothing called {name!r} is known, this is from everywhere{instead}"
+            passages = await talk.recall_around(*asked, query, around=entity.id, limit=2 * _TALK_FOUND)
+            spoken_of = {each for passage in passages for each in passage.entity_ids}
+            known = await self.memory.graph.entities_of(*asked, spoken_of) if spoken_of else []
+        except Unavailable as away:  # the talk that is in memory needs no database
+            logger.debug("talk around an entity is not found now: {}", away)
+            return [], f"who is related to {name!r} cannot be looked up now, this is from everywhere"
+        names = {one.id: one.name for one in known}
+        may_be_told = self._may_be_told(query, [passage.recalled for passage in passages])
+        told = [passage for passage in passages if passage.recalled in may_be_told][:_TALK_FOUND]
+        return [_said_of(passage, names) for passage in told], (
+            f"nothing is found around {entity.name!r}, this is from everywhere"
+        )
+
+    async def get_session_summary(self, arguments: Mapping[str, object]) -> Found:
+        session = SessionId(required(arguments, "session"))
+        if self.memory.summaries is None:
+            return nothing("no summaries are kept: ask memory_search_sessions instead")
+        summary = await self.memory.summaries.summary(self.memory.campaign, self.memory.npc, session)
+        if summary is None:
+            return nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
+        return found([{"summary": summary, "session": session}])
+
+    async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[RecalledTalk]:
+        """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
+        patient = self.rule.ceiling_ms >= _PATIENT_FROM_MS
+        # About half of what an NPC has heard are its own words, which may not be told.
+        asked = TalkQuery(query, limit=2 * limit, between=between)
+        talk = self.memory.talk
+        if self.tier == "DEEP" and self.memory.deep_talk is not None:
+            talk = self.memory.deep_talk
+        recalled = await talk.recall(self.memory.campaign, self.memory.npc, asked, patient=patient)
+        return self._may_be_told(query, recalled)[:limit]
+
+    def _may_be_told(self, query: str, recalled: Sequence[_Talk]) -> list[_Talk]:
+        """Its own words are what a model made up: they are told to who looks for them, and are never an answer to what
+        is so.
+        """
+        memory = self.memory
+        if looks_for_own_words(query, name=memory.name, language=memory.language):
+            return list(recalled)
+        return of_others(recalled, memory.npc)
+
+    async def search_facts(self, arguments: Mapping[str, object]) -> Found:
+        query = required(arguments, "query")
+        between = Between(moment(arguments, "after"), moment(arguments, "before"))
+        wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
+        facts, recalled = await asyncio.gather(
+            self.memory.graph.facts(self.memory.campaign, self.memory.npc, wanted),
+            self._recall(query, limit=MOST_FOUND, between=between),
+        )
+        answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
+        return found([*answers, *(_said(one) for one in recalled)])
+
+    def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
+        """Those of the kind that is asked for ("who owns": OWNS) before those that share its words."""
+        predicates = {fact.claim.predicate for fact in facts}
+        asked = asked_predicates(query, names=(), predicates=predicates, language=self.memory.language)
+        return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
+
+    async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
+        if not facts:
+            return []
+        ends = {end for fact in facts for end in (fact.claim.subject, fact.claim.object) if end is not None}
+        known = await self.memory.graph.entities_of(self.memory.campaign, self.memory.npc, ends)
+        by_id = {entity.id: entity for entity in known}
+        return [answer for fact in facts if (answer := fact_found(fact, by_id, self.memory.npc)) is not None]
+
+
+_DOES: Final[Mapping[str, Callable[[LookUps, Mapping[str, object]], Awaitable[Found]]]] = {
+    QUERY_ENTITIES: LookUps.query_entities,
+    SEARCH_SESSIONS: LookUps.search_sessions,
+    GET_SESSION_SUMMARY: LookUps.get_session_summary,
+    SEARCH_FACTS: LookUps.search_facts,
+}
+
+
+def _said(one: RecalledTalk) -> Found:
+    return {"said": recalled_line(one), "session": one.session_id, "when": when(one.at_ms)}
+
+
+def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
+    speaks_of = [names[entity] for entity in passage.entity_ids if entity in names]
+    return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
+
+
+# What an NPC's model may look up by itself while it answers, in this process and within its tier's time.
+#
+# Pre-fetch is the way memory usually reaches a prompt; these tools are for what it did not foresee: three sessions
+# ago, a distant place, one certain conversation. A tool never ends a turn: whatever happens inside it, the
+# model gets a short answer it can go on with, `{"found": [...], "note": "..."}`. Everything is asked in the name of one
+# NPC, so it sees what that NPC may see and nothing else.
+
+
+def _text(description: str) -> Mapping[str, object]:
+    return {"type": "string", "description": description}
+
+
+SPECS: Mapping[str, ToolSpec] = {
+    spec.name: spec
+    for spec in (
+        ToolSpec(
+            QUERY_ENTITIES,
+            "Look up a person, place, thing or group you know of, and how it is related to others.",
+            {
+                "name": _text("Its name, or what it is called"),
+                "type": _text("npc, player, location, item, faction, event, quest or concept"),
+                "relation": _text("Only this kind of relation, e.g. ALLIED_WITH"),
+            },
+            (),
+            100,
+        ),
+        ToolSpec(
+            SEARCH_SESSIONS,
+            "Search what others have said to you, in all sessions. For what you said: ask for your own words.",
+            {"query": _text("What it was about")},
+            ("query",),
+            300,
+        ),
+        ToolSpec(
+            GET_SESSION_SUMMARY,
+            "The summary of one earlier session.",
+            {"session": _text("The session's id, as other tools name it")},
+            ("session",),
+            55,
+        ),
+        ToolSpec(
+            SEARCH_FACTS,
+            "Find facts and events you know of, and what others said of them, if you like only within a time.",
+            {
+                "query": _text("What the fact is about"),
+                "after": _text("Only what was said at or after this ISO 8601 time"),
+                "before": _text("Only what was said before this ISO 8601 time"),
+            },
+            ("query",),
+            200,
+        ),
+    )
+}
+
+
+_AROUND: Final = _text(
+    "Only talk of this person, place or group and of whoever is related to it: for what is said of a group's people"
+)
+
+
+class MemoryTools:
+    """The tool-call handler of one NPC, the same for every engine.
+
+    Args:
+        memory: What is asked, and for whom.
+        tier: What this NPC's model sees at the most, and how long one call may take.
+        rules: What the tiers mean.
+        tell: Is told of every call that was answered; returns at once.
+        latencies: How long calls took before.
+    """
+
+    def __init__(
+        self,
+        memory: MemoryOf,
+        *,
+        tier: BudgetTier,
+        rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
+        tell: Callable[[LookUp], None] = lambda _: None,
+        latencies: ToolLatencies | None = None,
+    ) -> None:
+        self._memory = memory
+        self._tier = tier
+        self._rules = rules
+        self._rule = rules[tier]
+        self._tell = tell
+        self._latencies = latencies or ToolLatencies()
+        self._answers: dict[str, tuple[int, Found]] | None = None
+
+    def at(self, tier: BudgetTier) -> MemoryTools:
+        """The same for one turn of this tier, or of the NPC's own if that is lower. What was found is given again to
+        the same call, for as long as the tool declares.
+        """
+        limited = copy(self)
+        limited._tier = lower_tier(tier, self._tier)
+        limited._rule = self._rules[limited._tier]
+        limited._answers = {}
+        return limited
+
+    @property
+    def declared(self) -> tuple[ToolSpec, ...]:
+        """The tools of this tier that usually answer within its ceiling, in the order in which they are shown."""
+        return tuple(spec for spec in self._allowed() if self._usual_ms(spec) <= self._rule.ceiling_ms)
+
+    def _allowed(self) -> tuple[ToolSpec, ...]:
+        specs = (SPECS[name] for name in self._rule.tools)
+        if self._memory.around is None or not self._rule.looks_around:
+            return tuple(specs)
+        return tuple(
+            replace(spec, parameters={**spec.parameters, "around": _AROUND}) if spec.name == SEARCH_SESSIONS else spec
+            for spec in specs
+        )
+
+    @property
+    def ceiling_ms(self) -> int:
+        return self._rule.ceiling_ms
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
+        """Answer a model's call, under either of the tool's names. Never raises, never outlasts the ceiling."""
+        as_noted = {key: noted(value) for key, value in arguments.items()}
+        call = f"{name} {sorted(as_noted.items())}"
+        began_ms = _clock_ms()
+        until_ms, answer = (self._answers or {}).get(call, (0, nothing("")))
+        if began_ms >= until_ms:
+            answer = await self._answer(name, arguments, call)
+        self._tell(LookUp(name, as_noted, answer, _clock_ms() - began_ms))
+        return answer
+
+    async def _answer(self, name: str, arguments: Mapping[str, object], call: str) -> Found:
+        began_ms = _clock_ms()
+        try:
+            answer = await self.ask(name, arguments)
+        except TimeoutError:
+            self._took(name, began_ms)
+            logger.warning("tool {} of {} took more than {} ms", name, self._memory.npc, self._rule.ceiling_ms)
+            return nothing("too slow: answer from what you already know")
+        except InvalidInput as wrong:
+            return nothing(str(wrong))
+        except Unavailable as away:  # the table has been told
+            logger.debug("tool {} of {}: {}", name, self._memory.npc, away)
+        except GlyphoxaError as failed:
+            logger.warning("tool {} of {} failed: {}", name, self._memory.npc, failed)
+        except Exception:
+            # The edge between a tool and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
+            logger.exception("tool {} of {} broke", name, self._memory.npc)
+        else:
+            self._took(name, began_ms)
+            if self._answers is not None:
+                self._answers[call] = (_clock_ms() + _spec_of(name).lasts_ms, answer)
+            return answer
+        return nothing("memory cannot be reached now: answer from what you already know")
+
+    async def ask(self, name: str, arguments: Mapping[str, object]) -> Found:
+        """As `call`, for a caller that is to hear what is wrong. Not recorded.
+
+        Raises:
+            InvalidInput: There is no such tool, or an argument is missing or of another kind.
+            TimeoutError: It took longer than the ceiling.
+            GlyphoxaError: Memory cannot answer.
+        """
+        allowed = self._allowed()
+        spec = next((spec for spec in allowed if name in (spec.name, spec.wire_name)), None)
+        if spec is None:
+            raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
+        async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
+            return await LookUps(self._memory, self._tier, self._rule).answer(spec.name, arguments)
+
+    def _took(self, name: str, began_ms: int) -> None:
+        now_ms = _clock_ms()
+        self._latencies.took(_spec_of(name).name, now_ms - began_ms, at_ms=now_ms)
+
+    def _usual_ms(self, spec: ToolSpec) -> int:
+        return self._latencies.usual_ms(spec.name, declared_ms=spec.estimated_ms, at_ms=_clock_ms())
+
+
+def _spec_of(name: str) -> ToolSpec:
+    return next(spec for spec in SPECS.values() if name in (spec.name, spec.wire_name))
+
+
+def _clock_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
