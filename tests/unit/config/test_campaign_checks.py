@@ -243,7 +243,7 @@ def test_how_the_prompts_of_an_npc_begin_is_shown(tmp_path: Path, capsys: pytest
     assert shown.startswith("[system]\nYou are Oskar, a tired harbourmaster.\nYou speak aloud, as Oskar,")
     assert "[user]\nPeter says: Hello, Oskar. How are you?\n\n[assistant]\n" in shown
     assert "`examples:` under 'Oskar' in the file replaces them" in shown
-    assert shown.endswith("marked to be kept:\n  You take bribes.\n")
+    assert shown.endswith("included only if the conversation is about them:\n  You take bribes.\n")
 
 
 def test_an_npc_that_is_not_in_the_file_has_no_prompt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
