@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
-from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
@@ -446,16 +446,14 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
         async def load(_settings: object) -> Embedder:
             return embedder
 
-        monkeypatch.setattr("glyphoxa.cli.reindex.fetch_embedder", load)
+        monkeypatch.setattr("glyphoxa.cli.worker.fetch_embedder", load)
         settings.write_text(f"memory:\n  postgres_dsn: {dsn}\n  embedding_dimensions: {embedder.dimensions}\n")
         code = await asyncio.to_thread(main, ["worker", "reindex", "--config", str(settings), *arguments])
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
-    file = tmp_path / "campaign.yaml"
-    file.write_text(f"campaign: {{name: The Town, id: {CAMPAIGN}}}\n")
     async with opened(dsn, OLD) as store:
-        await store.campaigns.load(read_campaign(file).campaign)
+        await store.campaigns.load(Campaign(CAMPAIGN, "Town", "en", (), (), (), (), ()))
         await store.log.append([said(n) for n in range(40)])
     code, out, err = await reindexed_by_command(OLD)
     assert (code, out) == (0, "40 utterances were embedded\n")
