@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.words import words
 from glyphoxa.recall.temporal.days import Days
 from glyphoxa.recall.temporal.evenings import TableTimes
 from glyphoxa.recall.temporal.reader import TimeAsk, read_time
 from glyphoxa.recall.terms import MOST_WORDS, NAME, SearchTerms, Terms
-from glyphoxa.speech.language.sounds import primary_language
-from glyphoxa.speech.language.words import words
 
 MOST_CHARACTERS = 2_000
 """Of a question; the end of a longer one is what is asked."""

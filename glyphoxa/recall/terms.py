@@ -11,12 +11,11 @@ from functools import lru_cache
 
 import Stemmer
 
+from glyphoxa.language.asking import IRREGULAR
+from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.words import Word, words
 from glyphoxa.recall.temporal.reader import tells_time
 from glyphoxa.recall.temporal.words import read_words
-from glyphoxa.speech.language.asking import IRREGULAR
-from glyphoxa.speech.language.sounds import primary_language
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import Word, words
 
 # -- terms
 #

@@ -13,12 +13,12 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
+from glyphoxa.language.vocabulary import primary_language
 from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.question import RecallQuestion
 from glyphoxa.recall.ranking.signals import signals_of
 from glyphoxa.recall.ranking.time_fit import Fit, fit_of
 from glyphoxa.recall.terms import SearchTerms
-from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 
 # -- several

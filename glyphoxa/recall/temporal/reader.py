@@ -19,10 +19,10 @@ from itertools import accumulate
 from typing import Final, Literal, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
+from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.words import Word, fold, words
 from glyphoxa.recall.temporal.days import DAY_MS, Days, Story, TimeWindow
 from glyphoxa.recall.temporal.words import Part, Relation, TimeWords, names_pattern, read_words
-from glyphoxa.speech.language.sounds import primary_language
-from glyphoxa.speech.language.words import Word, fold, words
 
 MOST_CHARACTERS: Final = 2_000
 MOST_WORDS: Final = 200

@@ -1,6 +1,6 @@
 """How a language tells times: the words and patterns of `data/LANGUAGE/time.toml`, as regular expressions.
 
-A pattern is one over folded words (see `glyphoxa.speech.language.words.fold`) set apart by single spaces, and matches
+A pattern is one over folded words (see `glyphoxa.language.words.fold`) set apart by single spaces, and matches
 whole words only. `{n}` stands in it for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}`
 for a month and `{s}` for a season, each a group of that name; another name stands for a list of the file. Repetitions
 are bounded, so that reading stays linear.

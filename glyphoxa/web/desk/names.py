@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from glyphoxa.bootstrap.desk import NamesDesk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.speech.learning.wrong_forms import LearnedName
+from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Page, Shown, form_of, see_other
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
+from glyphoxa.language.words import fold, words
 from glyphoxa.recall.ranking.time_fit import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.temporal.days import DAY_MS, Days, Story, Zone
 from glyphoxa.recall.temporal.reader import MOST_CHARACTERS, NO_TIME, SessionReference, TimeAsk, read_time, tells_time
 from glyphoxa.recall.temporal.words import TimeWords, read_words
-from glyphoxa.speech.language.words import fold, words
 from tests.support.proof import n_examples
 
 NOW = round(datetime(2026, 11, 22, 20, tzinfo=UTC).timestamp() * 1_000)
