@@ -39,7 +39,7 @@ from glyphoxa.language.asking import (
 )
 from glyphoxa.language.vocabulary import primary_language, vocabulary_of
 from glyphoxa.language.words import fold
-from glyphoxa.recall.ranking.ranking import BY_WORDS
+from glyphoxa.recall.ranking import BY_WORDS
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}

@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.language.vocabulary import primary_language, vocabulary_of
 from glyphoxa.language.words import words
-from glyphoxa.recall.entities.gate import Named
+from glyphoxa.recall.gate import Named
 from glyphoxa.world.graph import Known
 from glyphoxa.world.state import WorldEntity
 
