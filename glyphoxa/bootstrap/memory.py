@@ -24,8 +24,8 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog

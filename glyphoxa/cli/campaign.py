@@ -46,7 +46,7 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, day_now
 from glyphoxa.world.state import WorldState
 from glyphoxa.world.wording import moment
