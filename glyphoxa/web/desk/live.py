@@ -24,18 +24,16 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
-from glyphoxa.speech.language.words import fold
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.desk.campaign import CampaignPages
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Page, Shown, form_of, scene_of, see_other
-from glyphoxa.web.desk.names import NamePages
-from glyphoxa.web.desk.review import ReviewPages
-from glyphoxa.web.desk.sessions import SessionPages
-from glyphoxa.web.desk.turns import TurnPages
+from glyphoxa.web.desk.review import NamePages, ReviewPages
+from glyphoxa.web.desk.sessions import SessionPages, TurnPages
 from glyphoxa.web.desk.world import WorldPages
 from glyphoxa.world.wording import moment
 
