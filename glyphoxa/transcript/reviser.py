@@ -28,11 +28,11 @@ from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, Utteran
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm, Unparseable
-from glyphoxa.names.corrector import Corrected
 from glyphoxa.language.words import Places, applied
-from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.doubt import Span, doubtful_spans
 from glyphoxa.names.edits import Edit, declared_in, onto_raw, verified
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.question import MOST_NAMES, TEMPERATURE, LikelyNames, Question, question_about
 from glyphoxa.transcript.ports import TranscriptLog
 

@@ -18,10 +18,10 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import Unparseable, parsed
 from glyphoxa.language.words import applied
-from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names import question as review
 from glyphoxa.names.doubt import Span
 from glyphoxa.names.edits import declared_in, onto_raw, verified
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.question import LikelyNames
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
