@@ -90,9 +90,7 @@ class SafetyFilter:
         """
         if _OUT_OF_CHARACTER.search(straight(piece)):
             return Verdict(fault=Fault.ASSISTANT)
-        if self._is_over:
-            return Verdict(fault=Fault.LABEL)
-        text = self._without_asides(_plain(piece))
+        text = "" if self._is_over else self._without_asides(_plain(piece))
         lines = [said for line in text.splitlines() if (said := self._without_label(line))]
         said = _BEFORE_PUNCTUATION.sub(r"\1", " ".join(" ".join(lines).split()))
         if _SPEAKABLE.search(said):
