@@ -50,7 +50,7 @@ _BEFORE, _AFTER = 160, 400
 """Characters around a name that are looked at."""
 
 
-class Named(Protocol):
+class NamedPlace(Protocol):
     """A place where somebody is named.
 
     Attributes:
@@ -71,7 +71,7 @@ class Named(Protocol):
     def is_owner(self) -> bool: ...
 
 
-class Call(Enum):
+class CallKind(Enum):
     CALLED = auto()
     MEANT = auto()
     """Named as the one who is meant, without being called: "I turn to the smith and ask ..."."""
@@ -92,12 +92,12 @@ class Calls:
     """
 
     sentences: Sequence[SaidSentence]
-    of: list[Call | None]
+    of: list[CallKind | None]
     sure: set[int]
     is_denial: bool = False
 
 
-def calls_in(text: str, named: Sequence[Named]) -> Calls:
+def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
     """
     Args:
         named: In order and apart.
@@ -116,15 +116,15 @@ def calls_in(text: str, named: Sequence[Named]) -> Calls:
             number = int(place[1])
             around = _Around.of(sentence, place, named)
             if number in meant:
-                calls.of[number] = Call.MEANT
+                calls.of[number] = CallKind.MEANT
             elif denies:
-                calls.of[number] = Call.DENIED
+                calls.of[number] = CallKind.DENIED
             elif number in together or around.is_called():
-                calls.of[number] = Call.CALLED
+                calls.of[number] = CallKind.CALLED
                 if around.is_sure():
                     calls.sure.add(number)
             else:
-                calls.of[number] = Call.ABOUT
+                calls.of[number] = CallKind.ABOUT
     return calls
 
 
@@ -151,14 +151,14 @@ class _Around:
     """What stands around a name in its sentence."""
 
     sentence: SaidSentence
-    named: Sequence[Named]
-    who: Named
+    named: Sequence[NamedPlace]
+    who: NamedPlace
     before: str
     after: str
     opens: bool
 
     @classmethod
-    def of(cls, sentence: SaidSentence, place: re.Match[str], named: Sequence[Named]) -> _Around:
+    def of(cls, sentence: SaidSentence, place: re.Match[str], named: Sequence[NamedPlace]) -> _Around:
         text, start, end = sentence.text, place.start(), place.end()
         before, after = text[max(0, start - _BEFORE) : start].rstrip(), text[end : end + _AFTER].lstrip()
         return cls(sentence, named, named[int(place[1])], before, after, _opens(text, start))

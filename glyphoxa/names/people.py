@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Final
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.calls import Call, calls_in
+from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
@@ -106,7 +106,7 @@ def mentions_of_people(
     people: list[PersonMention] = []
     is_anybody_listened_for = False
     for number, place in enumerate(places):
-        is_called, is_sure = calls.of[number] in (Call.CALLED, Call.MEANT), number in calls.sure
+        is_called, is_sure = calls.of[number] in (CallKind.CALLED, CallKind.MEANT), number in calls.sure
         for name in place.meant:
             is_listened_for = can_be_called(name)
             if (place.is_role and not is_called) or not (is_listened_for or (is_sure and is_person(name))):

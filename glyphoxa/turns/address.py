@@ -29,7 +29,7 @@ from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.language.calls import Call, Calls, calls_in
+from glyphoxa.language.calls import CallKind, Calls, calls_in
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.turns.barge_in import BACKCHANNEL
@@ -330,7 +330,7 @@ class _Heard:
     def whole(self) -> Form:
         return all_of(self.forms)
 
-    def those(self, *calls: Call) -> list[AddresseeMention]:
+    def those(self, *calls: CallKind) -> list[AddresseeMention]:
         """Who is named so, in order."""
         return [mention for mention, call in zip(self.mentions, self.calls.of, strict=True) if call in calls]
 
@@ -387,9 +387,9 @@ class Addressing:
         free = [r for r in roles if not any(m.start < r.end and r.start < m.end for m in placed)]
         mentions = _apart(sorted((*placed, *free), key=lambda m: (m.start, m.npc not in present)))
         calls = calls_in(said.text, mentions)
-        calls.of = [Call.CALLED if m.is_whispered else call for m, call in zip(mentions, calls.of, strict=True)]
+        calls.of = [CallKind.CALLED if m.is_whispered else call for m, call in zip(mentions, calls.of, strict=True)]
         unplaced = [m for m in said.mentions if not m.end]
-        calls.of += [Call.CALLED if m.is_vocative else Call.ABOUT for m in unplaced]
+        calls.of += [CallKind.CALLED if m.is_vocative else CallKind.ABOUT for m in unplaced]
         among_ms = self._among_players.get(said.player)
         return _Heard(
             said,
@@ -453,8 +453,8 @@ def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
 
 
 def _called(heard: _Heard) -> Addressed | None:
-    called = sorted(heard.those(Call.MEANT, Call.CALLED), key=lambda m: m.position)
-    told_off = heard.those(Call.DENIED)
+    called = sorted(heard.those(CallKind.MEANT, CallKind.CALLED), key=lambda m: m.position)
+    told_off = heard.those(CallKind.DENIED)
     denied = {m.npc for m in told_off}
     here = [m for m in called if m.npc in heard.present and m.npc not in denied]
     player = next((m for m in called if m.npc is None and m.is_played), None)
@@ -502,7 +502,7 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
 
 
 def _about(heard: _Heard) -> Addressed | None:
-    here = [m for m in heard.those(Call.ABOUT) if m.npc is not None and m.npc in heard.present]
+    here = [m for m in heard.those(CallKind.ABOUT) if m.npc is not None and m.npc in heard.present]
     if not here:
         return None
     of_last = any(m.npc == heard.last for m in here)
