@@ -19,7 +19,7 @@ from glyphoxa.dm.campaign_facts import FactComparison, Findings, Loading, claims
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Origin, Visibility
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntityAdded,
@@ -28,9 +28,8 @@ from glyphoxa.world.events.entity import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events.fact import FactRejected, FactReplaced, FactScoped
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.replay import apply
+from glyphoxa.world.events import Cause, Event, WorldEvent, apply
+from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped
 from glyphoxa.world.state import DEFAULT_RULES, WorldState
 
 # How the entities and rules of a campaign file differ from those it had before, and what that does to the world.

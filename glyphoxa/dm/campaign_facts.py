@@ -10,8 +10,8 @@ from glyphoxa.domain.campaign import Campaign, Entity, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Origin, Provenance, Visibility, secret_of
-from glyphoxa.world.events.fact import FactRejected, FactReplaced, FactScoped, FactStated
-from glyphoxa.world.events.log import Event
+from glyphoxa.world.events import Event
+from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.state import WorldState, rule_of
 
 # What a campaign file says of the world: claims, each with how sure it is and who may know it.

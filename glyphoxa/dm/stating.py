@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Knower, Provenance, Validity, Visibility
-from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it

@@ -13,7 +13,7 @@ RELATIONS = "to be followed by an NPC that is asked how things hang together"
 EXCEPTIONS = {
     "demo.record_players:": "run by hand: it makes the recordings in demo/players",
     "glyphoxa.adapters.postgres.world.graph:PostgresGraph.visible_subgraph": RELATIONS,
-    "glyphoxa.adapters.weights.manifest:Artefact.publisher": "for who reads the manifest: whose weights these are",
+    "glyphoxa.adapters.weights.download:Artefact.publisher": "for who reads the manifest: whose weights these are",
     "glyphoxa.recall.guard:MemoryGuard.visible_subgraph": RELATIONS,
     "glyphoxa.world.graph:KnowledgeGraph.visible_subgraph": RELATIONS,
     "glyphoxa.world.graph:Subgraph": RELATIONS,

@@ -23,9 +23,8 @@ from glyphoxa.recall.entities.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.entities.gate import ExactGate, Named
 from glyphoxa.recall.question import MOST_CHARACTERS
 from glyphoxa.recall.terms import Terms
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
-from glyphoxa.world.replay import apply
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name

@@ -21,10 +21,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.recall.cursor import Cursor
 from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
 from glyphoxa.recall.refreshing import CampaignCache
-from glyphoxa.world.events.log import TakenBack, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.graph import IdentitySnapshot
-from glyphoxa.world.ports import WorldFeed
+from glyphoxa.world.events import TakenBack, Undone, WorldEvent
+from glyphoxa.world.graph import IdentitySnapshot, WorldFeed
 
 _MOST_WORLDS: Final = 2
 _FEW: Final = 50

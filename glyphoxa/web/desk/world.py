@@ -23,8 +23,8 @@ from glyphoxa.speech.language.words import fold
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
 from glyphoxa.world.wording import Words, visibility_in_words
 

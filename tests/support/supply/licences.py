@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from glyphoxa.adapters.weights.manifest import own_manifest
+from glyphoxa.adapters.weights.download import own_manifest
 from tests.support.supply.locks import ROOT, locked
 
 REPORT: Final = ROOT / "docs" / "licences.md"

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from glyphoxa.adapters.weights.manifest import Artefact, WeightFile, own_manifest
+from glyphoxa.adapters.weights.download import Artefact, WeightFile, own_manifest
 from tests.support.supply.licences import BUNDLED, licence_of, terms_of
 from tests.support.supply.locks import PROJECT, ROOT, LockedPackage, locked
 
