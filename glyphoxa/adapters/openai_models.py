@@ -18,7 +18,7 @@ from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
-from glyphoxa.recall.semantic.embedder import WrongDimensions
+from glyphoxa.recall.vectors import WrongDimensions
 
 _MOST_BYTES = 8_000
 """Of one text: models read 8,192 tokens (Gemini's first 2,048, and leaves the rest), and no token is less than a byte.

@@ -245,7 +245,7 @@ class GraphRag(Protocol):
 
 
 class TalkAround(Protocol):
-    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.recall.around`."""
+    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.recall.recall`."""
 
     async def recall_around(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
@@ -392,7 +392,7 @@ class WorldRead:
 
 class WorldFeed(Protocol):
     """A world for all who may know of it: whoever holds it decides for whom what is there. It is a stream of changes
-    that is only added to, read with a cursor: `glyphoxa.recall.cursor`.
+    that is only added to, read with a cursor: `glyphoxa.recall.campaign_cache`.
     """
 
     async def read(self, campaign: CampaignId) -> WorldRead:
