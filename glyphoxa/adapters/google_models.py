@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.openai_models import embed_in_batches, prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 DEADLINE_MS = 10_000

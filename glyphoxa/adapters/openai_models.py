@@ -16,7 +16,7 @@ from openai import APIError, AsyncOpenAI, AuthenticationError, PermissionDeniedE
 
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 from glyphoxa.recall.vectors import WrongDimensions
 

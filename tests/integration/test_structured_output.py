@@ -13,7 +13,7 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.google_models import GoogleStructuredLlm
 from glyphoxa.adapters.openai_models import OpenAiStructuredLlm
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import StructuredLlm, Unparseable, parsed
+from glyphoxa.domain.structured import StructuredLlm, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 SCHEMA = {
