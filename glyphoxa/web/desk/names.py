@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import NamesDesk
+from glyphoxa.desk import NamesDesk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.speech.learning.wrong_forms import LearnedName
 from glyphoxa.web.access.records import AuditKind

@@ -9,7 +9,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm import wording
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.stating import json_or_text

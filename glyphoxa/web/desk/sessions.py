@@ -9,7 +9,7 @@ from fastapi import Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Preview

@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.turns import composed_shown
 from glyphoxa.dm.turns import short as short_turn

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.stating import json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity

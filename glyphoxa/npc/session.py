@@ -1,4 +1,4 @@
-"""A running session, as transports see it. Who opens it makes its parts: see `glyphoxa.bootstrap.table`."""
+"""A running session, as transports see it. Who opens it makes its parts: see `glyphoxa.app.table`."""
 
 from __future__ import annotations
 
