@@ -42,16 +42,16 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.revisions import FollowedTalk, Revisions
 from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, RoomMessage, room_mailbox
-from glyphoxa.npc.seats import TableSeats
 from glyphoxa.npc.session import (
     Hearing,
     IdleClose,
     LiveTable,
-    Preparation,
     SessionEnd,
     TableParts,
+    TableSeats,
     TableSupervision,
     enter,
 )
