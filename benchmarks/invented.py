@@ -38,7 +38,7 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.providers.building import EMBEDDINGS, find
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.events.entity import EntityAdded
 from glyphoxa.world.events.fact import FactStated

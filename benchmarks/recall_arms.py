@@ -18,10 +18,10 @@ from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
-from glyphoxa.recall.index.talk_index import ViewSnapshot
-from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.ranking.second_hop import with_second_hop
+from glyphoxa.memory_graph.deep_recall import with_second_hop
+from glyphoxa.recall.ranking import STAGES
 from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.talk_index import ViewSnapshot
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]

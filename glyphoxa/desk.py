@@ -29,7 +29,7 @@ from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import ComposedPrompt
-from glyphoxa.dm.campaign_changes import CampaignChanges
+from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.timeline import Timeline

@@ -17,15 +17,15 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.chronicle import TalkReaders, chronicle_worker, episode_writer
 from glyphoxa.app.models import LaterEmbedders, LocalModels, open_embedder
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.campaign_changes import CampaignChanges
+from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.recall.around import RecallAround
 from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog

@@ -37,7 +37,7 @@ from glyphoxa.providers.building import (
 from glyphoxa.providers.chat_models import is_a_path
 from glyphoxa.providers.extras import need
 from glyphoxa.providers.rows import Provider
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 
 if TYPE_CHECKING:
     from hibari import Hibari

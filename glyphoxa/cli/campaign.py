@@ -40,13 +40,13 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
 from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
-from glyphoxa.dm.campaign_changes import CampaignChanges, with_tables
+from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, day_now
 from glyphoxa.world.state import WorldState
 from glyphoxa.world.wording import moment

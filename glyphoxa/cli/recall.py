@@ -28,10 +28,9 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.entities.named_world import FactsByName
-from glyphoxa.recall.question import MOST_CHARACTERS
-from glyphoxa.recall.recall import RecallResult, RecallSettings
+from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
+from glyphoxa.recall.terms import MOST_CHARACTERS
+from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Passage
 from glyphoxa.world.wording import moment
@@ -133,7 +132,7 @@ def _is_compared(one: Recalled) -> bool:
 
 
 def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
-    index = desk.past_talk.talk_cache.index(desk.campaign)
+    index = desk.past_talk.transcripts.index(desk.campaign)
     if index is None or not len(index):
         return "nothing was said yet"
     if not index.speakers(npc):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from glyphoxa.desk import Desk
     from glyphoxa.domain.campaign import Campaign, Npc
     from glyphoxa.recall.recall import RecallSettings
-    from glyphoxa.recall.semantic.embedder import Embedder
+    from glyphoxa.recall.vectors import Embedder
 
 T = TypeVar("T")
 

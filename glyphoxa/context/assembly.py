@@ -28,8 +28,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.question import asks_for_a_time
-from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 

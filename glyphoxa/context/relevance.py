@@ -25,7 +25,7 @@ from glyphoxa.domain.knowledge import (
     is_own_utterance,
 )
 from glyphoxa.judgement.reply import language_of
-from glyphoxa.recall.ranking.ranking import BY_WORDS
+from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.speech.language.asking import (
     IRREGULAR,
     asks_for_memory,

@@ -28,7 +28,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.turn import Rejected
-from glyphoxa.recall.entities.named_world import FactsByName, KnownByName, NamedWorld
+from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
 from glyphoxa.speech.language.asking import speaks_of_the_past
 from glyphoxa.world.graph import IdentitySnapshot, Known
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.memory_graph.diffusion import Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
-from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.index.view import ViewColumns
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.view import ViewColumns
 from glyphoxa.speech.language.words import words
 
 _CO_OCCURRENCE: Final = 0.1

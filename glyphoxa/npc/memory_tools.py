@@ -39,7 +39,7 @@ from glyphoxa.npc.budget import (
     lower_tier,
 )
 from glyphoxa.npc.tool_spec import ToolSpec, moment, noted, optional, required
-from glyphoxa.recall.entities.facts import asked_predicates
+from glyphoxa.recall.facts import asked_predicates
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
 

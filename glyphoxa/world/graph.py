@@ -244,7 +244,7 @@ class GraphRag(Protocol):
 
 
 class TalkAround(Protocol):
-    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.recall.around`."""
+    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.recall.recall`."""
 
     async def recall_around(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5

@@ -125,7 +125,7 @@ class WorldRead:
 
 class WorldFeed(Protocol):
     """A world for all who may know of it: whoever holds it decides for whom what is there. It is a stream of changes
-    that is only added to, read with a cursor: `glyphoxa.recall.cursor`.
+    that is only added to, read with a cursor: `glyphoxa.recall.campaign_cache`.
     """
 
     async def read(self, campaign: CampaignId) -> WorldRead:

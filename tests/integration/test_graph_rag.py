@@ -17,8 +17,8 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.recall import RecallAround
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.events.entity import EntityAdded
 from glyphoxa.world.events.fact import FactStated
 from glyphoxa.world.events.log import Cause

@@ -30,8 +30,7 @@ from glyphoxa.config.settings import MemorySettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.providers.building import Connection
-from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
-from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
+from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors, WrongDimensions
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.chunk_rows import nearest, reindexed
@@ -462,7 +461,7 @@ async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all
         assert table is not None
         await table.log.append([said("My sister.")])
         await table.chunks.fill_missing(CAMPAIGN)
-        await table.past_talk.talk_cache.refresh(CAMPAIGN)
+        await table.past_talk.transcripts.refresh(CAMPAIGN)
         embedder = await load_embedder(written("google", other.http_url))
         stack.push_async_callback(embedder.aclose)
         assert await LaterEmbedders(file).embedder("openai/text-embedding-3-small", DIMENSIONS) is None
@@ -471,12 +470,12 @@ async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all
         ) as store:
             assert (await reindex(store.database, embedder)).swapped
         await table.log.append([said("More rain.", id="u2")])
-        await table.past_talk.talk_cache.refresh(CAMPAIGN)
+        await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert await table.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
         found = await table.past_talk.recall(CAMPAIGN, SMITH, TalkQuery("Who are your kin?", limit=2), patient=True)
         assert {one.utterance_id: one.similarity for one in found}["u1"] == pytest.approx(1)
-        assert table.past_talk.talk_cache.embedder is not None
-        assert table.past_talk.talk_cache.embedder.name == "google/gemini-embedding-2"
+        assert table.past_talk.transcripts.embedder is not None
+        assert table.past_talk.transcripts.embedder.name == "google/gemini-embedding-2"
 
 
 async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:

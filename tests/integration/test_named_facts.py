@@ -14,8 +14,7 @@ from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
-from glyphoxa.recall.entities.named_world import NamedWorld
-from glyphoxa.recall.entities.world_cache import WorldCache
+from glyphoxa.recall.world_memory import NamedWorld, WorldMemory
 from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
 from glyphoxa.world.events.fact import FactStated
 from glyphoxa.world.events.log import Cause
@@ -31,9 +30,9 @@ ELDRINAX, SECOND = EntityId("e-eldrinax"), SessionId("s2")
 BY_DM = Cause("dm", NOW)
 
 
-def held_by(store: Store) -> WorldCache:
+def held_by(store: Store) -> WorldMemory:
     """Another process's."""
-    return WorldCache(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
+    return WorldMemory(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
 
 
 def _holds(fact: Fact) -> bool:

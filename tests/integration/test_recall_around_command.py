@@ -10,7 +10,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from tests.support.command_line import SALTMERE, a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]

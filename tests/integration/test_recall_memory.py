@@ -23,7 +23,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.talk_cache import TalkCache
+from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, TalkPage, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
@@ -84,7 +84,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
             _changing_language(one),
         ]
         feed = PostgresTalkFeed(reader.database)
-        held = TalkCache(feed, dimensions=1)
+        held = TranscriptMemory(feed, dimensions=1)
         seen: dict[UtteranceId, FeedUtterance] = {}
         done = asyncio.gather(*writers)
         change_seq = -1
@@ -102,7 +102,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
-        anew = await TalkCache(feed, dimensions=1).refresh(CAMPAIGN)
+        anew = await TranscriptMemory(feed, dimensions=1).refresh(CAMPAIGN)
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
@@ -326,10 +326,10 @@ async def network(dsn: str) -> AsyncIterator[Network]:
 async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
     memory: Store, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.recall.talk_cache._PAGE", 10)
+    monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 10)
     await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
     async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
-        changes = table.past_talk.talk_cache._feed.changes
+        changes = table.past_talk.transcripts._feed.changes
         n_pages = 0
 
         async def cut_at_the_third_page(campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
@@ -339,7 +339,7 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
                 network.cut()
             return await changes(campaign, since=since, limit=limit)
 
-        table.past_talk.talk_cache._feed.changes = cut_at_the_third_page  # type: ignore[method-assign]
+        table.past_talk.transcripts._feed.changes = cut_at_the_third_page  # type: ignore[method-assign]
         with pytest.raises(Unavailable):
             await ids(table)
         assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
@@ -347,7 +347,7 @@ async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
         event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 59, DM)
         assert event is not None
         n_pages = 100
-        index = await table.past_talk.talk_cache.refresh(CAMPAIGN)
+        index = await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert len(index) == 60
         assert "u59" not in await ids(table, "My sister, 59")
 
@@ -405,7 +405,7 @@ async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more
     async def broken(campaign: CampaignId) -> None:
         raise fault
 
-    monkeypatch.setattr(memory.past_talk.talk_cache, "refresh", broken)
+    monkeypatch.setattr(memory.past_talk.transcripts, "refresh", broken)
     table = TableMemory(memory, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 0)
     try:
         await table.open()

@@ -19,8 +19,8 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
-from glyphoxa.recall.talk_embeddings import Another
+from glyphoxa.recall.transcript_memory import Another
+from glyphoxa.recall.vectors import Embedder, WrongDimensions
 from glyphoxa.transcript.ports import TalkQuery
 from tests.integration.test_reindex import is_free
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
@@ -126,7 +126,7 @@ async def an_evening(store: Store) -> None:
 async def is_of(store: Store, embedder: Embedder) -> bool:
     """Whether all talk is in memory with the vectors of that model."""
     await store.past_talk.refresh(CAMPAIGN)
-    index = store.past_talk.talk_cache.index(CAMPAIGN)
+    index = store.past_talk.transcripts.index(CAMPAIGN)
     assert index is not None
     blocks = index._vectors.now()
     tags = {round(float(tag), 3) for block in blocks.blocks for tag in block[:, -1] if tag}
@@ -188,10 +188,10 @@ async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
 async def test_vectors_that_were_made_anew_by_the_same_model_are_read_anew(dsn: str) -> None:
     async with opened(dsn) as table:
         await an_evening(table)
-        before = table.past_talk.talk_cache.index(CAMPAIGN)
+        before = table.past_talk.transcripts.index(CAMPAIGN)
         assert (await reindexed(dsn, OLD, full=True)).swapped
         assert await is_of(table, OLD)
-        assert table.past_talk.talk_cache.index(CAMPAIGN) is not before
+        assert table.past_talk.transcripts.index(CAMPAIGN) is not before
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
 
 
@@ -229,8 +229,8 @@ async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
         network.well()
         assert (await reindexed(network.dsn, WIDE)).swapped
         # It goes away again while the new vectors are read.
-        monkeypatch.setattr("glyphoxa.recall.talk_embeddings._PAGE", 20)
-        feed = table.past_talk.talk_cache._feed
+        monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 20)
+        feed = table.past_talk.transcripts._feed
         embeddings, n_pages = feed.embeddings, 0
 
         async def cut_at_the_second(*asked: object) -> object:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.recall import RecallAround
+from glyphoxa.recall.vectors import Embedder
 from tests.integration.test_reindex_recall import NEW, WIDE, WIDER, another, opened, reindexed, told
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 

@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import read_settings
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from tests.support.command_line import SALTMERE, a_settings_file, run
 
 Capture = pytest.CaptureFixture[str]

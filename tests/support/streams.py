@@ -10,7 +10,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.recall.cursor import Cursor
+from glyphoxa.recall.campaign_cache import Cursor
 from glyphoxa.world.events.entity import EntityAdded
 from glyphoxa.world.events.log import Cause, Event
 from tests.support.builders import an_utterance

@@ -9,7 +9,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.recall.semantic.embedder import WrongDimensions
+from glyphoxa.recall.vectors import WrongDimensions
 
 _MOST_BYTES = 8_000
 """Of one text: models read 8,192 tokens (Gemini's first 2,048, and leaves the rest), and no token is less than a byte.

@@ -16,7 +16,7 @@ from benchmarks.recall_arms import chosen, without_a_stage
 from benchmarks.recall_data import WITNESS, Question, RecallData, TurnIds, campaign_of, read_data, utterances_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.ranking.ranking import STAGES
+from glyphoxa.recall.ranking import STAGES
 from glyphoxa.recall.recall import RecallSettings
 
 CAMPAIGN = CampaignId("the-fen")

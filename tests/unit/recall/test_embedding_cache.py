@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS, CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.question_vectors import LONGEST_MS, MOST_CHARACTERS, LeftOut, QuestionVectors
+from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, Embedder, LeftOut, QuestionVectors
 from tests.support.proof import n_examples
 from tests.support.virtual_time import run_in_virtual_time
 

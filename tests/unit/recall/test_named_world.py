@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.context.facts import select_facts
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
-from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
+from glyphoxa.recall.world_memory import KnownByName, NamedWorld
 from glyphoxa.world.events.entity import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events.log import Cause, Event, WorldEvent
 from glyphoxa.world.events.undo import Undone

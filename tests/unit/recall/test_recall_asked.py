@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.embedders import an_embedder

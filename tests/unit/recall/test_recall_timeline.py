@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.recall.ranking.recap import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
-from glyphoxa.recall.ranking.time_fit import Fit, PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.temporal.days import DAY_MS, Days, Story
-from glyphoxa.recall.temporal.reader import NO_TIME, Anchor, SessionReference, TimeAsk, read_time
+from glyphoxa.recall.days import DAY_MS, Days, Story
+from glyphoxa.recall.recap import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
+from glyphoxa.recall.signals import Fit, PastSession, TurnTimes, fit_in_time
+from glyphoxa.recall.time_reader import NO_TIME, Anchor, SessionReference, TimeAsk, read_time
 from tests.support.proof import n_examples
 
 N_TURNS = 10

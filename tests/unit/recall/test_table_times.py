@@ -14,10 +14,10 @@ import pytest
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
-from glyphoxa.recall.times_cache import TimesCache
+from glyphoxa.recall.transcript_memory import TimesCache
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.talk_feed import BOTH, FeedTwin, said

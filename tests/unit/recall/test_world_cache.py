@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
-from glyphoxa.recall.entities.world_cache import WorldCache
+from glyphoxa.recall.world_memory import WorldMemory
 from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
 from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactStated
 from glyphoxa.world.events.log import Event, WorldEvent
@@ -30,11 +30,11 @@ def a_town() -> WorldFeedTwin:
     )
 
 
-def held_of(feed: WorldFeedTwin, *, most: int = 2) -> WorldCache:
-    return WorldCache(feed, now_ms=lambda: 1_000, most=most)
+def held_of(feed: WorldFeedTwin, *, most: int = 2) -> WorldMemory:
+    return WorldMemory(feed, now_ms=lambda: 1_000, most=most)
 
 
-def named(held: WorldCache, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
+def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
     found = held.by_name(TOWN, npc, question)
     return None if found is None else {one.known.entity.id: len(one.known.relations) for one in found}

@@ -15,8 +15,8 @@ from numpy import bool_, float32, int32, int64, uint8
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.recall.semantic.vectors import NOWHERE, grown
 from glyphoxa.recall.terms import Trait
+from glyphoxa.recall.vectors import NOWHERE, grown
 from glyphoxa.transcript.ports import FeedUtterance
 
 # -- utterance table
@@ -195,7 +195,7 @@ class View:
     """A growing view.
 
     Args:
-        table: All rows of the index, of type `glyphoxa.recall.index.view.ROW`.
+        table: All rows of the index, of type `glyphoxa.recall.view.ROW`.
         chosen: Those that are in the view.
         session_ids: By their numbers in the table; sessions that began at one time are in the order of their ids.
     """

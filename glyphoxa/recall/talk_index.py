@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
-from glyphoxa.recall.index.view import NEVER, UtteranceTable, View, ViewColumns, began_ms
-from glyphoxa.recall.semantic.vectors import NOWHERE, Vectors
 from glyphoxa.recall.terms import NAME, SearchTerms, Terms, Trait, traits_of
+from glyphoxa.recall.vectors import NOWHERE, Vectors
+from glyphoxa.recall.view import NEVER, UtteranceTable, View, ViewColumns, began_ms
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration
 
 # -- postings

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.recall.entities.gate import Named
+from glyphoxa.recall.gate import Named
 from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words

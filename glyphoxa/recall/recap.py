@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
-from glyphoxa.recall.question import RecallQuestion
-from glyphoxa.recall.ranking.ranking import Ranked
-from glyphoxa.recall.ranking.time_fit import (
+from glyphoxa.recall.ranking import Ranked
+from glyphoxa.recall.signals import (
     Fit,
     PastSession,
     TurnTimes,
@@ -33,7 +31,9 @@ from glyphoxa.recall.ranking.time_fit import (
     sessions_of,
     turns_of,
 )
-from glyphoxa.recall.temporal.reader import SessionReference, TimeAsk
+from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.terms import RecallQuestion
+from glyphoxa.recall.time_reader import SessionReference, TimeAsk
 from glyphoxa.transcript.ports import SessionSummaries
 
 MOST_SESSIONS: Final = 8

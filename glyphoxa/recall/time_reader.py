@@ -1,28 +1,154 @@
-"""Reads what a question says of time: "last week", "before the feast", "the first time we met", "on 12 Hammer".
+"""How a language tells times: the words and patterns of `data/LANGUAGE/time.toml`, as regular expressions.
 
-Dates first, then the phrases of the language in the order of its file, then the event by which a time is told. What one
-of them has taken the later ones leave alone. Of several dates the first counts, and a date outranks what is relative:
-"last year, as you said on 26 June 2023" was said on that day.
-
-No library: a general date parser (dateparser) takes milliseconds to look through a sentence, knows nothing of sessions
-and events, and reads "may" and "second" as dates. Reading takes about 0.1 ms and knows no clock.
+A pattern is one over folded words (see `glyphoxa.speech.language.words.fold`) set apart by single spaces, and matches
+whole words only. `{n}` stands in it for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}`
+for a month and `{s}` for a season, each a group of that name; another name stands for a list of the file. Repetitions
+are bounded, so that reading stays linear.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Final, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
-from glyphoxa.recall.temporal.days import DAY_MS, Days, Story, TimeWindow
-from glyphoxa.recall.temporal.words import Part, Relation, TimeWords, names_pattern, read_words
+from glyphoxa.recall.days import DAY_MS, Days, Story, TimeWindow
 from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.speech.language.words import Word, fold, words
+
+Relation = Literal["before", "after", "since", "until", "during"]
+Part = Literal["beginning", "middle", "end"]
+
+_DATA: Final = Path(__file__).parent / "data"
+_YEAR: Final = r"(?:19|20|21)\d\d"
+_NUMBERED: Final = {"n": ("numbers", 1), "o": ("ordinals", 1), "m": ("months", 1), "w": ("weekdays", 0)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeWords:
+    """One language.
+
+    Attributes:
+        values: What words stand for, by slot: the number of a month, of an ordinal, the name of a unit.
+        lists: Words by the name of their list.
+        relations: Words that stand before a moment or an event.
+        phrases: Kind, words one of which must be there, and the pattern. The reader knows the kinds.
+        dates: Days, months and years of our calendar: groups `day` or `after` (behind the month), `month` or
+            `number`, `year`, and `of` where it ties a day to a month.
+        counted: Days of a story that are only counted.
+        lead: A relation at the end of a text ("before the").
+        amount: An amount of time at the end of a text ("two weeks", "the Monday").
+        part: What stands before a span and means only its beginning, middle or end.
+        tells: That something was told with its time.
+        triggers: Without one of these, and without a number, no time is told.
+    """
+
+    values: Mapping[str, Mapping[str, Any]]
+    lists: Mapping[str, frozenset[str]]
+    relations: Mapping[str, Relation]
+    phrases: tuple[tuple[str, frozenset[str], re.Pattern[str]], ...]
+    dates: tuple[re.Pattern[str], ...]
+    date_of_story: str
+    counted: re.Pattern[str]
+    lead: re.Pattern[str]
+    amount: re.Pattern[str]
+    part: re.Pattern[str]
+    tells: re.Pattern[str]
+    triggers: frozenset[str]
+
+    def number(self, word: str | None) -> int:
+        """Of an amount or an ordinal; 1 if there is none."""
+        word = word or "1"
+        digits = word[:-2] if word[-2:] in ("st", "nd", "rd", "th") else word
+        found: int = self.values["n"].get(word) or self.values["o"].get(word, 1)
+        return int(digits) if digits.isdecimal() else found
+
+
+@lru_cache(maxsize=16)
+def read_words(language: str) -> TimeWords | None:
+    """None if nothing is known of that language."""
+    path = _DATA / language / "time.toml"
+    if not (language.isalpha() and path.is_file()):
+        return None
+    data = tomllib.loads(path.read_text("utf-8"))
+    values: dict[str, dict[str, Any]] = {slot: _numbered(data[key], at) for slot, (key, at) in _NUMBERED.items()}
+    endings = data.get("ordinal_endings", "").split() or [""]
+    values["o"] = {word + ending: number for word, number in values["o"].items() for ending in endings}
+    values["u"] = {word: unit for unit, words in data["units"].items() for word in words.split()}
+    values["s"] = data["seasons"]
+    relations = {word: relation for relation, words in data["relations"].items() for word in words.split(", ")}
+    lists = {name: frozenset(words.split(", ") if words else ()) for name, words in data["lists"].items()}
+
+    day = rf"(?:{_any_of(values['o'])}|\d{{1,3}}(?:st|nd|rd|th)?)"
+    slots = {name: f"(?:{_any_of(words)})" for name, words in lists.items()}
+    slots |= {slot: f"(?P<{slot}>{_any_of(words)})" for slot, words in values.items()}
+    slots["n"] = slots["n"][:-1] + r"|\d{1,3})"
+    slots["o"] = slots["o"][:-1] + r"|\d{1,3}(?:st|nd|rd|th))"
+    slots |= {"day": f"(?P<day>{day})", "after": rf"(?P<after>{day})(?!\S)", "number": r"(?P<number>0?[1-9]|1[0-2])"}
+
+    def filled(pattern: str, **more: str) -> str:
+        known = slots | more
+        return re.sub(r"\{([a-z]+)\}", lambda match: known[match[1]], pattern)
+
+    month, year = f"(?P<month>{_any_of([*values['m'], *values['s']])})", f"(?P<year>{_YEAR})"
+    phrases = tuple((kind, frozenset(begins.split()), whole(filled(text))) for kind, begins, text in data["phrases"])
+    before = _any_of(word for word, relation in relations.items() if relation != "during")
+    lead = rf"(?:^| )(?P<relation>{before})(?: {{articles}})?$"
+    triggers = [begins for _, begins, _ in phrases]
+    return TimeWords(
+        values,
+        lists,
+        relations,
+        phrases,
+        dates=tuple(whole(filled(text, month=month, year=year)) for text in data["dates"]),
+        date_of_story=filled(data["dates"][0], month="{month}", year=r"(?P<year>\d{1,6})"),
+        counted=whole(filled(data["counted"])),
+        lead=re.compile(filled(lead)),
+        amount=re.compile(filled(r"(?:^| )(?:(?:{n} )?{u}|{w})$")),
+        part=re.compile(rf"(?:^| )(?:{data['part']})$"),
+        tells=whole(rf"{filled(data['tells'])}|(?:19|20)\d\d"),
+        triggers=frozenset().union(*triggers, values["m"], values["s"], *(word.split() for word in relations)),
+    )
+
+
+def whole(pattern: str) -> re.Pattern[str]:
+    """It matches whole words only."""
+    return re.compile(rf"(?<!\S)(?:{pattern})(?!\S)")
+
+
+def names_pattern(pattern: str, names: Iterable[str]) -> re.Pattern[str]:
+    """The pattern of a date with those names of months in it."""
+    return whole(pattern.replace("{month}", f"(?P<month>{_any_of(map(re.escape, names))})"))
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """The longest first."""
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+def _numbered(text: str, first: int) -> dict[str, int]:
+    """From "january|jan, february": by their place."""
+    return {word: nth for nth, words in enumerate(text.split(", "), first) for word in words.split("|")}
+
+
+# -- reader
+#
+# Reads what a question says of time: "last week", "before the feast", "the first time we met", "on 12 Hammer".
+#
+# The order is: dates, the phrases of the language in the order of its file, the event by which a time is told. Later
+# steps leave alone what an earlier one has taken. Of several dates the first counts, and a date outranks a relative
+# time: "last year, as you said on 26 June 2023" was said on that day.
+#
+# No library: a general date parser (dateparser) takes milliseconds to look through a sentence, knows nothing of
+# sessions and events, and reads "may" and "second" as dates. Reading takes about 0.1 ms and knows no clock.
+
 
 MOST_CHARACTERS: Final = 2_000
 MOST_WORDS: Final = 200

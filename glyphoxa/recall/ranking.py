@@ -13,11 +13,9 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
-from glyphoxa.recall.index.talk_index import TalkIndex, ViewSnapshot
-from glyphoxa.recall.question import RecallQuestion
-from glyphoxa.recall.ranking.signals import signals_of
-from glyphoxa.recall.ranking.time_fit import Fit, fit_of
-from glyphoxa.recall.terms import SearchTerms
+from glyphoxa.recall.signals import Fit, fit_of, signals_of
+from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.terms import RecallQuestion, SearchTerms
 from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 
