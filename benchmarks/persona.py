@@ -29,8 +29,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.turn import Asked as AskedOfReply
 from glyphoxa.domain.turn import Fault, Outcome, Stage
-from glyphoxa.judgement.reply import Asked as AskedOfReply
 from glyphoxa.npc.mouth import Mouth
 
 if TYPE_CHECKING:
