@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog, PostgresEpisodes
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.local_models import load_llama
+from glyphoxa.app.models import load_llama
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.episodes import TOKENS, EpisodeWriter, for_players, heard_by, said_in, summary_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from loguru import logger
 
-from glyphoxa.bootstrap.closing import ClosingStack
+from glyphoxa.actors.closing import ClosingStack
 from tests.support.patience import DEADLINE_S
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.local.hibari_voice import PRESETS
-from glyphoxa.bootstrap import local_models
-from glyphoxa.bootstrap.playable import read_playable
-from glyphoxa.bootstrap.table import open_table
+from glyphoxa.app.engines import read_playable
+from glyphoxa.app.table import open_table
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
@@ -76,7 +75,7 @@ async def test_the_check_and_the_table_refuse_with_the_same_words_before_a_model
     async def load(*_: object, **__: object) -> None:
         pytest.fail("a model is loaded for a campaign that cannot be played")
 
-    monkeypatch.setattr(local_models, "load", load)
+    monkeypatch.setattr("glyphoxa.app.table.load_local_models", load)
     path = tmp_path / "town.yaml"
     assert right in TOWN
     path.write_text(TOWN.replace(right, wrong))
@@ -174,7 +173,7 @@ async def test_a_file_that_gives_no_engine_is_refused_before_a_model_is_loaded(
     async def load(*_: object, **__: object) -> None:
         pytest.fail("a model is loaded for a campaign that cannot be played")
 
-    monkeypatch.setattr(local_models, "load", load)
+    monkeypatch.setattr("glyphoxa.app.table.load_local_models", load)
     (tmp_path / "glyphoxa.yaml").write_text("campaign: town.yaml\nengines: {loud: loud.py:build}\n")
     (tmp_path / "town.yaml").write_text(TOWN.replace("You are Grimjaw.", "You are Grimjaw., engine: loud"))
     if content is not None:

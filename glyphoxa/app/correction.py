@@ -9,8 +9,8 @@ from functools import partial
 
 from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.chronicle import Slot, open_structured_llm
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.app.chronicle import Slot, open_structured_llm
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import UtteranceRevised

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.bootstrap.chronicle import Slot, open_structured_llm, slot_of
-from glyphoxa.bootstrap.local_models import load_llama
+from glyphoxa.app.chronicle import Slot, open_structured_llm, slot_of
+from glyphoxa.app.models import load_llama
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk

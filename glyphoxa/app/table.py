@@ -1,28 +1,30 @@
-"""Makes the parts of a table, by hand, once: each is handed what was made before it."""
+"""Opens a table: makes its parts, starts them, and hands over what closes them."""
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from glyphoxa.actors.clock import call_at, now_ms
+from glyphoxa.actors.closing import STEP_MS, ClosingStack
 from glyphoxa.actors.supervisor import Mailbox, Supervisor
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-from glyphoxa.bootstrap import correction, engines
-from glyphoxa.bootstrap.chronicle import talk_readers_at_table
-from glyphoxa.bootstrap.clock import call_at, now_ms
-from glyphoxa.bootstrap.closing import STEP_MS, ClosingStack
-from glyphoxa.bootstrap.engines import EarSpec, Host, MouthSpec, OpenMouth
-from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.memory import TableMemory
-from glyphoxa.bootstrap.mind import mind_of, state_of
+from glyphoxa.app import correction, engines
+from glyphoxa.app.chronicle import local_slots, talk_readers_at_table
+from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
+from glyphoxa.app.memory import SaidBefore, TableMemory, open_store_for
+from glyphoxa.app.mind import mind_of, state_of
+from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -38,15 +40,25 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
-from glyphoxa.npc.live_table import Hearing, IdleClose, LiveTable, Preparation, SessionEnd, TableParts, TableSupervision
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.revisions import FollowedTalk, Revisions
 from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, RoomMessage, room_mailbox
-from glyphoxa.npc.seats import TableSeats
+from glyphoxa.npc.session import (
+    Hearing,
+    IdleClose,
+    LiveTable,
+    SessionEnd,
+    TableParts,
+    TableSeats,
+    TableSupervision,
+    enter,
+)
 from glyphoxa.npc.table import AudioSink, Ear, NpcVoices, TableEvents, TableState, TypedLines
 from glyphoxa.npc.table_control import FollowedCommands, KeptControls
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
+from glyphoxa.observability.loop_lag import measure_lag
 from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa.providers.extras import need
 from glyphoxa.transcript.journal import SessionMark
@@ -62,9 +74,7 @@ from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.mcp_servers import ServerRow
-if TYPE_CHECKING:
     from glyphoxa.observability.metrics import TableMetrics
-if TYPE_CHECKING:
     from glyphoxa.observability.tracing import TurnTracer
 
 
@@ -497,7 +507,7 @@ def _deep_talk(
     if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
         return memory.guard
     # Loaded by who asks for it alone.
-    from glyphoxa.bootstrap.deep_recall import open_deep_talk
+    from glyphoxa.app.deep_recall import open_deep_talk
 
     def heard_last(npc: NpcId) -> list[str]:
         heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
@@ -574,3 +584,139 @@ class _Ears:
             now_ms=now_ms,
         )
         return await engines.find_ear()(spec)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTable:
+    """
+    Attributes:
+        store: None without long-term memory. It closes with the table.
+    """
+
+    table: LiveTable
+    store: Store | None
+
+
+async def open_table(
+    settings: Settings,
+    *,
+    campaign: Campaign | None = None,
+    session_name: str | None = None,
+    tell: Callable[[str], None] = logger.info,
+    observers: Observers = NOBODY,
+) -> LiveTable:
+    """As `open_with_store`, without the store."""
+    opened = await open_with_store(
+        settings, campaign=campaign, session_name=session_name, tell=tell, observers=observers
+    )
+    return opened.table
+
+
+async def open_with_store(
+    settings: Settings,
+    *,
+    campaign: Campaign | None = None,
+    session_name: str | None = None,
+    tell: Callable[[str], None] = logger.info,
+    observers: Observers = NOBODY,
+) -> OpenedTable:
+    """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
+
+    Args:
+        campaign: The campaign to play, for who has read it already; else the settings' file is read.
+        session_name: The session's id; by default one made of the campaign and the time.
+        tell: Takes lines for the user about what takes long.
+        observers: Told of all that happens. Whoever made them closes them.
+
+    Raises:
+        InvalidInput: The settings or the campaign file cannot be used.
+        Unavailable: A model or a database cannot be reached.
+    """
+    if campaign is None:
+        if settings.campaign is None:
+            raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
+        campaign = read_playable(settings.campaign, settings).campaign
+    mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
+    name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    async with ClosingStack() as stack:
+        local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
+        store = await open_store_for(settings, local, stack)
+        outside = await open_outside_tools(settings.mcp, campaign, stack)
+        opening = Opening(
+            settings=settings,
+            campaign=campaign,
+            session=SessionId(name),
+            local=local,
+            store=store,
+            mouths=mouths,
+            outside=outside,
+            observers=observers,
+        )
+        table = await open_with(opening, stack, tell=tell)
+        table.adopt(stack.pop_all())
+    tell("the table is ready")
+    return OpenedTable(table, store)
+
+
+async def open_with(opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info) -> LiveTable:
+    """Open a table with models and a store that are there already. `stack` closes what was opened for it: give it to
+    the table (`LiveTable.adopt`).
+    """
+    table = await _start(await wire(opening, stack), stack, tell=tell)
+    _spare_what_stays(stack)
+    return table
+
+
+async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], None]) -> LiveTable:
+    """Open every engine and start the actors. Closed in reverse order."""
+    parts, memory, supervisor = wired.parts, wired.memory, wired.supervision.supervisor
+    state = parts.state
+    tell("opening memory")
+    await memory.open()
+    await parts.names.open()
+    before = await memory.said_before(state.session)
+    _remember(before, wired)
+    if before.shown:
+        tell(f"session {state.session} goes on: its last {len(before.shown)} utterances are known")
+    await enter(state.scene, state, parts.context)
+    if wired.dm is not None:
+        await wired.dm.open()
+    await parts.preparation.open_scene(tell)
+    memory.start(supervisor)
+    supervisor.start("journal", parts.journal.run)
+    stack.push_step("what the session leaves", SessionEnd.within_ms + STEP_MS, parts.end.write_down)
+    supervisor.start("room", parts.room.run)
+    wired.supervision.start_npcs()
+    parts.names.start(supervisor)
+    if wired.followed_talk is not None:
+        supervisor.start("talk", wired.followed_talk.run)
+    if wired.reviser is not None:
+        supervisor.start("second look", wired.reviser.run)
+        supervisor.start("revisions", wired.revisions.run)
+    table = LiveTable(parts, earlier=before.shown)
+    await table.move(state.scene.id)
+    parts.room.remember(before.remembered)  # a scene that is entered makes who speaks with whom forgotten
+    if wired.dm is not None:
+        wired.dm.start(supervisor, table)
+    supervisor.start("preparation", parts.preparation.run)
+    if wired.idle is not None:
+        supervisor.start("idle close", wired.idle.run)
+    if (metrics := wired.observers.metrics) is not None:
+        supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
+    return table
+
+
+def _remember(before: SaidBefore, wired: Wired) -> None:
+    """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
+    wired.parts.state.remember(before.remembered)
+    wired.memory.journal.recent.remember(before.remembered)
+    wired.typed.kept(before.shown)
+
+
+def _spare_what_stays(stack: ClosingStack) -> None:
+    """Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for
+    as long as a syllable (10,000 names: 70 ms).
+    """
+    gc.collect()
+    gc.freeze()
+    stack.callback(gc.unfreeze)

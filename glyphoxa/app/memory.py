@@ -14,8 +14,8 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.chronicle import TalkReaders, chronicle_worker, episode_writer
-from glyphoxa.bootstrap.local_models import LaterEmbedders, LocalModels, open_embedder
+from glyphoxa.app.chronicle import TalkReaders, chronicle_worker, episode_writer
+from glyphoxa.app.models import LaterEmbedders, LocalModels, open_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.prompt import Message
-from glyphoxa.npc.player_talk import ClientEvent, RealtimeTalk
+from glyphoxa_processors.openai_realtime import ClientEvent, RealtimeTalk
 
 PERSONA = Message("system", "You are Grimjaw.")
 

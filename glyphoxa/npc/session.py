@@ -1,4 +1,4 @@
-"""A running session, as transports see it. Who opens it makes its parts: see `glyphoxa.bootstrap.table`."""
+"""A running session, as transports see it. Who opens it makes its parts: see `glyphoxa.app.table`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import Degraded, MemoryHealth, NpcsGetReady, SceneChanged, TableEvent, Trouble
+from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room, RoomMessage
-from glyphoxa.npc.seats import TableSeats
-from glyphoxa.npc.table import AudioSink, NpcVoices, Seat, TableEvents, TableState, TypedLines
+from glyphoxa.npc.table import AudioSink, Ear, NpcVoices, Seat, TableEvents, TableState, TypedLines
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.reviser import Reviser
 
@@ -148,123 +148,6 @@ class SessionEnd:
         """
         said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
         return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
-
-
-# Lets the NPCs' engines read their personas, which takes a small machine seconds for each, while nobody needs it.
-#
-# - Who is in the opening scene is read before the table opens (`open_scene`), the others while the table is idle
-# (`run`). - Idle is a table at which nobody speaks and no answer is on its way. As soon as somebody begins to speak,
-# what is being   read is let go at once; an engine keeps what it has read so far. - Who is in the scene comes first:
-# after a move it is read before all others. - An NPC that is addressed before its turn came answers all the same,
-# later than usual, and its persona is read by that.
-
-
-class Preparation:
-    """An actor. See the module's rules.
-
-    Args:
-        present: Who is in the scene now.
-        somebody: Who will probably speak first.
-        wait_until_quiet: Until nobody speaks and no answer is on its way.
-        tell: Takes events of the table.
-        now_ms: Unix epoch.
-    """
-
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
-        self,
-        npcs: Mapping[NpcId, NpcActor],
-        *,
-        present: Callable[[], Sequence[NpcId]],
-        somebody: Callable[[], str],
-        wait_until_quiet: Callable[[], Awaitable[None]],
-        tell: Callable[[TableEvent], None],
-        now_ms: Callable[[], int],
-    ) -> None:
-        for npc in npcs.values():
-            npc.wait_for_its_turn()
-        self._npcs = npcs
-        self._present = present
-        self._somebody = somebody
-        self._wait_until_quiet = wait_until_quiet
-        self._tell = tell
-        self._now_ms = now_ms
-        self._told: tuple[NpcId, ...] = ()
-        self._give_way = asyncio.Event()
-        self._is_done = asyncio.Event()
-
-    async def open_scene(self, tell: Callable[[str], None]) -> None:
-        """Open all engines, and let those of the scene read, before anybody speaks.
-
-        Args:
-            tell: Takes a line for the user about each.
-        """
-        for npc in self._npcs.values():
-            await npc.open()
-        present = self._present()
-        for n, npc_id in enumerate(present, start=1):
-            npc = self._npcs[npc_id]
-            await npc.read_persona(self._somebody())
-            npc.is_ready = True
-            tell(f"{npc.npc.name} is ready ({n} of {len(present)})")
-
-    def on(self, event: TableEvent) -> None:
-        """Be told what happens at the table."""
-        match event:
-            case SpeechStarted():
-                self._give_way.set()
-            case SceneChanged():
-                self._give_way.set()
-                self._tell_of_scene()
-
-    async def run(self) -> None:
-        """The actor's body. Ends when all are ready."""
-        while (npc := self._next()) is not None:
-            await self._wait_until_quiet()
-            self._give_way.clear()
-            if await self._read(npc):
-                n_ready = sum(1 for other in self._npcs.values() if other.is_ready)
-                logger.info("{} is ready ({} of {})", npc.npc.name, n_ready, len(self._npcs))
-                self._tell_of_scene()
-        self._is_done.set()
-
-    async def wait_until_done(self) -> None:
-        """Until all are ready, for who measures answers."""
-        await self._is_done.wait()
-
-    def _next(self) -> NpcActor | None:
-        waiting = [self._npcs[npc] for npc in (*self._present(), *self._npcs)]
-        return next((npc for npc in waiting if not npc.is_ready), None)
-
-    async def _read(self, npc: NpcActor) -> bool:
-        """False when somebody needs the machine."""
-        reading = asyncio.ensure_future(self._after_the_others(npc))
-        giving_way = asyncio.ensure_future(self._give_way.wait())
-        try:
-            await asyncio.wait((reading, giving_way), return_when=asyncio.FIRST_COMPLETED)
-            if self._give_way.is_set():
-                npc.let_go()
-                return False
-            if (error := reading.exception()) is not None:  # it reads when it is addressed
-                logger.warning("{} could not get ready: {}", npc.npc.name, error)
-            npc.is_ready = True
-            return True
-        finally:
-            for task in (reading, giving_way):
-                task.cancel()
-            await asyncio.gather(reading, giving_way, return_exceptions=True)
-
-    async def _after_the_others(self, npc: NpcActor) -> None:
-        """Who is in the scene may be reading what was just said: that is needed sooner."""
-        for other in self._present():
-            if self._npcs[other].is_ready:
-                await self._npcs[other].wait_until_read()
-        await npc.read_persona(self._somebody())
-
-    def _tell_of_scene(self) -> None:
-        unready = tuple(npc for npc in self._present() if not self._npcs[npc].is_ready)
-        if unready != self._told:
-            self._told = unready
-            self._tell(NpcsGetReady(tuple(self._npcs[npc].npc.name for npc in unready), self._now_ms()))
 
 
 FALL_SILENT_MS = 2_000
@@ -484,3 +367,97 @@ class TableSupervision:
 def _group_of(npc: NpcId) -> str:
     """An NPC may be called Room or Scribe, and falls alone all the same."""
     return f"NPC {npc}"
+
+
+# Who sits at a table, each with an ear of their own.
+
+
+CLOSE_EAR_MS = 5_000
+
+
+class LiveSeat:
+    """See `glyphoxa.npc.table.Seat`.
+
+    Args:
+        is_paused: Whether its ear hears silence in place of what is said.
+        close_within_ms: An ear that has not closed by then is left behind, and the seat is left all the same.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        ear: Ear,
+        *,
+        on_left: Callable[[Player], None],
+        is_paused: Callable[[], bool] = lambda: False,
+        close_within_ms: int = CLOSE_EAR_MS,
+    ) -> None:
+        self.player = player
+        self._ear = ear
+        self._on_left = on_left
+        self._is_paused = is_paused
+        self._close_within_ms = close_within_ms
+        self._is_empty = False
+
+    def hear(self, pcm: bytes) -> None:
+        if not self._is_empty:
+            self._ear.hear(bytes(len(pcm)) if self._is_paused() else pcm)
+
+    async def leave(self) -> None:
+        if self._is_empty:
+            return
+        self._is_empty = True
+        try:
+            await within(self._close_within_ms, f"the ear of {self.player.name}", self._ear.close())
+        finally:
+            self._on_left(self.player)
+
+
+class TableSeats:
+    """
+    Args:
+        open_ear: Builds an ear for a human; it does not listen yet.
+        on_left: Told who has left.
+        is_paused: Whether the table is: then no recogniser is given what is said.
+    """
+
+    def __init__(
+        self,
+        state: TableState,
+        *,
+        open_ear: Callable[[Player], Awaitable[Ear]],
+        on_left: Callable[[PlayerId], None],
+        is_paused: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._state = state
+        self._open_ear = open_ear
+        self._on_left = on_left
+        self._is_paused = is_paused
+        self._seats: dict[PlayerId, LiveSeat] = {}
+
+    async def seat(self, player: Player) -> LiveSeat:
+        """
+        Raises:
+            InvalidInput: Someone already sits there.
+        """
+        if self._state.is_seated(player.id):
+            raise InvalidInput(f"{player.name} sits at the table already")
+        self._state.sits_down(player)
+        try:
+            ear = await self._open_ear(player)
+            seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left, is_paused=self._is_paused)
+            await ear.start()
+        except BaseException:  # also of who is cancelled: the seat is free again
+            self._seats.pop(player.id, None)
+            self._state.stands_up(player.id)
+            raise
+        return seat
+
+    async def leave_all(self, within_ms: int) -> None:
+        seats = tuple(self._seats.values())
+        await asyncio.gather(*(within(within_ms, f"the ear of {seat.player.name}", seat.leave()) for seat in seats))
+
+    def _left(self, player: Player) -> None:
+        self._seats.pop(player.id, None)
+        self._state.stands_up(player.id)
+        self._on_left(player.id)

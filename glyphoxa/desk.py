@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
@@ -17,24 +18,26 @@ from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
-from glyphoxa.bootstrap.campaign_editor import CampaignEditor
-from glyphoxa.bootstrap.chronicle import Audience, recap_of
-from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.doctor import at_open_table
-from glyphoxa.bootstrap.local_models import weights_for
-from glyphoxa.bootstrap.memory import SAID_BEFORE
-from glyphoxa.bootstrap.mind import rehearsal_of
+from glyphoxa.app.chronicle import Audience, recap_of
+from glyphoxa.app.engines import read_playable
+from glyphoxa.app.memory import SAID_BEFORE
+from glyphoxa.app.mind import rehearsal_of
+from glyphoxa.app.models import weights_for
 from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.config.campaign_edit import KeptFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
+from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import ComposedPrompt
+from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
+from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.language.words import fold
@@ -205,7 +208,7 @@ class DeskSource:
         return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
 
     async def checked(self, *, players_url: str | None) -> Sequence[Finding]:
-        """What the table uses for what, and how this machine is. As `at_open_table`."""
+        """Check this machine and the settings as `at_open_table` does."""
         return await offload(lambda: at_open_table(self.settings, players_url=players_url), amount=_AS_ROWS)
 
     async def models(self) -> Sequence[Status]:
@@ -268,3 +271,124 @@ def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: froze
     except OSError as error:
         raise Unavailable(f"{data_dir / 'prompts'} cannot be emptied: {error.strerror}; erase again") from None
     return n_records
+
+
+# The campaign file of an open table, looked at and changed in the desk.
+
+
+MOST_CHARACTERS: Final = 1_000_000
+"""A longer file is changed with an editor and `glyphoxa campaign load`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignDraft:
+    """A text that the campaign file may hold one day.
+
+    Attributes:
+        instead_of: The stamp of what the file held when the text was begun.
+        problems: Why no table can be opened with it. Otherwise there are `campaign` and `changes`.
+        changes: What keeping it does to the stored campaign.
+    """
+
+    text: str
+    instead_of: str
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    campaign: Campaign | None = None
+    changes: CampaignChanges | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it differs from what the file held."""
+        return stamp_of(self.text) != self.instead_of
+
+    @property
+    def shown(self) -> str:
+        """A stamp of what the game master is shown of its effect."""
+        changes = self.changes or CampaignChanges()
+        return stamp_of(repr((self.text, changes.added, changes.changed, changes.removed, changes.remarks)))
+
+
+class CampaignEditor:
+    """
+    Attributes:
+        file: The campaign file.
+    """
+
+    def __init__(self, settings: Settings, store: Store, campaign: CampaignId) -> None:
+        """Raises: InvalidInput: The settings name no campaign file."""
+        if settings.campaign is None:
+            raise InvalidInput("this table was opened without a campaign file")
+        self.file: Final = KeptFile(settings.campaign)
+        self._settings = settings
+        self._store = store
+        self._campaign = campaign
+
+    async def begin(self) -> CampaignDraft:
+        """As the file is now.
+
+        Raises:
+            InvalidInput: It cannot be read.
+            Unavailable: The database is away.
+        """
+        text = self.file.read()
+        return await self.look(text, instead_of=stamp_of(text))
+
+    async def look(self, text: str, *, instead_of: str) -> CampaignDraft:
+        """What is wrong with a text, or what it changes. Nothing is kept.
+
+        Raises:
+            InvalidInput: It is too long to be changed here.
+            Unavailable: The database is away.
+        """
+        text = text.replace("\r\n", "\n")
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidInput(
+                f"the text has {len(text):,} characters, and {MOST_CHARACTERS:,} can be changed here: change the file "
+                "with an editor, then: glyphoxa campaign load"
+            )
+        try:
+            # A picture takes a tenth of a second.
+            amount = len(text) // 50 + 10_000 * text.count("portrait:")
+            found = await offload(lambda: read_playable(self.file.path, self._settings, text), amount=amount)
+        except InvalidFile as error:
+            return CampaignDraft(text, instead_of, error.problems)
+        if found.campaign.id != self._campaign:
+            where = found.source.problem(("campaign", "id"), "")
+            what = f"the campaign's id is {found.campaign.id!r} here: the one that is open is {self._campaign!r}"
+            return CampaignDraft(text, instead_of, (Problem(where.line, what),))
+        changes = await self._store.campaigns.changes(found.campaign)
+        warnings = tuple(each.removeprefix(f"{self.file.path}:") for each in found.warnings)
+        return CampaignDraft(text, instead_of, (), warnings, found.campaign, changes)
+
+    async def add(self, draft: CampaignDraft, form: Mapping[str, str]) -> CampaignDraft:
+        """The draft with what a form adds to it. Nothing is kept.
+
+        Raises:
+            InvalidInput: The form is incomplete, or the text has no place for it.
+            Unavailable: The database is away.
+        """
+        text = insert_all(draft.text, additions(form, draft.campaign))
+        return await self.look(text, instead_of=draft.instead_of)
+
+    async def keep(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:
+        """Write the file, and bring what it changes into the stored campaign: both, or nothing.
+
+        Args:
+            shown: What the game master was shown of its effect (`CampaignDraft.shown`).
+
+        Raises:
+            InvalidInput: The draft has mistakes, or does something else by now, or the file is not what it was.
+            Unavailable: The database is away.
+        """
+        if draft.campaign is None or draft.changes is None:
+            raise InvalidInput("a campaign with mistakes cannot be kept")
+        if draft.shown != shown:
+            raise InvalidInput("this is not what you were shown; nothing was kept, look at it again")
+        before = self.file.read()
+        self.file.replace(draft.text, instead_of=draft.instead_of)
+        try:
+            return await self._store.campaigns.load(draft.campaign, only_if=draft.changes)
+        except GlyphoxaError:
+            self.file.replace(before, instead_of=stamp_of(draft.text))
+            raise

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap import correction
-from glyphoxa.bootstrap.clock import now_ms
+from glyphoxa.app import correction
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.composition import ComposedPrompt, compose
@@ -23,7 +23,7 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.live_table import enter
+from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import TableState
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch

@@ -14,8 +14,8 @@ from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.weights.store import Status
-from glyphoxa.bootstrap.local_models import named, weights_for
-from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.app.engines import read_playable
+from glyphoxa.app.models import named, weights_for
 from glyphoxa.config import doctor
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.check import Finding, check

@@ -107,7 +107,7 @@ def need_packages(settings: Settings, *sections: str) -> None:
         need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
 
 
-async def load(
+async def load_local_models(
     settings: Settings, stack: AsyncExitStack, *, slots: int, tell: Callable[[str], None] = lambda _: None
 ) -> LocalModels:
     """Fetch what is missing, load and warm up. What must be closed is pushed onto `stack`. What asks providers far away
