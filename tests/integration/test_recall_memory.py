@@ -294,7 +294,7 @@ async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, 
         await memory.log.revise(replace(talk[at], text=f"My sister, {at}."), was=talk[at])
     await memory.world.rollback(CAMPAIGN, SessionId("s2"), 10, DM)
     await memory.chunks.fill_missing(CAMPAIGN)
-    await memory.past_talk.refresh(CAMPAIGN)
+    await memory.past_talk.transcripts.refresh(CAMPAIGN)
     async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
         for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
             before = await memory.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
