@@ -12,7 +12,7 @@ from glyphoxa.bootstrap.playable import read_playable
 from glyphoxa.config.campaign_edit import KeptFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.campaign_changes import CampaignChanges
+from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId

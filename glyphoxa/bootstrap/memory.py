@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.bootstrap.chronicle import TalkReaders, chronicle_worker, episode_writer
 from glyphoxa.bootstrap.local_models import LaterEmbedders, LocalModels, open_embedder
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.campaign_changes import CampaignChanges
+from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble

@@ -40,7 +40,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
 from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
-from glyphoxa.dm.campaign_changes import CampaignChanges, with_tables
+from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput

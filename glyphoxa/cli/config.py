@@ -88,6 +88,6 @@ def _found(options: argparse.Namespace) -> list[Finding]:
 
 def _certificate_until(certificate: Path | None, key: Path | None) -> datetime | None:
     # It is in a package of the extra `voice`.
-    from glyphoxa.web.tls import good_until
+    from glyphoxa.web.serving import good_until
 
     return good_until(certificate, key)

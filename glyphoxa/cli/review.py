@@ -10,10 +10,9 @@ from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
-from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.entities import NameResolver, json_or_text
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SaidDesk, SessionDesk
-from glyphoxa.dm.stating import json_or_text
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain, short
 from glyphoxa.domain.errors import InvalidInput

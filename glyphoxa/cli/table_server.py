@@ -31,16 +31,26 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_
 from glyphoxa.domain.events import SessionEnds
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
-from glyphoxa.web.access.entrance import Entrance, InvitedOnly
-from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
-from glyphoxa.web.serving import AddressOptions, Server, bind, is_of_this_machine, own_address, reached_at, url_of
+from glyphoxa.web.serving import (
+    AddressOptions,
+    Server,
+    Tls,
+    bind,
+    fingerprint,
+    given,
+    is_of_this_machine,
+    own_address,
+    reached_at,
+    self_signed,
+    url_of,
+)
 from glyphoxa.web.sound import IceServer, Peers, servers_of
-from glyphoxa.web.tls import Tls, fingerprint, given, self_signed
 
 PIPELINES = "glyphoxa.pipelines"
 PAGES_MS = 8_000

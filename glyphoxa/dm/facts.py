@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.entities import NameResolver, attribute_claim, predicate_of, secret_among, stated_by_dm
 from glyphoxa.dm.ports import Review
-from glyphoxa.dm.stating import attribute_claim, predicate_of, secret_among, stated_by_dm
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.dm.entities import attribute_claim, stated_by_dm
 from glyphoxa.dm.ports import CitedUtterance, Review
-from glyphoxa.dm.stating import attribute_claim, stated_by_dm
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact, Visibility, witnessed_by

@@ -12,7 +12,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.dm.campaign_changes import Tables
+from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId

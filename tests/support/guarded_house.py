@@ -16,8 +16,7 @@ from fastapi.routing import APIRoute
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.web.access.consent import ConsentRegister, consent_text
-from glyphoxa.web.access.entrance import Entrance, InvitedOnly
-from glyphoxa.web.access.links import links_of
+from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
 from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app

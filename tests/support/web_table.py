@@ -48,16 +48,14 @@ from glyphoxa.domain.ids import (
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
-from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.access.links import Links
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.seats import Deadlines
-from glyphoxa.web.serving import Server, bind, url_of
+from glyphoxa.web.serving import Server, Tls, bind, url_of
 from glyphoxa.web.sound import Peers
-from glyphoxa.web.tls import Tls
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

@@ -18,8 +18,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.access.links import Links
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
 from glyphoxa.web.requests import MAX_BODY_BYTES, address_of, content_of

@@ -32,10 +32,8 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.desk.campaign import CampaignPages
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Page, Shown, form_of, scene_of, see_other
-from glyphoxa.web.desk.names import NamePages
-from glyphoxa.web.desk.review import ReviewPages
-from glyphoxa.web.desk.sessions import SessionPages
-from glyphoxa.web.desk.turns import TurnPages
+from glyphoxa.web.desk.review import NamePages, ReviewPages
+from glyphoxa.web.desk.sessions import SessionPages, TurnPages
 from glyphoxa.web.desk.world import WorldPages
 from glyphoxa.world.wording import moment
 

@@ -13,8 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.stating import json_or_text
+from glyphoxa.dm.entities import NameResolver, json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.dm.campaign_changes import CampaignChanges, Tables, changes, with_tables
-from glyphoxa.dm.campaign_facts import Loading
+from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import (

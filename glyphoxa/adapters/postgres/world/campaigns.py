@@ -16,8 +16,7 @@ from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.adapters.postgres.server.values import storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.dm.campaign_changes import CampaignChanges, Tables, changes, with_tables
-from glyphoxa.dm.campaign_facts import Loading
+from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
