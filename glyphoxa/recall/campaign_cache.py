@@ -108,7 +108,7 @@ class Cursor(Generic[T]):
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Generic[H]):
+class CampaignEntry(Generic[H]):
     """
     Attributes:
         held: None until it was read, and while it must not be shown.
@@ -126,10 +126,10 @@ class CampaignCache(Generic[H]):
         most: Campaigns that are held. Above it the one that was not asked for longest is dropped.
     """
 
-    def __init__(self, read: Callable[[CampaignId, Entry[H]], Coroutine[Any, Any, None]], *, most: int) -> None:
+    def __init__(self, read: Callable[[CampaignId, CampaignEntry[H]], Coroutine[Any, Any, None]], *, most: int) -> None:
         self._read = read
         self._most = most
-        self._entries: OrderedDict[CampaignId, Entry[H]] = OrderedDict()
+        self._entries: OrderedDict[CampaignId, CampaignEntry[H]] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -146,7 +146,7 @@ class CampaignCache(Generic[H]):
         """
         if self._is_closed:
             raise _closed()
-        entry = self._entries.setdefault(campaign, Entry())
+        entry = self._entries.setdefault(campaign, CampaignEntry())
         self._entries.move_to_end(campaign)
         while len(self._entries) > self._most:
             dropped, _ = self._entries.popitem(last=False)
@@ -173,7 +173,7 @@ class CampaignCache(Generic[H]):
         await asyncio.gather(*tasks, return_exceptions=True)
         self._entries.clear()
 
-    async def _read_next(self, campaign: CampaignId, entry: Entry[H]) -> None:
+    async def _read_next(self, campaign: CampaignId, entry: CampaignEntry[H]) -> None:
         async with entry._lock:
             entry._next = None
             await self._read(campaign, entry)

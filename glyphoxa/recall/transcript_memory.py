@@ -10,21 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from loguru import logger
 
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.campaign_cache import CampaignCache, Cursor, Entry
+from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.days import TableTimes, TimesOfCampaigns
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
 
+T = TypeVar("T")
 Another = Callable[[str, int], Awaitable[Embedder | None]]
 """The embedder of a name and of so many dimensions, when utterances were embedded by it; None if there is none."""
 
@@ -129,7 +131,7 @@ class TranscriptMemory:
         """End what is being read. Nothing is held any more, and nothing is read."""
         await self._held.close()
 
-    async def _read(self, campaign: CampaignId, entry: Entry[_Transcript]) -> None:
+    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_Transcript]) -> None:
         held = entry.held
         if held is not None:
             # Also before everything is read again, which takes a while: what was rolled back is not recalled meanwhile.
@@ -159,10 +161,8 @@ class TranscriptMemory:
             changes = await held.cursor.read(fetch, limit=_PAGE)
             if changes is None:
                 return False
-            if changes.n_new > _FEW:
-                await asyncio.to_thread(held.index.put, changes.new())
-            elif changes.n_new:
-                held.index.put(changes.new())
+            if changes.n_new:
+                await _in_thread_if(changes.n_new > _FEW, partial(held.index.put, changes.new()))
             if changes.is_last:
                 break
         await self._read_embeddings(campaign, held)
@@ -193,7 +193,8 @@ class TranscriptMemory:
             return
         is_first = held.index.edition != generation
         if is_first:
-            held.index = await asyncio.to_thread(held.index.for_edition, generation, dimensions=self._dimensions)
+            exchange = partial(held.index.for_edition, generation, dimensions=self._dimensions)
+            held.index = await _in_thread_if(len(held.index) > _PAGE, exchange)
         index = held.index
         most = _MOST_VECTOR_BYTES // (4 * index.dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _PAGE))
@@ -229,3 +230,7 @@ class TranscriptMemory:
         logger.info("utterances are embedded by {} from now on", another.name)
         self.embedder, self._dimensions = another, another.dimensions
         return True
+
+
+async def _in_thread_if(is_long: bool, work: Callable[[], T]) -> T:
+    return await asyncio.to_thread(work) if is_long else work()

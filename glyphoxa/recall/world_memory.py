@@ -24,7 +24,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
-from glyphoxa.recall.campaign_cache import CampaignCache, Cursor, Entry
+from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.gate import ExactGate, Named
 from glyphoxa.recall.terms import MOST_CHARACTERS, Terms
@@ -421,7 +421,7 @@ class WorldMemory:
         """End what is being read. Nothing is held any more, and nothing is read."""
         await self._held.close()
 
-    async def _read(self, campaign: CampaignId, entry: Entry[_World]) -> None:
+    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_World]) -> None:
         if entry.held is not None and await self._take_new(campaign, entry.held):
             return
         entry.held = None
