@@ -31,8 +31,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import words
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
 
 Gold = Mapping[str, Any]
 _BEFORE: Final = 8

@@ -15,10 +15,10 @@ from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.names.corrector import Corrector
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.providers.building import NONE, SECOND_LOOK, runs_here
-from glyphoxa.speech.correction.corrector import Corrector
-from glyphoxa.speech.names.gazetteer import Gazetteer
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.reviser import Asking, Reviser
@@ -58,7 +58,7 @@ def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     if settings.algorithm == "shipped":
         return Corrector(names, caution=settings.caution)
     # Loaded by who asks for it alone.
-    from glyphoxa.speech.correction.documents_correction import documents_corrector
+    from glyphoxa.names.documents import documents_corrector
 
     return documents_corrector(
         names, phonetic_threshold=settings.phonetic_threshold, fuzzy_threshold=settings.fuzzy_threshold

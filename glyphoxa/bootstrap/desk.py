@@ -37,12 +37,12 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
+from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learned import NameLearning
 from glyphoxa.npc.table import Table
 from glyphoxa.recall.recall import Recall
-from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.transcript.ports import TalkSearch
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph

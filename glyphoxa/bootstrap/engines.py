@@ -23,12 +23,12 @@ from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.names.corrector import Corrected
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa.providers.extras import not_installed
-from glyphoxa.speech.correction.corrector import Corrected
 
 GROUP = "glyphoxa.pipelines"
 

@@ -13,8 +13,8 @@ from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.learning.wrong_forms import LearnedName
-from glyphoxa.speech.names.gazetteer import Entry
+from glyphoxa.names.gazetteer import Entry
+from glyphoxa.names.wrong_forms import LearnedName
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20

@@ -32,8 +32,8 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.judgement.in_character import InCharacter
+from glyphoxa.language.vocabulary import primary_language
 from glyphoxa.recall.days import read_zone
-from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.world.state import DEFAULT_RULES
 
 RELATIONSHIP_TYPES = (

@@ -24,7 +24,7 @@ from glyphoxa.domain.commands import (
 )
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.speech.language.words import fold
+from glyphoxa.language.words import fold
 
 ToldCommand = Mapping[str, object]
 """`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""

@@ -20,7 +20,7 @@ from glyphoxa.judgement.reply import NEGATIONS, Asked, Character, content_words,
 # Models slip: they begin with their own name as in a script, describe what they do, write markdown, repeat the
 # facts they were given, spell out tool calls, or fall out of the role. A player must hear none of it.
 #
-# Pieces of a reply are cleaned one by one as they come (see `glyphoxa.speech.language.sentences`); a slip that spans
+# Pieces of a reply are cleaned one by one as they come (see `glyphoxa.language.sentences`); a slip that spans
 # several pieces (a tool call, a stage direction, a line of facts) is remembered until it ends.
 
 

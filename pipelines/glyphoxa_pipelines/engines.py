@@ -24,10 +24,10 @@ from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.reply import Asked, Character
 from glyphoxa.judgement.sentence_check import RULES, SentenceCheck, made_up_rolls
+from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
-from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses

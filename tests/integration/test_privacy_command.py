@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.speech.learning.wrong_forms import Step
+from glyphoxa.names.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record

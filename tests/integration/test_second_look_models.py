@@ -27,10 +27,10 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.npc.revisions import Revisions
-from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool

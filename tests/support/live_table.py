@@ -24,10 +24,10 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
+from glyphoxa.language.words import words
 from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.speech.language.words import words
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 

@@ -24,8 +24,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
-from glyphoxa.speech.language.words import fold
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind

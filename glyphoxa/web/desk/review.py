@@ -18,7 +18,7 @@ from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_fro
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact
-from glyphoxa.speech.learning.wrong_forms import LearnedName
+from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Page, Shown, form_of, see_other
 from glyphoxa.world.wording import Words, moment, visibility_in_words

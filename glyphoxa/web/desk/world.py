@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.speech.language.words import fold
+from glyphoxa.language.words import fold
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
