@@ -37,7 +37,7 @@ _RECENT: Final = 1_000
 """Changes that a cursor remembers. When all of them have changed again, everything is read again."""
 
 
-class Changes(NamedTuple, Generic[T]):
+class ChangePage(NamedTuple, Generic[T]):
     """A page of changes.
 
     Attributes:
@@ -76,7 +76,7 @@ class Cursor(Generic[T]):
         """The change that was read last."""
         return self._recent[-1] if self._recent else None
 
-    async def read(self, fetch: Fetch[T], *, limit: int) -> Changes[T] | None:
+    async def read(self, fetch: Fetch[T], *, limit: int) -> ChangePage[T] | None:
         """The next page, with at least `limit` changes unless it is the last; None when it is another stream."""
         last = self.last
         page = await fetch(0 if last is None else self._seq_of(last), limit)
@@ -89,7 +89,7 @@ class Cursor(Generic[T]):
             is_last, n_known = len(page) < limit, self._known_of(page, until=self._seq_of(last))
             if not n_known:
                 return None
-        changes = Changes(page, n_known, is_last)
+        changes = ChangePage(page, n_known, is_last)
         if self._missing:
             self._missing.difference_update(map(self._key_of, changes.new()))
             if self._missing and is_last:
