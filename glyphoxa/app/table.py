@@ -552,7 +552,7 @@ def _followed_talk(
         PostgresTalkDecisions(store.database, store.listener),
         recent=memory.journal.recent,
         revisions=revisions,
-        refresh=store.past_talk.refresh,
+        refresh=store.past_talk.transcripts.refresh,
         after_revise=memory.embed_what_is_new,
     )
 

@@ -24,11 +24,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
-<<<<<<< HEAD
-=======
 from glyphoxa.language.words import words
-from glyphoxa.npc.session import LiveTable
->>>>>>> next
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.session import LiveTable
 from glyphoxa.npc.table import Ear

@@ -13,11 +13,7 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-<<<<<<< HEAD
-OFF = ("glyphoxa.memory_graph.", "glyphoxa.app.deep_recall", "glyphoxa.speech.correction.documents_correction")
-=======
 OFF = ("glyphoxa.memory_graph.", "glyphoxa.app.deep_recall", "glyphoxa.names.documents")
->>>>>>> next
 OPENS_IT = OFF[1]
 root = Path(glyphoxa.__path__[0])
 for package in ("cli", "app", "web"):

@@ -29,8 +29,8 @@ def a_town() -> WorldFeedTwin:
     )
 
 
-def held_of(feed: WorldFeedTwin, *, most: int = 2) -> WorldMemory:
-    return WorldMemory(feed, now_ms=lambda: 1_000, most=most)
+def held_of(feed: WorldFeedTwin) -> WorldMemory:
+    return WorldMemory(feed, now_ms=lambda: 1_000)
 
 
 def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
@@ -221,8 +221,9 @@ async def test_an_event_that_cannot_be_taken_in_has_the_world_read_anew(monkeypa
     assert named(held) == {INN: 0, MAREK: 0}
 
 
-async def test_the_world_that_was_asked_for_longest_ago_is_let_go() -> None:
-    held = held_of(a_town(), most=1)
+async def test_the_world_that_was_asked_for_longest_ago_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.recall.world_memory._MOST_CAMPAIGNS", 1)
+    held = held_of(a_town())
     await held.refresh(TOWN)
     await held.refresh(CampaignId("other"))
     assert held.world(TOWN) is None
