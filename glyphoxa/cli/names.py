@@ -7,10 +7,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from glyphoxa.bootstrap.desk import NamesDesk, names_desk_of
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.desk import NamesDesk, names_desk_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.gazetteer import Entry

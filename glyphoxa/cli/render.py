@@ -29,11 +29,11 @@ from glyphoxa.dm.wording import (
     validity_in_words,
 )
 from glyphoxa.domain.knowledge import EndedFact, Fact
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, claim_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision
     from glyphoxa.dm.timeline import Preview

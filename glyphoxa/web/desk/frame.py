@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import reading_in_words

@@ -9,7 +9,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk, NamesDesk
+from glyphoxa.desk import Desk, NamesDesk
 from glyphoxa.dm import wording
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision

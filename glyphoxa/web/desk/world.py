@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver, json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -22,8 +22,8 @@ from glyphoxa.language.words import fold
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
 from glyphoxa.world.wording import Words, visibility_in_words
 
