@@ -64,11 +64,12 @@ else
 	@$(BIN)/python -m mutmut results
 endif
 
-check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise
+check: .venv/dev ## Lint, formatting, types, import contracts, dead code, what the documents promise
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m vulture
 	@$(BIN)/python -m pytest -q tests/structure
 
 container: .venv/dev ## Build the image's stages on a bare Debian and serve a table there (Linux, root, debootstrap): minutes
