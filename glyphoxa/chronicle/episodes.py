@@ -12,10 +12,10 @@ from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
-from glyphoxa.speech.language.quoted import as_label, quoted
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.language.quoted import as_label, quoted
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.events.entity import EntityAdded
 from glyphoxa.world.events.fact import FactStated

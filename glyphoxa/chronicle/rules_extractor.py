@@ -21,8 +21,8 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.language.words import fold
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 _PEOPLE: Final = ("npc", "player")

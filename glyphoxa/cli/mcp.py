@@ -18,7 +18,7 @@ from glyphoxa.providers.extras import need
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.mcp_server.offered import OfferedTool
 
 _THIS_MACHINE: Final = "127.0.0.1"

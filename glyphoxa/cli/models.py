@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
-from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.app.models import weights_for
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
@@ -274,7 +274,7 @@ def _spoken(settings: Settings, name: str, text: str) -> bytes:
 
 
 async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
-    from glyphoxa.bootstrap.engines import find_host
+    from glyphoxa.app.engines import find_host
 
     host = find_host()()
     try:

@@ -6,14 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from glyphoxa.bootstrap.desk import NamesDesk, names_desk_of
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
+from glyphoxa.desk import NamesDesk, names_desk_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.learning.wrong_forms import LearnedName
+from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.world.wording import moment
 
 _MOST_SHOWN = 50

@@ -33,7 +33,7 @@ from glyphoxa.world.events.log import WorldEvent
 from glyphoxa.world.wording import Words, claim_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision, ExplainedFact
     from glyphoxa.dm.ports import CitedUtterance

@@ -6,10 +6,10 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
+from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver, json_or_text
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import moment_of

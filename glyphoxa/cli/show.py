@@ -48,9 +48,9 @@ from glyphoxa.world.wording import moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.bootstrap.desk import Desk
-    from glyphoxa.bootstrap.mind import Rehearsal
+    from glyphoxa.app.mind import Rehearsal
     from glyphoxa.context.composition import ComposedPrompt
+    from glyphoxa.desk import Desk
 
 _MOST_FACTS: Final = 50
 _MOST_SAID: Final = 20
@@ -295,7 +295,7 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
     limit(_NEAREST),
 )
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
-    from glyphoxa.bootstrap.local_models import load_embedder
+    from glyphoxa.app.models import load_embedder
 
     if not options.text.strip():
         raise InvalidInput("TEXT is empty: give a text to compare with")
@@ -338,7 +338,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     ),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.bootstrap.chronicle import Audience, recap_of
+    from glyphoxa.app.chronicle import Audience, recap_of
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
@@ -472,8 +472,8 @@ async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
 
 
 async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
-    from glyphoxa.bootstrap.mind import rehearsal_of
-    from glyphoxa.bootstrap.playable import read_playable
+    from glyphoxa.app.engines import read_playable
+    from glyphoxa.app.mind import rehearsal_of
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found
@@ -492,7 +492,7 @@ async def _said_in(
     store: Store | None, campaign: CampaignId, wanted: str | None
 ) -> tuple[SessionId, Sequence[Utterance]]:
     """The session with this name, and what was said in it."""
-    from glyphoxa.bootstrap.memory import SAID_BEFORE
+    from glyphoxa.app.memory import SAID_BEFORE
 
     if wanted is None:
         return _NEW, []

@@ -16,7 +16,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
-from glyphoxa.speech.language.words import fold
+from glyphoxa.language.words import fold
 from glyphoxa.world.events.entity import (
     AliasAdded,
     AliasRemoved,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words
 from glyphoxa.domain.ids import NpcId, SessionId

@@ -11,15 +11,15 @@ from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
-from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.learning.wrong_forms import Happened, LearnedName, Step, Uses
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+from glyphoxa.language.words import fold
+from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+from glyphoxa.names.wrong_forms import Happened, LearnedName, Step, Uses
 
 # What is kept of wrong forms of names.
 
 
 class LearnedNames(Protocol):
-    """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.speech.learning.wrong_forms`."""
+    """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.names.wrong_forms`."""
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""

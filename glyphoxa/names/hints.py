@@ -13,9 +13,9 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.learning.wrong_forms import LearnedName
-from glyphoxa.speech.names.biasing import ContextualBiasing
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.names.biasing import ContextualBiasing
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.wrong_forms import LearnedName
 
 LATELY_MS = 300_000
 """What was named so long ago is near."""
@@ -71,7 +71,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """The knowledge graph has changed. A listener for `glyphoxa.speech.names.gazetteer.ObservableGazetteer`."""
+        """The knowledge graph has changed. A listener for `glyphoxa.names.gazetteer.ObservableGazetteer`."""
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:

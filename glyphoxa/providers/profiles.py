@@ -18,8 +18,8 @@ class Profile:
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
             `glyphoxa.context.prompt.Budgets`.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
-        makes_up: Whether it answers what it does not know as if it did: then it is not asked what the prompt says that
-            the NPC does not know.
+        needs_repairs: Whether slips of a small model are repaired (see `glyphoxa.judgement.repairs`), the prompt says
+            what the NPC does not know (see `glyphoxa.context.repairs`), and the model is not asked that.
     """
 
     name: str
@@ -31,10 +31,10 @@ class Profile:
     facts_tokens: int
     history_tokens: int
     takes_tools: bool
-    makes_up: bool = False
+    needs_repairs: bool = False
 
 
-SMALL: Final = Profile("small", 2_048, 120, 60, 120, 60, 90, 500, takes_tools=False, makes_up=True)
+SMALL: Final = Profile("small", 2_048, 120, 60, 120, 60, 90, 500, takes_tools=False, needs_repairs=True)
 MIDDLE: Final = Profile("middle", 4_096, 200, 100, 200, 150, 750, 1_000, takes_tools=True)
 """A server of one's own may cut a prompt without a word: Ollama's usual context is 4,096 tokens."""
 LARGE: Final = Profile("large", 128_000, 500, 300, 600, 600, 1_500, 1_500, takes_tools=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.app.memory import TableMemory
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, HotContext

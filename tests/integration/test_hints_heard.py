@@ -16,9 +16,9 @@ from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.names.biasing import ContextualBiasing
+from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
 from glyphoxa.names.hints import Hints
-from glyphoxa.speech.names.biasing import ContextualBiasing
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
 
 pytestmark = pytest.mark.models
 

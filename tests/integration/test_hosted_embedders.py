@@ -23,8 +23,8 @@ from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.local_models import LaterEmbedders, LocalModels, load_embedder, open_embedder
-from glyphoxa.bootstrap.memory import TableMemory, open_store_for
+from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.models import LaterEmbedders, LocalModels, load_embedder, open_embedder
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
-from glyphoxa.bootstrap.campaign_editor import CampaignDraft, CampaignEditor
+from glyphoxa.desk import CampaignDraft, CampaignEditor
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of

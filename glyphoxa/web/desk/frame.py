@@ -14,8 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
-from glyphoxa.bootstrap.campaign_editor import MOST_CHARACTERS
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import reading_in_words
@@ -25,8 +25,8 @@ from glyphoxa.domain.commands import ShowControls
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
-from glyphoxa.speech.language.words import fold
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind

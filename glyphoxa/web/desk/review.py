@@ -8,7 +8,7 @@ from typing import Final
 
 from fastapi import Request
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm import wording
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
@@ -17,7 +17,7 @@ from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_fro
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM, Fact, Status
-from glyphoxa.speech.learning.wrong_forms import LearnedName
+from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk
 from glyphoxa.world.wording import Words, moment, visibility_in_words
 

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview

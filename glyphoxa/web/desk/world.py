@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from fastapi import Request
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.speech.language.words import fold
+from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.events.entity import EntityAdded

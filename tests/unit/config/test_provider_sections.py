@@ -18,8 +18,8 @@ from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.bootstrap.chronicle import open_structured_llm
-from glyphoxa.bootstrap.local_models import load_embedder, needed
+from glyphoxa.app.chronicle import open_structured_llm
+from glyphoxa.app.models import load_embedder, needed
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
@@ -152,13 +152,13 @@ def test_what_asks_a_recogniser_far_away_is_imported_before_anybody_sits_down() 
     opening = """
 import asyncio, sys
 from contextlib import AsyncExitStack
-from glyphoxa.bootstrap.local_models import load
+from glyphoxa.app.models import load_local_models
 from glyphoxa.config.settings import Settings
 far_away = {"stt": {"name": "deepgram-flux"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
 settings = Settings.model_validate({"memory": {"postgres_dsn": "none"}, "providers": far_away})
 async def main():
     async with AsyncExitStack() as stack:
-        await load(settings, stack, slots=1)
+        await load_local_models(settings, stack, slots=1)
 asyncio.run(main())
 print(*sys.modules)
 """

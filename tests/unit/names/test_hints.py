@@ -6,9 +6,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
 from glyphoxa.names.hints import LATELY_MS, Hints
-from glyphoxa.speech.learning.wrong_forms import LearnedName, PairStatus, State
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.wrong_forms import LearnedName, PairStatus, State
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))

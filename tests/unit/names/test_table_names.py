@@ -18,8 +18,8 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import NamesChanged
+from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.speech.names.gazetteer import Entry
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 from tests.support.proof import n_examples
 

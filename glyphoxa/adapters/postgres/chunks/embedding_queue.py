@@ -24,8 +24,8 @@ from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.recall.vectors import Embedder, WrongDimensions, is_usable
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.transcript.chunking import Piece, chunk_id, pieces_of
 
 if TYPE_CHECKING:
