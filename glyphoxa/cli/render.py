@@ -29,7 +29,7 @@ from glyphoxa.dm.wording import (
     validity_in_words,
 )
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, claim_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain, short
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
-from glyphoxa.world.events.entity import EntitiesMerged
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.entity_events import EntitiesMerged
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 _MOST_SHOWN = 50

@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.words import fold
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -26,10 +26,9 @@ from glyphoxa.world.events.entity import (
     EntityRemoved,
     EntityScoped,
 )
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import dropped
+from glyphoxa.world.events import Cause, Event, WorldEvent, dropped
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.graph import World
 from glyphoxa.world.state import rule_of
 
 T = TypeVar("T")

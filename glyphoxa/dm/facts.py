@@ -17,7 +17,8 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -26,8 +27,7 @@ from glyphoxa.world.events.fact import (
     FactScoped,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
+from glyphoxa.world.graph import World
 from glyphoxa.world.wording import claim_in_words
 
 _MOST_ABOUT_ONE = 10_000

@@ -13,10 +13,10 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactReplaced, FactScoped
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.fact_events import FactReplaced, FactScoped
+from glyphoxa.world.graph import World
 
 MOST_CHARACTERS: Final = 4_000
 """Of a summary. It is read in front of all talk: a thousand tokens are more than any model is given of it."""

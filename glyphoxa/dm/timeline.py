@@ -11,13 +11,22 @@ from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
-from glyphoxa.world.events.entity import EntitiesMerged, EntityRemoved
-from glyphoxa.world.events.fact import FactReplaced, FactStated
-from glyphoxa.world.events.log import Cause, TakenBack, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.graph import may_know
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import difference, dropped, replay
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.events import (
+    Cause,
+    RolledBack,
+    TakenBack,
+    TalkErased,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    difference,
+    dropped,
+    replay,
+)
+from glyphoxa.world.fact_events import FactReplaced, FactStated
+from glyphoxa.world.graph import World, may_know
 from glyphoxa.world.state import WorldState
 
 # Reading a campaign's log of events.

@@ -21,11 +21,9 @@ from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
-from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, SlotDeclared
-from glyphoxa.world.events.fact import FactRejected, FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import RolledBack, UtteranceCorrected
-from glyphoxa.world.replay import difference
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
+from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
+from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
 

@@ -13,8 +13,8 @@ from glyphoxa.app.chronicle import chronicle_worker, episode_writer
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 

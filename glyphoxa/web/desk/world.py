@@ -20,8 +20,8 @@ from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
 from glyphoxa.world.wording import Words, visibility_in_words
 
