@@ -24,7 +24,6 @@ from glyphoxa.domain.knowledge import (
     Signal,
     is_own_utterance,
 )
-from glyphoxa.judgement.reply import language_of
 from glyphoxa.language.asking import (
     IRREGULAR,
     asks_for_memory,
@@ -37,6 +36,7 @@ from glyphoxa.language.asking import (
     speaks_of_the_asker,
     wants_to_be_told,
 )
+from glyphoxa.language.content import language_of
 from glyphoxa.language.vocabulary import primary_language, vocabulary_of
 from glyphoxa.language.words import fold
 from glyphoxa.recall.ranking import BY_WORDS

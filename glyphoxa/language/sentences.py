@@ -13,6 +13,7 @@ mark (`marks_end`) need not be waited for.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 _ENDERS = ".!?…"
@@ -20,10 +21,12 @@ _CLOSERS = "\"'”’»)]*_"
 _CLAUSE_ENDERS = ",;:—–"
 _ABBREVIATIONS = frozenset(
     (
-        "bzw", "ca", "capt", "col", "cpt", "dr", "etc", "fr", "gen", "hr", "jr", "lt", "mr", "mrs", "ms", "no", "nr",
+        "bzw", "ca", "capt", "col", "cpt", "dr", "etc", "fr", "gen", "hr", "jr", "lt", "mr", "mrs", "ms",
         "prof", "sgt", "sr", "st", "usw", "vs", "z.b", "e.g", "i.e", "d.h",
     )
 )  # fmt: skip
+_BEFORE_NUMBERS = frozenset(("no", "nr"))
+"""Abbreviations only in front of a digit: "No. 5", but "No. It is mine."."""
 _JOINS = re.compile(
     r"\s(?=(?:and|because|but|if|or|since|that|until|when|where|which|while|who"
     r"|aber|bis|dass|denn|oder|und|weil|wenn|wo)\s)"
@@ -110,6 +113,9 @@ class SentenceSplitter:
             return self._after_ellipsis(end)
         if is_one_stop and _is_abbreviated(held[:at]):
             return None
+        if is_one_stop and _last_word(held[:at]) in _BEFORE_NUMBERS:
+            following = held[end:].lstrip()
+            return None if following[:1].isdigit() or (not following and not self.marks_end) else end
         return end
 
     def _after_ellipsis(self, end: int) -> int | None:
@@ -126,9 +132,45 @@ class SentenceSplitter:
 def _is_abbreviated(before: str) -> bool:
     if before.strip().isdigit():
         return True  # the number of a list
-    found = _LAST_WORD.search(before)
-    if found is None:
-        return False
-    word = found.group(1)
+    word = _last_word(before)
     # "I" ends sentences ("So do I."), other single capitals are initials.
-    return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+    is_initial = len(word) == 1 and word not in ("i", "") and before.endswith(word.upper())
+    return word in _ABBREVIATIONS or is_initial
+
+
+def _last_word(text: str) -> str:
+    """Return the last word in lower case; empty where the text ends with another sign."""
+    found = _LAST_WORD.search(text)
+    return "" if found is None else found.group(1).lower()
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, with single spaces.
+
+    >>> sentences("Dr. Brandt asks 3.5 crowns.  Well... perhaps!")
+    ['Dr. Brandt asks 3.5 crowns.', 'Well... perhaps!']
+    """
+    splitter = SentenceSplitter(least_words=sys.maxsize, least_words_to_join=sys.maxsize)
+    return [*splitter.push(text), *splitter.flush()]
+
+
+def first_sentences(text: str, most_characters: int) -> str:
+    """Return as many sentences from the beginning as have room; empty where the first is too long."""
+    kept = ""
+    for sentence in sentences(text):
+        longer = f"{kept} {sentence}".lstrip()
+        if len(longer) > most_characters:
+            break
+        kept = longer
+    return kept
+
+
+def shortened(text: str, most_characters: int) -> str:
+    """Return the first sentences of a text that have room, else its first words and " …"."""
+    if len(text) <= most_characters:
+        return text
+    if kept := first_sentences(text, most_characters):
+        return kept
+    cut = text[: most_characters - 2]  # room for " …"
+    at = cut.rfind(" ")
+    return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"
