@@ -25,13 +25,13 @@ from glyphoxa.domain.knowledge import (
     is_own_utterance,
 )
 from glyphoxa.language.asking import (
-    IRREGULAR,
     asks_for_memory,
     asks_for_more,
     asks_of_acts,
     asks_of_perception,
     asks_of_the_past,
     asks_why,
+    irregular_verbs,
     names_in,
     speaks_of_the_asker,
     wants_to_be_told,
@@ -233,7 +233,7 @@ class TopicWords:
 
     def __init__(self, text: str, language: str) -> None:
         self.language = primary_language(language)
-        stop, verbs = vocabulary_of(language).stop, IRREGULAR.get(self.language, {})
+        stop, verbs = vocabulary_of(language).stop, irregular_verbs(language)
         folded = [
             verbs.get(word, word)
             for word in (fold(found) for found in _TOPIC_WORDS_WORD.findall(text))
