@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
@@ -41,7 +41,7 @@ from glyphoxa.providers.building import (
     Choice,
     runs_here,
 )
-from glyphoxa.web.access.records import lines_in, open_private, private_directory
+from glyphoxa.web.access.records import entries_in, open_private, private_directory
 from glyphoxa.web.access.roles import Grant, Grants, Role
 
 _CATALOGUES: Final = Path(__file__).parents[1] / "static" / "words"
@@ -206,7 +206,7 @@ class ConsentRegister:
         self._writing = threading.Lock()
         self.text = text
         self._texts = {each.digest: each for each in (text, *others)}
-        self._latest = {(each.who, each.player): each for each in _read(path)}
+        self._latest = {(each.who, each.player): each for each in entries_in(path, _CONSENT)}
 
     def text_in(self, language: str) -> ConsentText:
         """The text of now in this language, else in the campaign's."""
@@ -278,17 +278,3 @@ def sends_sound(sdp: str) -> bool:
         elif directions and (said := line.partition(":")[0].strip()) in _DIRECTIONS:
             directions[-1].add(said)
     return any("data" not in each and (not each or each & {"a=sendrecv", "a=sendonly"}) for each in directions)
-
-
-def _read(path: Path) -> list[Consent]:
-    try:
-        lines = lines_in(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error
-    found = []
-    for line in lines:
-        try:
-            found.append(_CONSENT.validate_json(line))
-        except ValidationError:
-            continue
-    return found

@@ -10,18 +10,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, TypeVar
 
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, PlayerId, slug
+
+T = TypeVar("T")
 
 
 def private_directory(path: Path) -> None:
@@ -63,6 +66,23 @@ def lines_in(path: Path) -> list[str]:
         return path.read_text("utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return []
+
+
+def entries_in(path: Path, kind: TypeAdapter[T]) -> list[T]:
+    """Return the entries of a file of JSON lines, oldest first. A line that a killed process left torn is skipped.
+
+    Raises:
+        InvalidInput: The file cannot be read.
+    """
+    try:
+        lines = lines_in(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    found = []
+    for line in lines:
+        with suppress(ValidationError):
+            found.append(kind.validate_json(line))
+    return found
 
 
 def _opener(path: str, flags: int) -> int:
@@ -175,22 +195,9 @@ class AuditLog:
             logger.warning("{}: {}; who joins and leaves is not written down", self._path, error.strerror)
 
 
-def read_audit(path: Path) -> Iterator[AuditEntry]:
-    """Oldest first. A line that a killed process left torn is passed over.
-
-    Raises:
-        InvalidInput: The file cannot be read.
-    """
-    for each in (path.with_suffix(".jsonl.1"), path):
-        try:
-            lines = lines_in(each)
-        except OSError as error:
-            raise InvalidInput(f"{each}: {error.strerror}") from error
-        for line in lines:
-            try:
-                yield _ENTRY.validate_json(line)
-            except ValidationError:
-                continue
+def read_audit(path: Path) -> list[AuditEntry]:
+    """The entries of a log, oldest first. As `entries_in`."""
+    return [*entries_in(path.with_suffix(".jsonl.1"), _ENTRY), *entries_in(path, _ENTRY)]
 
 
 # -- one player
