@@ -71,7 +71,7 @@ async def town(store: Store) -> Store:
     await store.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id)], DM)
     await store.world.correct(TOWN, UtteranceId("first-2"), "other words", DM)
     await store.world.rollback(TOWN, FIRST, 3, DM)
-    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), lambda: 3_000_000)
+    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), store.talk_search, lambda: 3_000_000)
     await desk.summarise(FIRST, "They met the innkeeper.", None)
     gone = EntityId("x")
     await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)
