@@ -11,7 +11,7 @@ from typing import Final
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.turns.calls import trades_of
+from glyphoxa.turns.address import trades_of
 
 _WORDS: Final = lexicon("chronicle")
 _RANKS: Final = _WORDS.words("ranks")

@@ -16,7 +16,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
+from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import FittedContext, fit_prompt
 from glyphoxa.context.prompt import Prompt

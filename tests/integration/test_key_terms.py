@@ -16,8 +16,8 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
-from glyphoxa.bootstrap.engines import EarSpec
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.app.engines import EarSpec
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import ProvidersSettings, SttSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Scene

@@ -14,11 +14,11 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.bootstrap.chronicle import local_slots
-from glyphoxa.bootstrap.correction import make_reviser, open_asking, transcribed
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.adapters.openai_models import LocalStructuredLlm
+from glyphoxa.app.chronicle import local_slots
+from glyphoxa.app.correction import make_reviser, open_asking, transcribed
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation

@@ -13,16 +13,16 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-OFF = ("glyphoxa.memory_graph.", "glyphoxa.bootstrap.deep_recall", "glyphoxa.names.documents")
+OFF = ("glyphoxa.memory_graph.", "glyphoxa.app.deep_recall", "glyphoxa.names.documents")
 OPENS_IT = OFF[1]
 root = Path(glyphoxa.__path__[0])
-for package in ("cli", "bootstrap", "web"):
+for package in ("cli", "app", "web"):
     for path in sorted((root / package).rglob("*.py")):
         name = ".".join(("glyphoxa", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
         if name != OPENS_IT and not name.endswith("__main__"):
             importlib.import_module(name)
 
-from glyphoxa.bootstrap.correction import corrector_of
+from glyphoxa.app.correction import corrector_of
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.names.gazetteer import Gazetteer
 
