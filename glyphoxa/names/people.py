@@ -18,69 +18,45 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Final
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.words import Word, words
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.naming import ARTICLES
 
-# Whether somebody who is named is called, by what stands around the name (English and German).
+_LEXICON: Final = lexicon("names")
 
 
-_GREETINGS = frozenset(
-    {"hey", "hi", "hello", "good", "morning", "evening", "listen", "excuse", "thank", "thanks", "wait", "stop"}
-    | {"greetings", "goodbye", "farewell", "sorry", "please"}
-    | {"hallo", "guten", "morgen", "abend", "tag", "danke", "bitte", "servus", "warte", "halt", "entschuldigung"}
+def _words(name: str) -> frozenset[str]:
+    return frozenset(map(fold, _LEXICON.words(name)))
+
+
+_GREETINGS: Final = _words("greetings")
+_OPENERS: Final = _GREETINGS | _words("openers")
+_FORMS_OF_ADDRESS: Final = _words("forms_of_address")
+_MOST_TITLES: Final = 2
+_ABOUT: Final = _words("about")
+_THIRD_PERSON: Final = _words("third_person")
+_SECOND_PERSON: Final = _words("second_person")
+_ASKS: Final = _SECOND_PERSON | _words("asks")
+_ORDERS: Final = _words("orders")
+_TOLD_OF: Final = _words("told_of")
+_GOES_ON_ABOUT: Final = _words("goes_on_about")
+_CONJUNCTIONS: Final = _words("conjunctions")
+_THIRD_PERSONS: Final = _words("third_persons")
+_ACQUAINTANCE: Final = _words("acquaintance")
+_WHOSE: Final = _words("whose")
+_BEFORE_A_PLACE: Final = ARTICLES | _words("before_a_place")
+_THOSE_AT_THE_TABLE: Final = _words("those_at_the_table")
+_WHISPERED: Final = _LEXICON.compile(
+    r"^\s*(?:[(\[{*<]+\s*(?:{whisper}\W{0,3})?{to}\s+([^()\[\]{}*<>:]{1,60}?)\s*[)\]}*>:]"
+    r"|{whisper}\s+{to}\s+(\S.{0,58}?)\s*:"
+    r"|(?:/(?:w|whisper|msg|tell)\s+|@)(\S{1,60}))",
+    flags=re.IGNORECASE,
 )
-_OPENERS = _GREETINGS | frozenset(
-    {"oh", "so", "well", "and", "but", "now", "day", "night", "me", "dear", "my", "friend", "you", "no", "yes"}
-    | {"okay", "ok", "ah", "right", "he", "nein", "ja", "und", "aber", "also", "ach"}
-)
-"""Words that may stand before a called name (English and German)."""
-_TITLES = frozenset({"herr", "frau", "master", "mister", "mr", "mistress", "madam", "sir", "old"})
-"""What is said before somebody's trade when they are called by it."""
-_MOST_TITLES = 2
-_ABOUT = frozenset(
-    {"about", "of", "to", "from", "with", "at", "for", "by", "on", "in", "like", "than", "see", "seen", "know", "trust"}
-    | {"is", "does", "did", "has", "was", "ask", "tell"}
-    | {"über", "von", "zu", "mit", "bei", "für", "gegen", "nach", "hat", "ist"}
-)
-_THIRD_PERSON = frozenset(
-    {"is", "was", "has", "had", "says", "said", "told", "knows", "knew", "owes", "does", "did", "went", "will", "would"}
-    | {"ist", "war", "hat", "hatte", "sagt", "sagte", "weiss", "wird", "and", "or", "und", "oder"}
-)
-_SECOND_PERSON = frozenset(
-    {"you", "your", "yours", "yourself", "du", "dich", "dir", "dein", "deine", "deinen", "ihr", "euch", "euer", "eure"}
-)
-_ASKS = _SECOND_PERSON | frozenset(
-    {"are", "do", "where", "what", "why", "how", "when", "please", "come", "tell", "give"}
-    | {"bist", "hast", "kannst", "willst", "wo", "warum", "wie", "wann", "komm", "sag", "bitte"}
-)
-"""What follows a called name and never a person's name that is a sentence's subject."""
-_ORDERS = frozenset(
-    {"come", "give", "tell", "go", "wait", "stop", "look", "listen", "help", "get", "take", "let", "follow", "show"}
-    | {"bring", "hold", "run", "be", "dont", "please"}
-    | {"komm", "gib", "sag", "geh", "warte", "halt", "schau", "hör", "hor", "hilf", "nimm", "lass", "zeig", "lauf"}
-)
-_TOLD_OF = frozenset(
-    {"my", "our", "his", "her", "their", "the", "a", "an", "of", "who", "whom", "whose", "which", "and", "or", "i"}
-    | {"mein", "meine", "unser", "unsere", "sein", "seine", "der", "die", "das", "dem", "den", "dessen", "deren"}
-    | {"und", "oder", "ich"}
-)
-"""What follows a name and its comma when somebody is told of: "Tib, my cousin, was here"."""
-_GOES_ON_ABOUT = frozenset({"of", "who", "whom", "whose", "which", "and", "or", "dessen", "deren", "und", "oder"})
-"""The same of what stands first without its article: "Captain, my sister is lost" calls, as a name's apposition would
-have "the captain".
-"""
-_THIRD_PERSONS = frozenset({"he", "him", "his", "she", "er", "ihn", "ihm"})  # "her" is German, too: "Komm her!"
-_OF_ACQUAINTANCE = frozenset(
-    {"know", "knew", "known", "see", "saw", "seen", "meet", "met", "remember", "heard"}
-    | {"kennst", "kennt", "kanntest", "kanntet", "erkennst", "erkennt"}
-)
-_WHOSE = frozenset(
-    {"my", "our", "his", "her", "their", "the", "a", "an"}
-    | {"meine", "meinen", "unsere", "unseren", "seine", "seinen", "ihre", "ihren", "der", "die", "das", "den"}
-)
+"""(to Mira) ..., [whispers to Mira] ..., whisper to Mira: ..., /w Mira ..., @Mira ..."""
 _NEAR = 3
 """Words from whose somebody is to their name: "my old friend, Oskar"."""
 _PUNCTUATION = re.compile(r"[,.!?;:…—–]")
@@ -132,7 +108,7 @@ class VocativeDetector:
 
     @cached_property
     def _acquainted(self) -> list[int]:
-        return _counted(self.spoken, _OF_ACQUAINTANCE)
+        return _counted(self.spoken, _ACQUAINTANCE)
 
     def is_called(self, first: int, last: int, start: int, end: int) -> bool:
         """Whether the name of these words is called.
@@ -155,7 +131,7 @@ class VocativeDetector:
             begins = at - min(n_titles, _MOST_TITLES)
             if self._is_led_in[begins] or self._is_set_off(begins):
                 yield at
-            n_titles = n_titles + 1 if word.folded in _TITLES else 0
+            n_titles = n_titles + 1 if word.folded in _FORMS_OF_ADDRESS else 0
 
     def is_role_called(self, first: int, last: int) -> bool:
         """Whether what may be any word ("captain") is plainly called."""
@@ -192,7 +168,7 @@ class VocativeDetector:
         return first > 0 and self._closed[first - 1]
 
     def _asks(self, last: int) -> bool:
-        return self._is_question(last) and self._after(last) not in ("and", "or", "und", "oder")
+        return self._is_question(last) and self._after(last) not in _CONJUNCTIONS
 
     def _after(self, last: int) -> str:
         return self.spoken[last + 1].folded if last + 1 < len(self.spoken) else ""
@@ -223,37 +199,6 @@ class VocativeDetector:
 def _counted(spoken: Sequence[Word], wanted: Container[str]) -> list[int]:
     """How many of the wanted words stand before each word, and before the end."""
     return [0, *accumulate(word.folded in wanted for word in spoken)]
-
-
-_TO = r"(?:to|an|zu)"
-_BEFORE_A_PLACE = ARTICLES | {"dem", "den"}
-_WHISPER = r"(?:whisper(?:s|ing)?|quietly|aside|private(?:ly)?|psst?|flüster(?:t|e|nd)?|leise)"
-_WHISPERED = re.compile(
-    rf"^\s*(?:[(\[{{*<]+\s*(?:{_WHISPER}\W{{0,3}})?{_TO}\s+([^()\[\]{{}}*<>:]{{1,60}}?)\s*[)\]}}*>:]"
-    rf"|{_WHISPER}\s+{_TO}\s+(\S.{{0,58}}?)\s*:"
-    r"|(?:/(?:w|whisper|msg|tell)\s+|@)(\S{1,60}))",
-    re.IGNORECASE,
-)
-"""(to Mira) ..., [whispers to Mira] ..., whisper to Mira: ..., /w Mira ..., @Mira ..."""
-
-_THOSE_AT_THE_TABLE = frozenset(
-    {
-        "dm",
-        "gm",
-        "sl",
-        "all",
-        "everyone",
-        "everybody",
-        "group",
-        "party",
-        "others",
-        "table",
-        "myself",
-        "himself",
-        "herself",
-    }
-    | {"alle", "allen", "gruppe", "runde", "anderen", "mich", "mir", "sich", "spielleiter", "spielleiterin"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +328,7 @@ def _whispered(text: str, calling: VocativeDetector, calls: Sequence[PersonMenti
             return replace(call, is_vocative=True, is_sure=True, is_whispered=True)
     who = found[group].strip()
     last = who.split()[-1]
-    if last.casefold() not in _THOSE_AT_THE_TABLE and _may_be_a_place(who, text[:start]):
+    if fold(last) not in _THOSE_AT_THE_TABLE and _may_be_a_place(who, text[:start]):
         return None
     return PersonMention(None, who, 0, True, True, True)
 
@@ -391,7 +336,7 @@ def _whispered(text: str, calling: VocativeDetector, calls: Sequence[PersonMenti
 def _may_be_a_place(who: str, before: str) -> bool:
     """Whether it says where, not whom: "(to the left) ...", "(an der Theke) ...", "(an Bord) ..."."""
     first, *others = who.split()
-    is_name = (others or [first])[-1][0].isupper() and first.casefold() not in _BEFORE_A_PLACE
+    is_name = (others or [first])[-1][0].isupper() and fold(first) not in _BEFORE_A_PLACE
     return not is_name or re.search(r"^\W*an\s*$", before, re.IGNORECASE) is not None
 
 
