@@ -31,7 +31,7 @@ from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableG
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
 from glyphoxa.names.people import PersonMention, mentions_of_people
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import AddresseeMention
 
 _PUT_RIGHT_S = 30
 """Between two looks whether somebody has put right what keeps changes of names away."""
@@ -131,6 +131,7 @@ class TableNames:
             start=call.start,
             end=call.end,
             is_owner=call.is_owner,
+            is_role=call.is_role,
         )
 
     def _is_player(self, call: PersonMention) -> bool:
