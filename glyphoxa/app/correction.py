@@ -119,7 +119,7 @@ def make_reviser(  # noqa: PLR0913 - parts that have nothing to do with each oth
         correct=names.correct,
         tell=tell,
         log=log,
-        wait_until_logged=journal.wait_until_logged,
+        wait_until_logged=journal.delivery.wait_until_logged,
         asking=asking,
         transcribed=heard_by_provider,
         nearby=names.nearby,

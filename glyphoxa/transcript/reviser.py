@@ -248,7 +248,7 @@ class Reviser:
             What another NPC says is the model's own text and is left alone.
         asking: None: no language model is asked.
         log: None without long-term memory.
-        wait_until_logged: See `glyphoxa.transcript.journal.Journal.wait_until_logged`.
+        wait_until_logged: See `glyphoxa.transcript.delivery.Delivery.wait_until_logged`.
         nearby: Entities of the scene.
         wait_until_quiet: Until nobody speaks and no NPC is answering.
         on_proof: Told of each replacement that a model made, once it is in the log.
