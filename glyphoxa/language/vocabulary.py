@@ -71,7 +71,7 @@ class Vocabulary:
 @cache
 def vocabulary_of(language: str) -> Vocabulary:
     """The vocabulary of a language tag, read once. A language without one gets empty sets."""
-    common, proper = _sized(data_file(language, "rarity.txt.gz"))
+    common, proper = _sized(data_file(language, "words.txt.gz"))
     common |= dict.fromkeys(_listed(data_file(language, "table.txt")), _AT_TABLES)
     is_known = bool(lexicon("speech", language).value("word_list_is_complete"))
     return Vocabulary(frozenset(_listed(data_file(language, "stop.txt"))), common, proper, is_known)

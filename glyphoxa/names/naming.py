@@ -15,9 +15,9 @@ from glyphoxa.names.sound import Coder, Sounder
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
 """In the order in which they claim a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
-ARTICLES: Final = lexicon("names").words("articles")
-_TITLES: Final = lexicon("names").words("titles")
-"""What may stand before a person's name and is often left out."""
+_LEXICON: Final = lexicon("names")
+ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
+_TITLES: Final = frozenset(map(fold, _LEXICON.words("titles")))
 _PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
 _PLACES = frozenset(("location", "place"))
 _SHORTEST_PART = 4

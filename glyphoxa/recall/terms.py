@@ -13,7 +13,7 @@ import Stemmer
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.language.asking import irregular_verbs
+from glyphoxa.language.asking import IRREGULAR
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
@@ -67,7 +67,7 @@ class Terms:
         read_words(primary)  # whoever waits for sound shall not wait for its patterns later
         algorithm = _STEMMERS.get(primary)
         stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
-        verbs = irregular_verbs(language)
+        verbs = IRREGULAR.get(primary, {})
         self._stem = lru_cache(_CACHE)(lambda word: stem(verbs.get(word, word)))
 
     def of_turn(self, speaker: str, text: str) -> Counter[str]:
