@@ -122,7 +122,7 @@ async def opened_store(
 @asynccontextmanager
 async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> AsyncIterator[Embedder | None]:
     """The model by which talk is found. None where words alone decide, and why is said if nobody wanted it."""
-    from glyphoxa.adapters.postgres.server.binaries import check_binaries
+    from glyphoxa.adapters.postgres.server.embedded import check_binaries
     from glyphoxa.app.models import load_embedder
 
     if by_words or settings.providers.embeddings.name == "none":

@@ -29,11 +29,8 @@ from glyphoxa.recall.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.gate import ExactGate, Named
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
-from glyphoxa.world.events.log import TakenBack, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
-from glyphoxa.world.ports import WorldFeed
-from glyphoxa.world.replay import apply
+from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
+from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name

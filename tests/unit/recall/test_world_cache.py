@@ -11,11 +11,10 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world_memory import WorldMemory
-from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactStated
-from glyphoxa.world.events.log import Event, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone
-from glyphoxa.world.ports import WorldRead
+from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
+from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
+from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin
 
 TOWN, NPC, OTHER = CampaignId("town"), NpcId("tamsin"), NpcId("bran")
