@@ -40,7 +40,7 @@ _KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", *map(s
 
 @dataclass(frozen=True, slots=True)
 class CommandReader:
-    """Finds whom the DM means among those of one campaign."""
+    """Reads commands, and finds the NPCs and players that they name."""
 
     campaign: Campaign
 
@@ -90,5 +90,5 @@ def _turns(told: ToldCommand) -> int:
 
 
 def _text(told: ToldCommand) -> str:
-    """One line."""
+    """Return the text on one line."""
     return " ".join(str(told.get("text") or "").split())

@@ -113,9 +113,6 @@ class PostgresInspection:
 
     # As `Review`
 
-    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return await self.of_status(campaign, "pending", limit=limit)
-
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, limit)]
 
