@@ -383,7 +383,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> Wired:
     stack.push_step("memory", STEP_MS, memory.close)
     journal = memory.journal
     names = correction.make_names(
-        campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=journal.wait_until_logged
+        campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=journal.delivery.wait_until_logged
     )
     memory.make_good_too(names.catch_up)
     host: Host = engines.find_host()()
