@@ -13,7 +13,7 @@ from loguru import logger
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.npc.actor import GetReady, NpcActor, Retract, Revise
+from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.transcript.journal import RecentTalk
 from glyphoxa.transcript.ports import DecidedTalk, News, TalkDecisions
 
@@ -85,13 +85,7 @@ class Revisions:
             heard_it = sorted(one.utterance.witnesses & self._npcs.keys())
             concerned |= dict.fromkeys(heard_it)
             for npc in heard_it:
-                match one:
-                    case UtteranceRetracted(utterance, is_retracted=True):
-                        self._npcs[npc].mailbox.post(Retract(utterance.id))
-                    case UtteranceRevised(utterance, was):
-                        self._npcs[npc].mailbox.post(Revise(utterance, was.text))
-                    case _:
-                        pass
+                self._npcs[npc].mailbox.post(one)
         for npc in concerned:
             self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
 
