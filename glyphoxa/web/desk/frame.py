@@ -56,7 +56,7 @@ class CommandedTable(Table, Protocol):
     """A table that obeys its game master."""
 
     async def obey(self, command: TableCommand) -> str:
-        """See `LiveTable.obey`."""
+        """See `TableSession.obey`."""
 
 
 Page = Callable[[Request], Awaitable[Response]]
