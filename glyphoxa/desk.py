@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,17 +29,17 @@ from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import ComposedPrompt
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.dm.entities import EntityDesk, NameResolver
+from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Player
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learned import NameLearning
@@ -80,16 +79,48 @@ class NamesDesk:
             NotFound: None does.
             InvalidInput: Several do.
         """
-        wanted = fold(name)
-        found = [each for each in self.entries if wanted and fold(each.name) == wanted]
-        found = found or [each for each in self.entries if wanted and wanted in map(fold, each.aliases)]
-        if not found:
-            known = [each.name for each in self.entries]
-            raise NotFound(f"no name {name!r} in campaign {self.campaign!r}: {did_you_mean(name, known)}")
-        if len(found) > 1:
-            several = ", ".join(f"{each.name} ({each.entity_type})" for each in found)
-            raise InvalidInput(f"{name!r} may be several names: {several}")
-        return found[0]
+        return find_called(
+            name,
+            [
+                [(each.name, each) for each in self.entries],
+                [(alias, each) for each in self.entries for alias in each.aliases],
+            ],
+            what=("name", "names"),
+            campaign=self.campaign,
+            describe=lambda each: f"{each.name} ({each.entity_type})",
+        )
+
+    async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
+        """From now on `heard` means `name`.
+
+        Args:
+            unless: How to accept words that are common in ordinary speech; None: they are accepted.
+            why: A note for the history.
+
+        Returns:
+            What was done, in a line, and a warning about such words.
+
+        Raises:
+            NotFound: There is no such name.
+            InvalidInput: The words are common, or cannot be learned.
+        """
+        entry = self.entity(name)
+        warned = await self.learning.before_confirming(heard, entry.entity_id, self.names)
+        if warned is not None and unless is not None:
+            raise InvalidInput(f"{warned}. {unless}")
+        pair = await self.learning.confirm(heard, entry.entity_id, self.names, why=why)
+        return f"{pair.heard} means {entry.name} from now on", warned
+
+    async def reject(self, heard: str, name: str, *, why: str = "") -> str:
+        """`heard` does not mean `name`. Returns what was done, in a line."""
+        entry = self.entity(name)
+        pair = await self.learning.reject(heard, entry.entity_id, why=why)
+        return f"{pair.heard} does not mean {entry.name}, and will not be suggested again"
+
+    async def undo(self, heard: str | None = None) -> str:
+        """Undo the last decision, about these words if any are given. Returns what was undone, in a line."""
+        taken = await self.learning.undo(heard)
+        return f"undone: {taken.step.kind} {taken.heard} = {taken.name or taken.step.entity_id}"
 
 
 async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
@@ -132,6 +163,7 @@ class Desk:
     facts: FactDesk
     entities: EntityDesk
     timeline: Timeline
+    sessions: SessionDesk
     language: str
     graph: KnowledgeGraph
     past_talk: Recall
@@ -159,9 +191,10 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         tuple(seen),
         inspection,
         store.talk_search,
-        FactDesk(campaign, world, inspection, resolver, _now_ms),
-        EntityDesk(campaign, world, inspection, resolver, _now_ms),
-        Timeline(campaign, world, inspection, _now_ms),
+        FactDesk(campaign, world, inspection, resolver, now_ms),
+        EntityDesk(campaign, world, inspection, resolver, now_ms),
+        Timeline(campaign, world, inspection, now_ms),
+        SessionDesk(campaign, world, inspection, store.talk_search, now_ms),
         stored.language,
         store.graph,
         store.past_talk,
@@ -218,10 +251,6 @@ class DeskSource:
     async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
         """As `recap_of`."""
         return await recap_of(self.store, self.campaign, session, audience)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 # What is kept of somebody's talk: erased in the database, then in the files of the data directory.

@@ -11,7 +11,7 @@ from typing import Final
 from rich.filesize import decimal
 
 from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
-from glyphoxa.adapters.postgres.server.condition import Condition, condition_of
+from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.engines import read_playable
@@ -321,7 +321,7 @@ def _speed(settings: Settings) -> Iterator[Finding]:
     if not all(map(module_is_there, ("httpx", "xllamacpp"))):
         yield Finding("warning", "speed", "not measured: run `pip install 'glyphoxa[local]'`")
         return
-    from glyphoxa.adapters.local.speed import measure_within
+    from glyphoxa.adapters.local.llama import measure_within
 
     (name,) = weights_of(LLM, here.providers.llm)
     try:

@@ -21,7 +21,7 @@ from glyphoxa.transcript.ports import PastTalk
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
-    from glyphoxa.adapters.reranker import HttpReranker
+    from glyphoxa.adapters.openai_models import HttpReranker
 
 _LOCAL: Final = {"llm_lines": 16, "llm_rounds": 2}
 """A place in the local model holds 2,048 tokens, and it reads some 50 of them a second."""

@@ -180,7 +180,7 @@ class TableMemory:
                 await self.store.times.begin(self._campaign.id, self._session)
             self._is_stored = True
         _say_what_changed(self._campaign, done)
-        await self._read_ahead("past talk", self.store.past_talk.refresh)
+        await self._read_ahead("past talk", self.store.past_talk.transcripts.refresh)
         await self._read_ahead("what is known of the world", self.store.by_name.refresh)
 
     async def _read_ahead(self, what: str, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:

@@ -89,7 +89,7 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         holds_words=state.holds_words,
         heard_before=state.heard_before,
         talk_of=state.talk_of,
-        story_day=lambda: campaign.story_day if store is None else store.past_talk.times.story_day(campaign.id),
+        story_day=lambda: campaign.story_day if store is None else store.past_talk.transcripts.story_day(campaign.id),
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
         accept_at=settings.memory.auto_accept,
@@ -159,7 +159,7 @@ class Rehearsal:
         state = self.mind.state
         try:
             if self.memory is not None:
-                await self.memory.past_talk.refresh(state.campaign.id)
+                await self.memory.past_talk.transcripts.refresh(state.campaign.id)
                 await self.memory.by_name.refresh(state.campaign.id)
             await enter(state.scene, state, self.mind.context)
             yield

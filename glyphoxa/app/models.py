@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.whisper import Whisper
 if TYPE_CHECKING:
-    from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
+    from glyphoxa.adapters.google_models import GoogleEmbeddings
 if TYPE_CHECKING:
-    from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
+    from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 
 
 _SECTIONS: Final = (LLM, STT, TTS, EMBEDDINGS)

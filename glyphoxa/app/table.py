@@ -54,7 +54,7 @@ from glyphoxa.turns.turn import OpenTurns, Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.mcp.servers import ServerRow
+    from glyphoxa.adapters.mcp_servers import ServerRow
     from glyphoxa.observability.metrics import TableMetrics
     from glyphoxa.observability.tracing import TurnTracer
 
@@ -79,7 +79,7 @@ async def open_outside_tools(
     if missing := missing_variables(settings, environ):
         raise InvalidInput(f"mcp.servers.{missing[0]}")
     _warn_of_strangers(settings, campaign)
-    from glyphoxa.adapters.mcp.servers import McpServers
+    from glyphoxa.adapters.mcp_servers import McpServers
 
     servers = McpServers([_row(name, server, environ) for name, server in settings.servers.items()])
     stack.push_step("servers of tools", STEP_MS, servers.close)
@@ -96,7 +96,7 @@ async def open_outside_tools(
 
 
 def _row(name: str, settings: McpServerSettings, environ: Mapping[str, str]) -> ServerRow:
-    from glyphoxa.adapters.mcp.servers import ServerRow
+    from glyphoxa.adapters.mcp_servers import ServerRow
 
     return ServerRow(
         name=name,
@@ -277,7 +277,7 @@ class _Wiring:
             commands=commands,
             talk=PostgresTalkDecisions(store.database, store.listener),
             read=CommandReader(self.opening.campaign).read,
-            refresh=store.past_talk.refresh,
+            refresh=store.past_talk.transcripts.refresh,
         )
 
     async def open_ear(self, player: Player, listener: EarListener) -> Ear:

@@ -17,9 +17,9 @@ from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 
 # What happened, in the words of those who were there: lines are selected, nothing is made up.
 

@@ -38,7 +38,8 @@ from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import StructuredLlm, Unparseable
-from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Gazetteer
 

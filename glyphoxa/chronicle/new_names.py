@@ -11,7 +11,7 @@ from typing import Final
 from glyphoxa.chronicle.sentences import word_set
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.turns.calls import trades_of
+from glyphoxa.turns.address import trades_of
 
 # What people are at work, and by rank (English and German).
 

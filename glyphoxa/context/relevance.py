@@ -37,7 +37,8 @@ from glyphoxa.language.asking import (
     wants_to_be_told,
 )
 from glyphoxa.language.content import language_of
-from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
 from glyphoxa.recall.ranking import BY_WORDS
 

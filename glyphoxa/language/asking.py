@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, primary_language, vocabulary_of
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import fold, words
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from glyphoxa.language.lexicon import primary_language
+
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
 UNLISTED = 100
@@ -17,15 +19,6 @@ ORDINARY = 60
 _UTTERED = 35
 _AT_TABLES = 35
 _ENDINGS = ("s", "es", "ed", "d", "ing", "er", "ers", "est", "ly", "y", "ish", "less", "ness", "like")
-
-
-def primary_language(tag: str) -> str:
-    """The language of a tag, without its region.
-
-    >>> primary_language("de-AT")
-    'de'
-    """
-    return tag.replace("_", "-").split("-")[0].lower()
 
 
 @dataclass(frozen=True)

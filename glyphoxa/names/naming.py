@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from glyphoxa.domain.ids import EntityId
@@ -12,9 +12,8 @@ from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
 
 NameKind = Literal["name", "alias", "short", "learned"]
-Rank = tuple[int, int, int]
-
-_RANKS: dict[NameKind, int] = {"name": 0, "alias": 1, "short": 2, "learned": 3}
+KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
+"""In the order in which they claim a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
 ARTICLES = frozenset(("the", "a", "an", "das", "der", "die", "ein", "eine"))
 # What may stand before a person's name and is often left out.
 _TITLES = frozenset(
@@ -66,7 +65,6 @@ class Name:
         is_ordinary: It is made of dictionary words only, so hearing them is no sign of the name.
         is_faint: It is made of stop words or a single letter ("It", "Will"): only a capital makes it a name.
         is_shared: A short form of several entities ("Fennimore" of two siblings): right to write, but nobody's.
-        rank: Where it stands among all names; smaller ones first. Says nothing of the name itself.
     """
 
     text: str
@@ -81,7 +79,6 @@ class Name:
     is_ordinary: bool
     is_faint: bool = False
     is_shared: bool = False
-    rank: Rank = field(default=(0, 0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +90,10 @@ class Speech:
     sounder: Sounder
 
 
-def names_of(entry: Entry, place: int, speech: Speech) -> tuple[Name, ...]:
-    """All ways to name an entry, each spelling once. Those that hold no letter or digit are left out.
-
-    Args:
-        place: Of the entry among all entries.
-    """
-    # Own names before aliases before short forms: "Marek" is the smith even if the innkeeper is "Marek's wife".
+def names_of(entry: Entry, speech: Speech) -> tuple[Name, ...]:
+    """All ways to name an entry, each spelling once. Those that hold no letter or digit are left out."""
     found: dict[str, Name] = {}
-    for at, (kind, text) in enumerate(_ways_to_name(entry, speech.vocabulary)):
+    for kind, text in _ways_to_name(entry, speech.vocabulary):
         joined = fold(text)
         if not joined or joined in found:
             continue
@@ -118,7 +110,6 @@ def names_of(entry: Entry, place: int, speech: Speech) -> tuple[Name, ...]:
             sound=speech.sounder(joined),
             is_ordinary=_is_ordinary(parts, speech.vocabulary),
             is_faint=len(joined) == 1 or all(part in speech.vocabulary.stop for part in parts),
-            rank=(_RANKS[kind], place, at),
         )
     return tuple(found.values())
 

@@ -32,7 +32,7 @@ from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableG
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learned import LearningFromTalk, NameLearning
 from glyphoxa.names.people import PersonMention, mentions_of_people
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import AddresseeMention
 
 # Has what the talk of a table proves about wrong forms of names kept, behind the talk and in its order.
 
@@ -214,6 +214,7 @@ class TableNames:
             start=call.start,
             end=call.end,
             is_owner=call.is_owner,
+            is_role=call.is_role,
         )
 
     def _is_player(self, call: PersonMention) -> bool:

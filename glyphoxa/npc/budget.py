@@ -20,7 +20,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.turn import TierChoice
-from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.lexicon import primary_language
 
 TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 

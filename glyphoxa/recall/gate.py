@@ -176,7 +176,7 @@ class NamesInText:
             return
         bare = (_without_article(name) for name in names)
         entry = Entry(names[0], EntityId(bearer), kind, (*names[1:], *(name for name in bare if name)))
-        self._names[bearer] = names_of(entry, 0, self._speech)
+        self._names[bearer] = names_of(entry, self._speech)
         for name in self._names[bearer]:
             if name.joined not in self._bearers:
                 insort(self._spellings, name.joined)

@@ -20,8 +20,7 @@ from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, R
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import Addressed, Said
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import Addressed, AddresseeMention, Said
 
 # What the DM commands aloud: that NPCs are quiet, or may speak again. In English and German, at any table.
 #

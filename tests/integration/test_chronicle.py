@@ -22,7 +22,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S

@@ -24,9 +24,9 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TwinTable

@@ -14,10 +14,8 @@ from glyphoxa.dm.timeline import Timeline, events_about
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import RolledBack
-from glyphoxa.world.replay import replay
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, RolledBack, replay
 from glyphoxa.world.state import WorldState
 from tests.support.builders import an_utterance
 from tests.support.world_histories import ENTITIES, NPCS, an_event
@@ -63,7 +61,9 @@ async def test_a_rollback_does_what_its_preview_said(store: Store, first: int) -
 
 async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campaign: CampaignId) -> None:
     state = twin.state
-    assert await inspection.pending(campaign, limit=9) == await twin.pending(campaign, limit=9)
+    assert await inspection.of_status(campaign, "pending", limit=9) == await twin.of_status(
+        campaign, "pending", limit=9
+    )
     assert await inspection.waiting(campaign) == await twin.waiting(campaign)
     for status in ("accepted", "pending", "conflict", "stale"):
         shown = await inspection.of_status(campaign, status, limit=5)

@@ -20,8 +20,8 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
 from tests.support.guarded_house import GuardedHouse, a_guarded_house
 from tests.support.live_table import ToldEar, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network

@@ -84,7 +84,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
             _changing_language(one),
         ]
         feed = PostgresTalkFeed(reader.database)
-        held = TranscriptMemory(feed, dimensions=1)
+        held = TranscriptMemory(feed)
         seen: dict[UtteranceId, FeedUtterance] = {}
         done = asyncio.gather(*writers)
         change_seq = -1
@@ -102,7 +102,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
-        anew = await TranscriptMemory(feed, dimensions=1).refresh(CAMPAIGN)
+        anew = await TranscriptMemory(feed).refresh(CAMPAIGN)
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
@@ -294,7 +294,7 @@ async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, 
         await memory.log.revise(replace(talk[at], text=f"My sister, {at}."), was=talk[at])
     await memory.world.rollback(CAMPAIGN, SessionId("s2"), 10, DM)
     await memory.chunks.fill_missing(CAMPAIGN)
-    await memory.past_talk.refresh(CAMPAIGN)
+    await memory.past_talk.transcripts.refresh(CAMPAIGN)
     async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
         for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
             before = await memory.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))

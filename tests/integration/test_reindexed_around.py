@@ -30,4 +30,4 @@ async def test_talk_around_somebody_is_found_by_words_once_another_model_embedde
         await reindexed(dsn, new, full=True)
         for _ in range(2):
             assert await found("Who is the sister?") == ["u0"]
-            await table.past_talk.refresh(CAMPAIGN)
+            await table.past_talk.transcripts.refresh(CAMPAIGN)

@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
+from glyphoxa.adapters.openai_models import LocalStructuredLlm
 from glyphoxa.app.chronicle import local_slots
 from glyphoxa.app.correction import make_reviser, open_asking, transcribed
 from glyphoxa.app.models import LocalModels

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.server.condition import Condition
-from glyphoxa.adapters.weights.manifest import own_manifest
+from glyphoxa.adapters.postgres.server.database import Condition
+from glyphoxa.adapters.weights.download import own_manifest
 from glyphoxa.config.check import Finding
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import ModelsSettings, Settings

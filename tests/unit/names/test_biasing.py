@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.names.biasing import MAX_TERMS, MAX_TOKENS, ContextualBiasing, estimated_tokens
 from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.hints import MAX_TERMS, MAX_TOKENS, ContextualBiasing, estimated_tokens
 
 MINUTE = 60_000
 
@@ -119,32 +119,6 @@ def test_odd_input_is_left_out_or_sent_whole(name: str) -> None:
     expectation = expecting(name, "Grimjaw")
     assert "Grimjaw" in expectation.keyterms(0)
     assert set(expectation.keyterms(0)) <= {"Grimjaw", " ".join(name.split())}
-
-
-POOL = ["Eldrinax", "Vaelith", "The Old Mill", "Mayor Vaelith Karn", "Karn", "Zorvath Karn", "Hope"]
-ENTRIES = st.builds(
-    Entry,
-    st.sampled_from(POOL),
-    st.sampled_from([EntityId(each) for each in "abcdef"]),
-    st.sampled_from(["npc", "location"]),
-    st.lists(st.sampled_from(POOL), max_size=2).map(tuple),
-    st.lists(st.sampled_from(["elder nacks", "veil if"]), max_size=2).map(tuple),
-)
-
-
-@given(st.lists(ENTRIES, max_size=15), st.booleans())
-def test_names_that_came_and_went_one_by_one_are_expected_as_if_they_were_given_at_once(
-    changes: list[Entry], is_in_a_crowd: bool
-) -> None:
-    crowd = [Entry(f"Tha{n:03}lor Ven{n:03}", EntityId(f"n{n}")) for n in range(120 * is_in_a_crowd)]
-    names = Gazetteer.build(crowd)
-    grown, at_once = (ContextualBiasing(max_terms=1_000, max_tokens=10_000) for _ in range(2))
-    grown.names_are(names)
-    for change in changes:
-        names = names.without(change.entity_id) if change.aliases else names.with_entry(change)
-        grown.names_are(names)
-    at_once.names_are(names)
-    assert grown.keyterms(0) == at_once.keyterms(0)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
 from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from tests.support.builders import changed_names
 
 
 def entry(name: str, kind: str = "", *, aliases: tuple[str, ...] = (), learned: tuple[str, ...] = ()) -> Entry:
@@ -122,7 +123,7 @@ def test_a_short_form_of_two_persons_is_nobodys_but_still_known_by_its_spelling(
     assert names.mentions("Fennimore") == ()
     assert names.by_joined["fennimore"].is_shared
     assert names.mentions("Orla")[0].name.canonical == "Orla Fennimore"
-    assert not names.without(EntityId("Tam Fennimore")).by_joined["fennimore"].is_shared
+    assert not changed_names(names, remove=EntityId("Tam Fennimore")).by_joined["fennimore"].is_shared
 
 
 def test_a_short_form_that_is_somebody_elses_own_name_is_that_ones() -> None:
@@ -196,7 +197,7 @@ def test_a_name_of_ten_thousand_letters_is_a_name() -> None:
     long = "Grimjaw of " * 900 + "X"
     names = Gazetteer.build([entry("x" * 10_000), entry(long, "npc"), entry("Ironhold")])
     assert [m.name.text for m in names.mentions("iron hold " + "x" * 10_000)] == ["Ironhold", "x" * 10_000]
-    assert names.without(EntityId(long)).widest == 3
+    assert changed_names(names, remove=EntityId(long)).widest == 3
 
 
 @given(st.lists(st.text(max_size=12), max_size=6), st.text(max_size=60))

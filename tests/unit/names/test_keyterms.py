@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.names.biasing import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
+from glyphoxa.names.hints import MAX_TERMS, MAX_TOKENS, estimated_tokens, oddness, pack, worth
 
 
 @given(st.lists(st.text("abc'é -", max_size=40)))

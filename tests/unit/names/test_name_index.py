@@ -110,11 +110,6 @@ def test_names_that_are_all_alike_do_not_widen_the_search() -> None:
 @settings(max_examples=n_examples(40), deadline=None)
 def test_the_answer_does_not_depend_on_the_order_in_which_names_came(spellings: list[str], data: st.DataObject) -> None:
     names = gazetteer(*spellings).names
-    index = NameIndex.of(names)
-    for name in data.draw(st.permutations(names)):
-        index = index.changed(without=[name], having=[])
-    assert index.longest == 0
-    for name in data.draw(st.permutations(names)):
-        index = index.changed(without=[], having=[name])
     heard = data.draw(st.text("abkrz", min_size=4, max_size=9))
-    assert index.alike(heard, (), str, limit=5) == NameIndex.of(names).alike(heard, (), str, limit=5)
+    other = NameIndex.of(data.draw(st.permutations(names)))
+    assert other.alike(heard, (), str, limit=5) == NameIndex.of(names).alike(heard, (), str, limit=5)

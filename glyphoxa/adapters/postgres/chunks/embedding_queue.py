@@ -21,7 +21,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer

@@ -10,8 +10,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import NAMES, Listener
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, timestamp
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, timestamp
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.followed import NamesChanged

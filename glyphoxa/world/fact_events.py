@@ -9,9 +9,8 @@ from typing import Literal
 from glyphoxa.domain.ids import FactId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.world import change as read_set
-from glyphoxa.world.change import Change, bad_claim, no_fact, stated_again
+from glyphoxa.world.change import Change, bad_claim, no_fact, since, stated_again, until
 from glyphoxa.world.state import Key, WorldState
-from glyphoxa.world.status import since, until
 from glyphoxa.world.wording import Words, moment
 
 

@@ -1,12 +1,25 @@
-"""Domain values as parameters of queries, and columns as domain values."""
+"""Queries from `.sql` files, domain values as their parameters, and their columns as domain values."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import resources
 from typing import Final
 
 from glyphoxa.domain.errors import Unstorable
 from glyphoxa.domain.knowledge import Between, Dm, Viewer
+
+
+@cache
+def load_queries(file: str) -> Mapping[str, str]:
+    """The queries of `<file>.sql` in this package ("world/graph") by name. A query begins with a line `-- name --`."""
+    text = resources.files("glyphoxa.adapters.postgres").joinpath(f"{file}.sql").read_text("utf-8")
+    parts = re.split(r"^-- (\w+) --$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], (body.strip() for body in parts[2::2]), strict=True))
+
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
