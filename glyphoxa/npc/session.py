@@ -28,11 +28,10 @@ from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnd
 from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.dm_channel import CommandInbox, ControlsStore, FollowedCommands, FollowedTalk, KeptControls, Revisions
 from glyphoxa.npc.readiness import Preparation
-from glyphoxa.npc.revisions import FollowedTalk, Revisions
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableEvents, TableState, TypedLines
-from glyphoxa.npc.table_control import CommandInbox, ControlsStore, FollowedCommands, KeptControls
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.reviser import Reviser

@@ -30,7 +30,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor
-from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.dm_channel import Revisions
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool

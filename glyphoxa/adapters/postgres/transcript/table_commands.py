@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.npc.table_control import AskedCommand
+from glyphoxa.npc.dm_channel import AskedCommand
 
 _DEADLINE_MS: Final = 1_000
 ANSWERED_WITHIN_S: Final = 5.0
