@@ -172,7 +172,7 @@ async def write_talk(store: Store, talk: Iterable[Utterance], spool: Path) -> No
     try:
         for at in range(0, len(utterances), _AT_ONCE):
             await asyncio.gather(*(journal.keep(utterance) for utterance in utterances[at : at + _AT_ONCE]))
-        if not await journal.flush(_FLUSH_MS):
+        if not await journal.delivery.flush(_FLUSH_MS):
             raise Unavailable("the talk could not be written to the database")
     finally:
         await journal.close()

@@ -220,7 +220,7 @@ class _Wiring:
             settings.correction,
             store,
             now_ms=now_ms,
-            wait_until_logged=self.memory.journal.wait_until_logged,
+            wait_until_logged=self.memory.journal.delivery.wait_until_logged,
         )
         self.memory.make_good_too(self.names.catch_up)
         self.host: Host = engines.find_host()()
