@@ -93,16 +93,6 @@ async def test_what_a_fact_rests_on_and_disputes_is_shown(settings_file: Path, c
     assert re.search(r"  disagrees with \w{8} Grimjaw occupation: blacksmith \(accepted\)", text)
 
 
-async def test_what_is_no_longer_held_is_still_shown(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "reject", SCARED.fact_id)
-    text = await shown(capsys, settings_file, "fact", SCARED.fact_id)
-    assert "no longer held: rejected (event" in text
-    assert re.search(r" dm +rejected: it$", text, re.MULTILINE)
-    assert f"{SCARED.fact_id}  Elowen fears: the sea" in await shown(
-        capsys, settings_file, "history", SCARED.fact_id[:7]
-    )
-
-
 async def test_a_dm_edits_and_retcons(settings_file: Path, capsys: Capture) -> None:
     text = await told(capsys, settings_file, "correct", DEBT.fact_id, "--value", "60")
     assert "Elowen debt: 60: accepted, witnessed: Grimjaw" in text
@@ -154,11 +144,6 @@ async def test_a_fact_is_added_by_hand(settings_file: Path, capsys: Capture) -> 
     text = await told(capsys, settings_file, "state", "Grimjaw", "occupation", "--value", "spy")
     assert "Grimjaw occupation: spy: conflict, public" in text
     assert re.search(r"it disagrees with \w{8}: `glyphoxa facts accept \w{8}` ends that one", text)
-
-
-async def test_where_somebody_is_now_ends_where_she_was(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "state", "Elowen", "LOCATED_AT", "--object", "The Drowned Lantern")
-    assert "no longer held: Elowen LOCATED_AT The Anvil (superseded)" in text
 
 
 async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(settings_file: Path, capsys: Capture) -> None:
@@ -235,21 +220,3 @@ async def test_a_mistake_is_one_line_that_names_the_thing(
     assert said in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
-
-
-async def test_without_memory_there_are_no_facts(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "none.yaml").write_text("memory:\n  postgres_dsn: none\n")
-    assert await facts(tmp_path / "none.yaml", "review") == 1
-    assert "there is no long-term memory to hold talk or facts" in capsys.readouterr().err
-
-
-async def test_a_fact_of_what_was_merged_keeps_its_whole_history(settings_file: Path, capsys: Capture) -> None:
-    for name in ("Grey Man", "Old Fool"):
-        assert await run("entity", "add", name, "npc", "--config", settings_file) == 0
-    await told(capsys, settings_file, "state", "Grey Man", "note", "--value", "limps")
-    [fact] = re.findall(r"^(\w{8}) ", await shown(capsys, settings_file, "facts", "--about", "Grey Man"), re.MULTILINE)
-    for kept, gone in (("Old Fool", "Grey Man"), ("Elowen", "Old Fool")):
-        assert await run("entity", "merge", kept, gone, "--config", settings_file) == 0
-    text = await shown(capsys, settings_file, "history", fact)
-    assert text.startswith(fact) and "Elowen note: limps" in text.splitlines()[0]
-    assert "stated: " in text and text.count("merged ") == 2

@@ -46,12 +46,6 @@ async def test_what_was_rolled_back_is_told_apart(settings_file: Path, capsys: C
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
 
-async def test_without_a_session_the_last_one_is_meant(settings_file: Path, capsys: Capture) -> None:
-    assert await told(capsys, settings_file, "transcript") == await told(capsys, settings_file, "transcript", "s2")
-    corrected = await told(capsys, settings_file, "transcript", "--corrected")
-    assert corrected == await told(capsys, settings_file, "transcript", "s2", "--corrected")
-
-
 async def test_the_last_utterances_of_a_session_come_latest_first(settings_file: Path, capsys: Capture) -> None:
     found = rows(await told(capsys, settings_file, "transcript", "s1", "--limit", "2"))
     assert found == [
@@ -100,26 +94,6 @@ async def test_who_asks_for_what_is_not_there_hears_what_is(
     capsys.readouterr()
     assert await run("show", "said", *arguments, "--config", settings_file) == 1
     assert problem in capsys.readouterr().err
-
-
-async def test_an_empty_log_says_so(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
-    settings_file = a_settings_file(tmp_path, campaign_dsn)
-    for action in ("sessions", "coverage", "said"):
-        assert await told(capsys, settings_file, action) == "nothing was said yet\n"
-    assert await told(capsys, settings_file, "said", "silver") == "nothing like that was said\n"
-
-
-async def test_a_database_that_is_new_is_made_without_a_word(tmp_path: Path, empty_dsn: str, capsys: Capture) -> None:
-    settings_file = tmp_path / "settings.yaml"
-    settings_file.write_text(f"memory:\n  postgres_dsn: {empty_dsn}\n")
-    assert await run("campaign", "list", "--config", settings_file) == 0
-    assert capsys.readouterr() == ("no campaign is stored; load one: glyphoxa campaign load FILE\n", "")
-
-
-async def test_what_was_heard_stands_beside_what_is_kept(settings_file: Path, capsys: Capture) -> None:
-    kept = "Elowen never goes near the water, she fears it."
-    found = rows(await told(capsys, settings_file, "transcript", "s1", "--corrected"))
-    assert found == [["1", "2096-10-02 07:07", "Tamsin", kept, kept.replace("Elowen", "a lone")]]
 
 
 async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -> None:
