@@ -30,7 +30,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.llm.structured import JsonSchema, StructuredLlm
+from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words
 

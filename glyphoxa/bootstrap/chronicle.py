@@ -17,15 +17,15 @@ from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.bootstrap.local_models import load_llama
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.episodes import TOKENS, EpisodeWriter, for_players, heard_by, said_in, summary_of
-from glyphoxa.chronicle.llm.extractor import LlmExtractor, LlmReading
-from glyphoxa.chronicle.llm.question import Pace, QuestionLimits
+from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
+from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Extractor
-from glyphoxa.chronicle.rules.extractor import RulesExtractor, names_of
+from glyphoxa.chronicle.rules_extractor import RulesExtractor, names_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.providers.building import CHRONICLE, RECALL, SECOND_LOOK, Choice, build, find, maker_of, runs_here
 
 if TYPE_CHECKING:

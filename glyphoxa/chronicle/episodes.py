@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog
-from glyphoxa.chronicle.rules.extractor import names_of
-from glyphoxa.chronicle.rules.salience import SalienceJudge
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by

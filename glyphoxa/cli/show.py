@@ -368,8 +368,8 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
     from glyphoxa.chronicle.chronicler import PAGE
-    from glyphoxa.chronicle.rules.extractor import names_of
-    from glyphoxa.chronicle.rules.salience import SalienceJudge
+    from glyphoxa.chronicle.rules_extractor import names_of
+    from glyphoxa.chronicle.salience import SalienceJudge
 
     log = PostgresChronicleLog(scope.store.database, scope.store.world)
     language = (await scope.store.campaigns.get(scope.campaign)).language

@@ -24,7 +24,7 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance, Signal, Viewer
-from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.memory_graph.graph import Read, TalkGraph, graph_of_view
 from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection

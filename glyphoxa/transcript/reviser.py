@@ -27,7 +27,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.llm.structured import StructuredLlm, Unparseable
+from glyphoxa.domain.structured import StructuredLlm, Unparseable
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.language.words import Places, applied
 from glyphoxa.speech.names.gazetteer import Gazetteer

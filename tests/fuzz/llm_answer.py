@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm.merging import KnownBefore, merged
-from glyphoxa.chronicle.llm.question import QuestionLimits, TalkQuestion, question_about
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.llm_extractor import KnownBefore, merged
+from glyphoxa.chronicle.llm_question import QuestionLimits, TalkQuestion, question_about
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.llm.structured import Unparseable, parsed
+from glyphoxa.domain.structured import Unparseable, parsed
 from glyphoxa.speech.language.words import applied
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
 from glyphoxa.speech.review import question as review

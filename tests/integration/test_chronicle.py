@@ -15,7 +15,7 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.bootstrap.chronicle import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance

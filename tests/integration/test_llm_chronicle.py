@@ -24,9 +24,9 @@ from glyphoxa.bootstrap.chronicle import (
     talk_readers_at_table,
 )
 from glyphoxa.chronicle.chronicler import Chronicler, ChronicleWorker
-from glyphoxa.chronicle.llm.question import FACTS
+from glyphoxa.chronicle.llm_question import FACTS
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import LONGEST
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import Utterance

@@ -13,7 +13,7 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.llm.google import GoogleStructuredLlm
 from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import StructuredLlm, Unparseable, parsed
+from glyphoxa.domain.structured import StructuredLlm, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 SCHEMA = {

@@ -11,7 +11,7 @@ from google.genai import errors, types
 from httpx import HTTPError
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 

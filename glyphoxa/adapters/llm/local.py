@@ -9,7 +9,7 @@ from openai import APIError, AsyncOpenAI
 
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 
 
 class LocalStructuredLlm:

@@ -8,7 +8,7 @@ from typing import Any
 from openai import APIError, AsyncOpenAI
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 

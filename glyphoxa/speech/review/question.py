@@ -42,7 +42,7 @@ _MOST_ORIGINALS = 40
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """As `glyphoxa.llm.structured.StructuredLlm` takes it."""
+    """As `glyphoxa.domain.structured.StructuredLlm` takes it."""
 
     user: str
     schema: dict[str, Any]

@@ -11,14 +11,14 @@ import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm.extractor import LlmExtractor, LlmReading
-from glyphoxa.chronicle.llm.question import Pace, QuestionLimits, question_about
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
+from glyphoxa.chronicle.llm_question import Pace, QuestionLimits, question_about
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.llm.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.world.events.entity import EntityAdded
 from glyphoxa.world.events.fact import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.chronicle.rules.salience import SalienceJudge
+from glyphoxa.chronicle.salience import SalienceJudge
 
 
 @pytest.mark.parametrize(

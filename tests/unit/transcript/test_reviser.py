@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.llm.structured import Unparseable
+from glyphoxa.domain.structured import Unparseable
 from glyphoxa.speech.correction.corrector import Corrected
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Entry, Gazetteer

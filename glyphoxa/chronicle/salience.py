@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.chronicle.rules.new_names import NameFinder
-from glyphoxa.chronicle.rules.sentences import NameSpan, either, pattern, sentences_of
-from glyphoxa.chronicle.rules.statements import facts_in, relations_in
+from glyphoxa.chronicle.new_names import NameFinder
+from glyphoxa.chronicle.sentences import NameSpan, either, pattern, sentences_of
+from glyphoxa.chronicle.statements import facts_in, relations_in
 from glyphoxa.speech.language.vocabulary import vocabulary_of
 from glyphoxa.speech.language.words import words
 from glyphoxa.speech.names.gazetteer import Gazetteer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from glyphoxa.chronicle.rules.sentences import word_set
+from glyphoxa.chronicle.sentences import word_set
 from glyphoxa.speech.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.speech.language.words import Word, fold, words
 from glyphoxa.turns.calls import trades_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.chronicle.rules.new_names import occupation_in
-from glyphoxa.chronicle.rules.sentences import (
+from glyphoxa.chronicle.new_names import occupation_in
+from glyphoxa.chronicle.sentences import (
     FEW,
     IS,
     NAMED,

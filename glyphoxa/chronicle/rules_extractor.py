@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.chronicle.rules.new_names import NameFinder, NewName
-from glyphoxa.chronicle.rules.salience import asks_to_forget
-from glyphoxa.chronicle.rules.sentences import SPEAKER, MarkedSentence, NameSpan, sentences_of
-from glyphoxa.chronicle.rules.statements import facts_in, relations_in
+from glyphoxa.chronicle.new_names import NameFinder, NewName
+from glyphoxa.chronicle.salience import asks_to_forget
+from glyphoxa.chronicle.sentences import SPEAKER, MarkedSentence, NameSpan, sentences_of
+from glyphoxa.chronicle.statements import facts_in, relations_in
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
