@@ -98,7 +98,7 @@ async def _measured(
     journal = Journal(Spool(directory / "spool"), store.log, after_append=embed_new)
     draining = asyncio.create_task(journal.deliver())
     # As a table does it before it opens: what is asked while talk is still being read has no answer in time.
-    await store.past_talk.refresh(campaign.id)
+    await store.past_talk.transcripts.refresh(campaign.id)
     try:
         asked = Operations(store, campaign, embeddings, journal=journal, vectors=options.samples)
         operations = {**asked.by_name(), "hot_context": await asked.hot_context()}

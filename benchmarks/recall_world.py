@@ -19,7 +19,7 @@ from benchmarks.runner import filled_once, tell
 from benchmarks.table import write_talk
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.bootstrap.local_models import load_embedder
+from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from glyphoxa.adapters.audio.wav import pcm16, samples_of
+from glyphoxa.adapters.wav import pcm16, samples_of
 
 Samples = npt.NDArray[np.float32]
 

@@ -24,7 +24,7 @@ async def open_local(campaign: Path, *, session: str, config: Path, tell: Callab
         Unavailable: A model or the database cannot be reached.
     """
     # The voice stack takes a second to import; a mistake in the script is reported before.
-    from glyphoxa.bootstrap.table import open_table
+    from glyphoxa.app.table import open_table
 
     settings = read_settings(config).model_copy(update={"campaign": campaign})
     table = await open_table(settings, session_name=session, tell=tell)

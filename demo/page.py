@@ -13,7 +13,7 @@ from demo.console import LABELS, changed_spans, summary_rows, waterfall
 from demo.mix import RATE_HZ
 from demo.played import SessionPlayed
 from demo.report import Figures, line_of
-from glyphoxa.adapters.audio.wav import pcm16, resample, samples_of
+from glyphoxa.adapters.wav import pcm16, resample, samples_of
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord

@@ -16,7 +16,7 @@ from pathlib import Path
 from demo.mix import RATE_HZ, Sound, Stretches, mixed
 from demo.played import LinePlayed, NpcSpoke, SessionPlayed, session_wav, write_played
 from demo.script import Evening, ScriptLine, SessionScript
-from glyphoxa.adapters.audio.wav import read_recording, resample, samples_of, write_wav
+from glyphoxa.adapters.wav import read_recording, resample, samples_of, write_wav
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.events import (

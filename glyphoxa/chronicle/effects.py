@@ -22,9 +22,9 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 
 MOST_ENTITIES: Final = 60

@@ -12,14 +12,14 @@ from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
-from glyphoxa.speech.language.quoted import as_label, quoted
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.language.quoted import as_label, quoted
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 
 # What happened, in the words of those who were there: lines are selected, nothing is made up.
 

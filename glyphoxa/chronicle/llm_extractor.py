@@ -38,10 +38,9 @@ from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import StructuredLlm, Unparseable
-from glyphoxa.speech.language.sounds import primary_language
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import Word, fold, words
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.words import Word, fold, words
+from glyphoxa.names.gazetteer import Gazetteer
 
 TEMPERATURE: Final = 0.0
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from glyphoxa.chronicle.sentences import word_set
-from glyphoxa.speech.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
-from glyphoxa.speech.language.words import Word, fold, words
+from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
+from glyphoxa.language.words import Word, fold, words
 from glyphoxa.turns.calls import trades_of
 
 # What people are at work, and by rank (English and German).

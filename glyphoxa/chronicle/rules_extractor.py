@@ -21,14 +21,13 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.language.words import fold
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 _PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
 _OF_SPEAKER: Final = 0.9
-_MOST_CHANGED: Final = 64
 """More changed names than these are indexed anew with all others."""
 
 
@@ -94,7 +93,6 @@ class RulesExtractor:
         self._finder = NameFinder(language)
         self._narrators = frozenset(fold(name) for name in narrators)
         self._gazetteer: Gazetteer | None = None
-        self._entries: dict[EntityId, Entry] = {}
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         # Some milliseconds a stretch, and a table may be playing on the same loop.
@@ -111,20 +109,12 @@ class RulesExtractor:
         return self._gazetteer or names_of((), self._language)
 
     def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
-        """What changed since the last stretch is changed in the gazetteer of that: all anew takes seconds for a large
-        world.
-        """
-        now = {each.id: _entry_of(each, self._language) for each in known}
-        gone = self._entries.keys() - now.keys()
-        changed = [entry for id_, entry in now.items() if self._entries.get(id_) != entry]
-        if self._gazetteer is None or len(gone) + len(changed) > _MOST_CHANGED:
-            self._gazetteer = names_of(known, self._language)
+        """The gazetteer of the last stretch, with what changed since then."""
+        entries = [_entry_of(each, self._language) for each in known]
+        if self._gazetteer is None:
+            self._gazetteer = Gazetteer.build(entries, language=self._language)
         else:
-            for id_ in gone:
-                self._gazetteer = self._gazetteer.without(id_)
-            for entry in changed:
-                self._gazetteer = self._gazetteer.with_entry(entry)
-        self._entries = now
+            self._gazetteer = self._gazetteer.having(entries)
         return self._gazetteer
 
 
@@ -177,11 +167,13 @@ class _Reading:
                 if known is None or known.confidence < new.confidence:
                     self._new[fold(new.text)] = new
         whole = [new.text.split() for new in self._new.values()]
-        for name, new in list(self._new.items()):
-            if any(_is_part(new.text.split(), other) for other in whole):
-                del self._new[name]
-            else:
-                self._names = self._names.with_entry(Entry(new.text, EntityId(f"new:{name}"), new.type))
+        self._new = {
+            name: new
+            for name, new in self._new.items()
+            if not any(_is_part(new.text.split(), other) for other in whole)
+        }
+        introduced = [Entry(new.text, EntityId(f"new:{name}"), new.type) for name, new in self._new.items()]
+        self._names = self._names.having([*self._names.entries, *introduced])
 
     def _utterance(self, said: NumberedUtterance) -> None:
         person: str | None = None

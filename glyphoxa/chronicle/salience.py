@@ -14,9 +14,9 @@ from typing import Final
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.sentences import NameSpan, either, pattern, sentences_of
 from glyphoxa.chronicle.statements import facts_in, relations_in
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 THRESHOLD: Final = 0.2

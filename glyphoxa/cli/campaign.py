@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.campaigns import Described, KeptTimes
-from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import (
     A_DAY,
@@ -52,7 +52,7 @@ from glyphoxa.world.state import WorldState
 from glyphoxa.world.wording import moment
 
 if TYPE_CHECKING:
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
 
 _MOST_TOLD = 40
 """Lines of a kind; a campaign that is new can have thousands."""

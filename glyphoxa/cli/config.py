@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.bootstrap.doctor import before_a_table, without_settings
-from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.app.models import weights_for
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import read_settings
+from glyphoxa.doctor import before_a_table, without_settings
 from glyphoxa.domain.errors import GlyphoxaError
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}

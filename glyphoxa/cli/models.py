@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
-from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.app.models import weights_for
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
@@ -131,7 +131,7 @@ def _verify(options: argparse.Namespace) -> int:
     ),
 )
 def _recommend(options: argparse.Namespace) -> int:
-    from glyphoxa.adapters.local.speed import measure
+    from glyphoxa.adapters.local.llama import measure
 
     settings = read_settings(options.config)
     name, file = model_to_measure(settings, _weights(options))
@@ -230,7 +230,7 @@ def _voices(options: argparse.Namespace) -> int:
         return 0
     if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
         raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT} of them")
-    from glyphoxa.adapters.audio.wav import write_wav
+    from glyphoxa.adapters.wav import write_wav
     from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
     pcm = _spoken(settings, options.name, options.text)
@@ -274,7 +274,7 @@ def _spoken(settings: Settings, name: str, text: str) -> bytes:
 
 
 async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
-    from glyphoxa.bootstrap.engines import find_host
+    from glyphoxa.app.engines import find_host
 
     host = find_host()()
     try:
@@ -284,7 +284,7 @@ async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
 
 
 def _is_played(pcm: bytes, rate_hz: int) -> bool:
-    from glyphoxa.adapters.audio.wav import play, write_wav
+    from glyphoxa.adapters.wav import play, write_wav
 
     with tempfile.TemporaryDirectory(prefix="glyphoxa-voice-") as folder:
         path = Path(folder) / "voice.wav"

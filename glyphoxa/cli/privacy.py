@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from loguru import logger
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
-from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.desk import erase
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,
@@ -28,6 +27,7 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import erase
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.records import forget, lines_about

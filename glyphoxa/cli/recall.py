@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import a_table, show, show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
@@ -21,6 +20,7 @@ from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.relevance import without_call
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
 from glyphoxa.context.wording import recalled_line
+from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.wording import IndentedLine, signals_in_words, validity_in_words
 from glyphoxa.domain.campaign import Entity
@@ -94,7 +94,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
         yield None
         return
     # Loaded by who asks for it alone.
-    from glyphoxa.bootstrap.deep_recall import load_deep_recall
+    from glyphoxa.app.deep_recall import load_deep_recall
 
     async with AsyncExitStack() as stack:
         yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)

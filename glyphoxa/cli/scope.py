@@ -31,7 +31,7 @@ from glyphoxa.domain.ids import CampaignId, SessionId
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.domain.campaign import Campaign, Npc
     from glyphoxa.recall.recall import RecallSettings
     from glyphoxa.recall.vectors import Embedder
@@ -122,8 +122,8 @@ async def opened_store(
 @asynccontextmanager
 async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> AsyncIterator[Embedder | None]:
     """The model by which talk is found. None where words alone decide, and why is said if nobody wanted it."""
-    from glyphoxa.adapters.postgres.server.binaries import check_binaries
-    from glyphoxa.bootstrap.local_models import load_embedder
+    from glyphoxa.adapters.postgres.server.embedded import check_binaries
+    from glyphoxa.app.models import load_embedder
 
     if by_words or settings.providers.embeddings.name == "none":
         yield None
@@ -181,7 +181,7 @@ def in_scope(
 
 
 async def desk_in(scope: Scope) -> Desk:
-    from glyphoxa.bootstrap.desk import desk_of
+    from glyphoxa.desk import desk_of
 
     return await desk_of(scope.store, scope.settings, scope.campaign)
 

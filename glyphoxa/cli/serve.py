@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.scope import (
     LAST,

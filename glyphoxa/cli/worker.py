@@ -12,14 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.chronicle import (
+from glyphoxa.app.chronicle import (
     chronicle_log,
     chronicle_worker,
     chronicler_of,
     episode_writer,
     open_talk_readers,
 )
-from glyphoxa.bootstrap.local_models import fetch_embedder
+from glyphoxa.app.models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.cli.privacy import erasing_daily
 from glyphoxa.cli.render import a_table, show

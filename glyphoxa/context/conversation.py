@@ -18,8 +18,8 @@ from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
-from glyphoxa.speech.language.quoted import as_said, in_one_line
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.language.quoted import as_said, in_one_line
+from glyphoxa.language.vocabulary import primary_language
 
 _SAID = re.compile(r": ")
 """Behind one of these somebody's words begin."""

@@ -18,10 +18,10 @@ from glyphoxa.context.wording import RELATIONS
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledFact
+from glyphoxa.language.vocabulary import primary_language
 from glyphoxa.recall.facts import TOOK_PART, FactsAsked, facts_asked
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.recall.world_memory import KnownByName
-from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
 # What is known of the world as short sentences an NPC can use, and why it may know them.

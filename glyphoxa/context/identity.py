@@ -24,8 +24,8 @@ from glyphoxa.domain.knowledge import (
     Visibility,
     secret_of,
 )
+from glyphoxa.language.quoted import in_one_line
 from glyphoxa.recall.terms import Terms
-from glyphoxa.speech.language.quoted import in_one_line
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 

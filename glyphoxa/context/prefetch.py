@@ -22,7 +22,7 @@ from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk
-from glyphoxa.speech.language.asking import speaks_of_the_past
+from glyphoxa.language.asking import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _FEW_WORDS: Final = 3

@@ -24,9 +24,7 @@ from glyphoxa.domain.knowledge import (
     Signal,
     is_own_utterance,
 )
-from glyphoxa.judgement.reply import language_of
-from glyphoxa.recall.ranking import BY_WORDS
-from glyphoxa.speech.language.asking import (
+from glyphoxa.language.asking import (
     IRREGULAR,
     asks_for_memory,
     asks_for_more,
@@ -38,9 +36,10 @@ from glyphoxa.speech.language.asking import (
     speaks_of_the_asker,
     wants_to_be_told,
 )
-from glyphoxa.speech.language.sounds import primary_language
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import fold
+from glyphoxa.language.content import language_of
+from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.words import fold
+from glyphoxa.recall.ranking import BY_WORDS
 
 VAGUE = frozenset(
     {"about", "anything", "away", "come", "dear", "else", "evening", "everything", "friend", "give", "good", "hello"}

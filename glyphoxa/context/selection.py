@@ -28,8 +28,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.turn import Rejected
+from glyphoxa.language.asking import speaks_of_the_past
 from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
-from glyphoxa.speech.language.asking import speaks_of_the_past
 from glyphoxa.world.graph import IdentitySnapshot, Known
 
 # Which of the things an NPC recalls get a place in its prompt, and in which order.

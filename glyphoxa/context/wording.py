@@ -14,9 +14,9 @@ from typing import Final
 
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
-from glyphoxa.judgement.reply import language_of
-from glyphoxa.speech.language.quoted import as_fact, as_label, as_said, as_told
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.language.content import language_of
+from glyphoxa.language.quoted import as_fact, as_label, as_said, as_told
+from glyphoxa.language.vocabulary import primary_language
 
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "

@@ -19,7 +19,7 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Origin, Provenance, Visibility, secret_of
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntityAdded,
@@ -28,9 +28,8 @@ from glyphoxa.world.events.entity import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events.fact import FactRejected, FactReplaced, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.replay import apply
+from glyphoxa.world.events import Cause, Event, WorldEvent, apply
+from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.state import DEFAULT_RULES, WorldState, rule_of
 
 # What a campaign file says of the world: claims, each with how sure it is and who may know it.

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from glyphoxa.dm.campaign_diff import OFFERED
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
-from glyphoxa.speech.language.words import fold
-from glyphoxa.world.events.entity import (
+from glyphoxa.language.words import fold
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -25,14 +26,14 @@ from glyphoxa.world.events.entity import (
     EntityRemoved,
     EntityScoped,
 )
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import dropped
+from glyphoxa.world.events import Cause, Event, WorldEvent, dropped
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.graph import World
 from glyphoxa.world.state import rule_of
 
-# Whom and what a DM means by a name.
+T = TypeVar("T")
 
+# Whom and what a DM means by a name.
 
 DM_SPEAKER: Final = SpeakerId("dm")
 """The DM, as who told somebody something."""
@@ -74,16 +75,14 @@ class NameResolver:
         """
         if (known := self.entities.get(EntityId(name))) is not None:
             return known
-        wanted = fold(name)
-        found = [each for each in self.entities.values() if wanted and fold(each.name) == wanted]
-        found = found or [each for each in self.entities.values() if wanted and wanted in map(fold, each.aliases)]
-        if not found:
-            names = [called for each in self.entities.values() for called in (each.name, *each.aliases)]
-            raise NotFound(f"no entity {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
-        if len(found) > 1:
-            several = ", ".join(f"{each.name} ({each.type}, id {each.id})" for each in found)
-            raise InvalidInput(f"{name!r} may be several entities: {several}; say its id")
-        return found[0]
+        known_as = self.entities.values()
+        return find_called(
+            name,
+            [[(each.name, each) for each in known_as], [(alias, each) for each in known_as for alias in each.aliases]],
+            what=("entity", "entities"),
+            campaign=self.campaign,
+            describe=lambda each: f"{each.name} ({each.type}, id {each.id})",
+        )
 
     def npc(self, name: str) -> NpcId:
         """The NPC of this id, name or alias, in this order.
@@ -92,17 +91,33 @@ class NameResolver:
             NotFound: There is none. An entity that no NPC of the campaign plays knows nothing.
             InvalidInput: It may be several.
         """
-        wanted = fold(name)
-        found = [npc for npc in self.npcs if npc.id == name]
-        found = found or [npc for npc in self.npcs if wanted and wanted in map(fold, self._names_of(npc))]
-        found = found or [npc for npc in self.npcs if wanted and wanted in map(fold, self._aliases_of(npc))]
-        if not found:
-            names = [called for npc in self.npcs for called in (*self._names_of(npc), *self._aliases_of(npc))]
-            raise NotFound(f"no NPC {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
-        if len(found) > 1:
-            several = ", ".join(f"{npc.name} (id {npc.id})" for npc in found)
-            raise InvalidInput(f"{name!r} may be several NPCs: {several}; say its id")
-        return found[0].id
+        if any(npc.id == name for npc in self.npcs):
+            return NpcId(name)
+        called = [(each, npc) for npc in self.npcs for each in self._names_of(npc)]
+        aliases = [(each, npc) for npc in self.npcs for each in self._aliases_of(npc)]
+        return find_called(
+            name,
+            [called, aliases],
+            what=("NPC", "NPCs"),
+            campaign=self.campaign,
+            describe=lambda npc: f"{npc.name} (id {npc.id})",
+        ).id
+
+    def player(self, name: str) -> PlayerId:
+        """The player of this id or name.
+
+        Raises:
+            NotFound: There is none.
+        """
+        if any(player.id == name for player in self.players):
+            return PlayerId(name)
+        return find_called(
+            name,
+            [[(player.name, player) for player in self.players]],
+            what=("player", "players"),
+            campaign=self.campaign,
+            describe=lambda player: f"{player.name} (id {player.id})",
+        ).id
 
     def played(self, npc: NpcId) -> EntityId | None:
         """The entity that this NPC is; None when it is in the graph no more."""
@@ -116,9 +131,8 @@ class NameResolver:
         """
         if fold(name) == DM_SPEAKER:
             return DM_SPEAKER
-        for player in self.players:
-            if name == player.id or (fold(name) and fold(name) == fold(player.name)):
-                return SpeakerId(player.id)
+        with suppress(NotFound):
+            return SpeakerId(self.player(name))
         try:
             return SpeakerId(self.npc(name))
         except NotFound:
@@ -149,6 +163,35 @@ class NameResolver:
     def _aliases_of(self, npc: Npc) -> tuple[str, ...]:
         entity = self.entities.get(npc.entity_id)
         return npc.aliases if entity is None else (*npc.aliases, *entity.aliases)
+
+
+def find_called(
+    name: str,
+    tiers: Sequence[Sequence[tuple[str, T]]],
+    *,
+    what: tuple[str, str],
+    campaign: CampaignId,
+    describe: Callable[[T], str],
+) -> T:
+    """Return the one thing that goes by this name, in any case, without accents and spaces.
+
+    Args:
+        tiers: Names with what they mean; a name in an earlier tier comes first.
+        what: Such a thing is called, and several of them.
+
+    Raises:
+        NotFound: There is none.
+        InvalidInput: It may be several.
+    """
+    wanted = fold(name)
+    for tier in tiers:
+        found = list({id(thing): thing for called, thing in tier if wanted and fold(called) == wanted}.values())
+        if len(found) > 1:
+            raise InvalidInput(f"{name!r} may be several {what[1]}: {', '.join(map(describe, found))}; say its id")
+        if found:
+            return found[0]
+    known = [called for tier in tiers for called, _ in tier]
+    raise NotFound(f"no {what[0]} {name!r} in campaign {campaign!r}: {did_you_mean(name, known)}")
 
 
 MOST_FACTS: Final = 10_000

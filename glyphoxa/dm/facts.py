@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glyphoxa.dm.entities import NameResolver, attribute_claim, predicate_of, secret_among, stated_by_dm
-from glyphoxa.dm.ports import Review
+from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -17,7 +17,8 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -26,8 +27,7 @@ from glyphoxa.world.events.fact import (
     FactScoped,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
+from glyphoxa.world.graph import World
 from glyphoxa.world.wording import claim_in_words
 
 _MOST_ABOUT_ONE = 10_000
@@ -47,6 +47,26 @@ class Decision:
     events: tuple[int, ...]
     facts: tuple[Fact, ...] = ()
     ended: tuple[EndedFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedFact:
+    """A fact, where it is from, and the facts that hang together with it, as far as they are still held.
+
+    Attributes:
+        ended: How it ended; None while it is held.
+        said: The utterance that stated it; None if nobody said it, or the log does not hold it.
+        supports: On which it rests.
+        resting: Which were derived from it.
+        disputes: With which it disagrees.
+    """
+
+    fact: Fact
+    ended: EndedFact | None
+    said: CitedUtterance | None
+    supports: Sequence[Fact]
+    resting: Sequence[Fact]
+    disputes: Sequence[Fact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +118,21 @@ class FactDesk:
                 listed = "; ".join(f"{key} ({self.words(each.fact)})" for key, each in [*by_id.items()][:_MOST_LISTED])
                 raise InvalidInput(f"{fact!r} may be several facts that ended: {listed}") from missing
             return next(iter(by_id.values()))
+
+    async def explain(self, fact: str) -> ExplainedFact:
+        """As `find_ever`, with what is known about it."""
+        found = await self.find_ever(fact)
+        ended = found if isinstance(found, EndedFact) else None
+        one = found if isinstance(found, Fact) else found.fact
+        source = one.provenance.utterance_id
+        return ExplainedFact(
+            one,
+            ended,
+            said=None if source is None else await self.review.said(self.campaign, source),
+            supports=await self.review.facts(self.campaign, one.supports),
+            resting=await self.review.resting_on(self.campaign, one.id),
+            disputes=await self.review.facts(self.campaign, one.disputes),
+        )
 
     async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
         """What the facts say of which these events speak, as far as anybody held them."""

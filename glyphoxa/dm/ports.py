@@ -10,7 +10,7 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from glyphoxa.domain.commands import (
     Unmute,
     WhisperTo,
 )
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.speech.language.words import fold
 
 ToldCommand = Mapping[str, object]
 """`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""
@@ -75,17 +74,14 @@ class CommandReader:
         return None if told.get("npc") is None else self._npc(told)
 
     def _npc(self, told: ToldCommand) -> NpcId:
-        return NameResolver.of(self.campaign, self.campaign.entities).npc(str(told.get("npc") or ""))
+        return self._resolver.npc(str(told.get("npc") or ""))
 
     def _player(self, told: ToldCommand) -> PlayerId:
-        wanted = str(told.get("player") or "")
-        players = self.campaign.players
-        found = next((p for p in players if p.id == wanted), None)
-        found = found or next((p for p in players if fold(wanted) and fold(p.name) == fold(wanted)), None)
-        if found is None:
-            names = [player.name for player in players]
-            raise NotFound(f"no player {wanted!r} in campaign {self.campaign.id!r}: {did_you_mean(wanted, names)}")
-        return found.id
+        return self._resolver.player(str(told.get("player") or ""))
+
+    @property
+    def _resolver(self) -> NameResolver:
+        return NameResolver.of(self.campaign, self.campaign.entities)
 
 
 def _turns(told: ToldCommand) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -11,13 +11,22 @@ from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
-from glyphoxa.world.events.entity import EntitiesMerged, EntityRemoved
-from glyphoxa.world.events.fact import FactReplaced, FactStated
-from glyphoxa.world.events.log import Cause, TakenBack, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.graph import may_know
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import difference, dropped, replay
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.events import (
+    Cause,
+    RolledBack,
+    TakenBack,
+    TalkErased,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    difference,
+    dropped,
+    replay,
+)
+from glyphoxa.world.fact_events import FactReplaced, FactStated
+from glyphoxa.world.graph import World, may_know
 from glyphoxa.world.state import WorldState
 
 # Reading a campaign's log of events.
@@ -94,6 +103,15 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """A session among those of its campaign; `earlier` and `later` are in order of time."""
+
+    session: Session
+    earlier: tuple[SessionId, ...]
+    later: tuple[SessionId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """The log of one campaign. Every call raises `Unavailable` when the database is away.
 
@@ -129,9 +147,7 @@ class Timeline:
             NotFound: There is no such session.
             InvalidInput: It has no such ordinal.
         """
-        sessions = await self.review.sessions(self.campaign)
-        at = self._place(session, ordinal, sessions)
-        later = {each.id for each in sessions[at + 1 :]}
+        later = {*(await self._last_kept(session, ordinal)).later}
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         going = tuple(
@@ -169,7 +185,7 @@ class Timeline:
             NotFound: There is no such session.
             InvalidInput: It has no such ordinal.
         """
-        self._place(session, ordinal, await self.review.sessions(self.campaign))
+        await self._last_kept(session, ordinal)
         return await self.world.rollback(self.campaign, session, ordinal, Cause("dm", self.now_ms()))
 
     async def retract(self, said: CitedUtterance) -> WorldEvent:
@@ -237,14 +253,43 @@ class Timeline:
             )
         return await self.world.as_of(self.campaign, at_ms=at_ms)
 
-    def _place(self, session: SessionId, ordinal: int, sessions: list[Session]) -> int:
-        for place, each in enumerate(sessions):
-            if each.id == session:
-                if not 0 <= ordinal <= each.last_ordinal:
-                    raise InvalidInput(f"session {session!r} has the ordinals 0 to {each.last_ordinal}, not {ordinal}")
-                return place
-        known = [each.id for each in sessions]
-        raise NotFound(f"no session {session!r} in campaign {self.campaign!r}: {did_you_mean(session, known)}")
+    async def known(
+        self, viewer: Viewer, *, about: EntityId | None = None, as_of: str = "", limit: int
+    ) -> tuple[list[Fact], Mapping[EntityId, str]]:
+        """Facts that the viewer knows, by subject and predicate, and the names that entities had then.
+
+        Args:
+            as_of: As `as_of` takes it; empty: now, and no names are returned.
+
+        Raises:
+            NotFound: There is no such time.
+        """
+        if not as_of:
+            return await self.review.current(self.campaign, viewer, about=about, limit=limit), {}
+        state = await self.as_of(as_of)
+        names = {each.id: each.name for each in state.entities.values()}
+        return of_state(state, viewer, about=about)[:limit], names
+
+    async def session(self, wanted: str) -> SessionPlace:
+        """The session of this id, with those around it.
+
+        Raises:
+            NotFound: There is none.
+        """
+        found = await self.review.sessions(self.campaign)
+        ids = [each.id for each in found]
+        if wanted not in ids:
+            raise NotFound(f"no session {wanted!r} in campaign {self.campaign!r}: {did_you_mean(wanted, ids)}")
+        at = ids.index(SessionId(wanted))
+        return SessionPlace(found[at], tuple(ids[:at]), tuple(ids[at + 1 :]))
+
+    async def _last_kept(self, session: SessionId, ordinal: int) -> SessionPlace:
+        """Raises: NotFound: There is no such session. InvalidInput: It has no such ordinal."""
+        place = await self.session(session)
+        most = place.session.last_ordinal
+        if not 0 <= ordinal <= most:
+            raise InvalidInput(f"session {session!r} has the ordinals 0 to {most}, not {ordinal}")
+        return place
 
     async def _event(self, seq: int) -> WorldEvent:
         found = await self.world.events(self.campaign, after=seq - 1, limit=1) if seq > 0 else []

@@ -1,4 +1,4 @@
-"""What may be done about wrong forms of names: rules of `glyphoxa.speech`, kept by a `LearnedNames`."""
+"""What may be done about wrong forms of names: rules of `glyphoxa.names.wrong_forms`, kept by a `LearnedNames`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.followed import LearnedNames
-from glyphoxa.speech.learning.spelled_out import SpelledOut
-from glyphoxa.speech.learning.wrong_forms import (
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.spelled_out import SpelledOut
+from glyphoxa.names.wrong_forms import (
     ENOUGH_OF_ORDINARY_WORDS,
     AlreadyTaken,
     Happened,
@@ -28,7 +29,6 @@ from glyphoxa.speech.learning.wrong_forms import (
     too_short_or_long,
     warning,
 )
-from glyphoxa.speech.names.gazetteer import Gazetteer
 
 _MOST_SHOWN = 60
 

@@ -26,12 +26,12 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
+from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
+from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learned import LearningFromTalk, NameLearning
-from glyphoxa.speech.correction.corrector import Corrected, Corrector
-from glyphoxa.speech.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
-from glyphoxa.speech.names.people import PersonMention, mentions_of_people
+from glyphoxa.names.people import PersonMention, mentions_of_people
 from glyphoxa.turns.calls import AddresseeMention
 
 # Has what the talk of a table proves about wrong forms of names kept, behind the talk and in its order.

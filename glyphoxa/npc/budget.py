@@ -20,7 +20,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.turn import TierChoice
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.language.vocabulary import primary_language
 
 TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 

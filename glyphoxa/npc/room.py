@@ -30,17 +30,13 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.npc.actor import (
-    Answers,
     Ask,
-    Expect,
     FallSilent,
-    GetReady,
     GiveWords,
     Hear,
     Hush,
     MakeASound,
     NpcActor,
-    Relax,
     Speak,
     SpeakOn,
     Spoke,
@@ -55,10 +51,10 @@ from glyphoxa.npc.mouth import (
     SentenceRejected,
     SentenceStarted,
 )
-from glyphoxa.npc.player_talk import PlayerTalk
+from glyphoxa.npc.readiness import Readiness
 from glyphoxa.npc.table import SessionIds, TableState
 from glyphoxa.npc.table_control import TableControl
-from glyphoxa.npc.turn_book import TurnBook
+from glyphoxa.npc.turn_book import Answers, PlayerTalk, TurnBook
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
 from glyphoxa.turns.address import Addressed, exchanges
 from glyphoxa.turns.dm_controls import PausedHearing
@@ -133,44 +129,6 @@ RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move |
 def room_mailbox() -> Mailbox[RoomMessage]:
     """Made before the room, as ears and mouths report to it."""
     return Mailbox("room", capacity=100_000)
-
-
-# What engines read while they are not asked: the next answer starts from there.
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """
-    Args:
-        present: The NPCs of the scene.
-    """
-
-    state: TableState
-    npcs: Mapping[NpcId, NpcActor]
-    present: Callable[[], Sequence[NpcId]]
-
-    def probably_asked(self, npc: NpcId, text: str, speaker_name: str) -> None:
-        """Somebody is saying this, probably to this NPC."""
-        self.relax_all_but(npc)
-        self.npcs[npc].mailbox.post(GetReady(text, speaker_name))
-
-    def expect(self, reply: ReplyKnown) -> None:
-        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
-        speaker = self.npcs[reply.npc].npc
-        for npc in (reply.npc, *self._others(reply.npc)):
-            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.somebody()))
-
-    def relax_all_but(self, npc: NpcId) -> None:
-        for other in self._others(npc):
-            self.npcs[other].mailbox.post(Relax())
-
-    def everybody(self, *, first: NpcId | None = None) -> None:
-        """Let those that are here and not asked anything read what has been said."""
-        for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
-            self.npcs[npc].mailbox.post(GetReady("", self.state.somebody()))
-
-    def _others(self, npc: NpcId | None) -> list[NpcId]:
-        return [other for other in self.present() if other != npc]
 
 
 class Room:

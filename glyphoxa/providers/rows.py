@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from glyphoxa.providers.chat_models import LARGE, SMALL, Profile
 from glyphoxa.providers.extras import LOCAL
-from glyphoxa.providers.profiles import LARGE, SMALL, Profile
 
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
 """`structured`: language models that give an answer in a form, behind the talk."""
@@ -207,7 +207,7 @@ ROWS: Final = (
     Provider(
         "embeddings",
         "openai",
-        "glyphoxa.adapters.embeddings.openai:openai_itself",
+        "glyphoxa.adapters.openai_models:openai_itself",
         "openai",
         ("openai",),
         "OPENAI_API_KEY",
@@ -217,7 +217,7 @@ ROWS: Final = (
     Provider(
         "embeddings",
         "openai-compatible",
-        "glyphoxa.adapters.embeddings.openai:compatible",
+        "glyphoxa.adapters.openai_models:compatible",
         "openai",
         ("openai",),
         needs=_ADDRESS_AND_MODEL,
@@ -225,7 +225,7 @@ ROWS: Final = (
     Provider(
         "embeddings",
         "google",
-        "glyphoxa.adapters.embeddings.google:GoogleEmbeddings",
+        "glyphoxa.adapters.google_models:GoogleEmbeddings",
         "google",
         ("google.genai",),
         "GOOGLE_API_KEY",
@@ -233,11 +233,13 @@ ROWS: Final = (
         # Of its 3,072 dimensions the database's index takes no more than 2,000, and the provider recommends 1,536.
         dimensions=1536,
     ),
-    Provider("structured", "local", "glyphoxa.adapters.llm.local:LocalStructuredLlm", LOCAL, ("xllamacpp", "openai")),
+    Provider(
+        "structured", "local", "glyphoxa.adapters.openai_models:LocalStructuredLlm", LOCAL, ("xllamacpp", "openai")
+    ),
     Provider(
         "structured",
         "openai",
-        "glyphoxa.adapters.llm.openai:OpenAiStructuredLlm",
+        "glyphoxa.adapters.openai_models:OpenAiStructuredLlm",
         "openai",
         ("openai",),
         "OPENAI_API_KEY",
@@ -246,7 +248,7 @@ ROWS: Final = (
     Provider(
         "structured",
         "openai-compatible",
-        "glyphoxa.adapters.llm.openai:OpenAiStructuredLlm",
+        "glyphoxa.adapters.openai_models:OpenAiStructuredLlm",
         "openai",
         ("openai",),
         model="default",
@@ -255,7 +257,7 @@ ROWS: Final = (
     Provider(
         "structured",
         "google",
-        "glyphoxa.adapters.llm.google:GoogleStructuredLlm",
+        "glyphoxa.adapters.google_models:GoogleStructuredLlm",
         "google",
         ("google.genai",),
         "GOOGLE_API_KEY",
@@ -264,7 +266,7 @@ ROWS: Final = (
     Provider(
         "reranker",
         "cohere-compatible",
-        "glyphoxa.adapters.reranker:HttpReranker",
+        "glyphoxa.adapters.openai_models:HttpReranker",
         "openai",
         ("openai",),
         needs=_ADDRESS_AND_MODEL,

@@ -1,22 +1,27 @@
-"""How far a stream of changes was read, and whether it is still the same stream.
+"""How what is held of a campaign in memory follows the database.
 
-Each change has a number, and a campaign's changes become visible in the order of their numbers. Who knows the change of
-number n asks for what is from n on, which is one small question: nearly always there is that change and nothing else.
-What stands at n tells the stream that was read from that of a database which was put back from a backup:
+`CampaignCache` reads a campaign when it is first asked for, refreshes it one reading at a time, and holds only a few.
+A reading that has begun is no answer to a caller who comes later: what that caller knows of may be too new for it.
+Callers who come meanwhile share the next reading.
 
-    the change that is known     the same stream; what is behind it is new
-    nothing, or an earlier one   another stream: all is read anew
-    a later one                  where rows are only added, another stream; where a row that changes again gets a later
-                                 number, the known one may have moved: see `_has_moved`
+`Cursor` knows how far a stream of changes was read. Each change has a number, and a campaign's changes become visible
+in the order of their numbers. The cursor asks for what is from the last known number on, which is one small query:
+nearly always that change and nothing else. The answer also shows whether the database was restored from a backup:
+
+    the known change is at its number       the same stream; what follows is new
+    it is gone, and so are others           another stream: everything is read again
+    it is gone, and comes with a later      the same stream: a row that changes again gets a later number
+    number, as do all that are missing
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Sequence
+import itertools
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from loguru import logger
 
@@ -24,245 +29,159 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 
 T = TypeVar("T")
+H = TypeVar("H")
 Fetch = Callable[[int, int], Awaitable[Sequence[T]]]
 """Gives the changes from a number on, at most so many, in the order of their numbers."""
 
+_RECENT: Final = 1_000
+"""Changes that a cursor remembers. When all of them have changed again, everything is read again."""
 
-class Taken(Protocol[T]):
-    """What is held of a stream whose rows change again."""
 
-    def changed_before(self, seq: int, nth: int, /) -> T | None:
-        """Of what changed before that number the nth latest, as it is now; the first, if there is not so much."""
-        ...
+class ChangePage(NamedTuple, Generic[T]):
+    """A page of changes.
 
-    def changed_between(self, after: int, until: int, /) -> Collection[Hashable]:
-        """The keys of what changed last behind the one number, and not behind the other."""
-        ...
+    Attributes:
+        n_known: How many at its beginning were read before.
+        is_last: Nothing follows it.
+    """
 
-    def has(self, change: T, /) -> bool: ...
+    page: Sequence[T]
+    n_known: int
+    is_last: bool
+
+    @property
+    def n_new(self) -> int:
+        return len(self.page) - self.n_known
+
+    def new(self) -> Iterator[T]:
+        return itertools.islice(self.page, self.n_known, None)
 
 
 class Cursor(Generic[T]):
     """
     Args:
-        seq_of: A change's number, from 1.
-        key_of: What it is a change of.
-
-    Attributes:
-        last: The change that was taken last. It must be in the stream still, or have a later number there.
+        seq_of: The number of a change, from 1.
+        key_of: The key of the row that changed.
+        last: The change that was read last; None reads from the beginning.
     """
 
-    def __init__(self, *, seq_of: Callable[[T], int], key_of: Callable[[T], Hashable]) -> None:
+    def __init__(self, *, seq_of: Callable[[T], int], key_of: Callable[[T], Hashable], last: T | None = None) -> None:
         self._seq_of = seq_of
         self._key_of = key_of
+        self._recent: deque[T] = deque([] if last is None else [last], maxlen=_RECENT)
         self._missing: set[Hashable] = set()
-        self.last: T | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all that was known and is no longer where it was came with a later number. At the end of the stream
-        it has to.
-        """
-        return not self._missing
+    def last(self) -> T | None:
+        """The change that was read last."""
+        return self._recent[-1] if self._recent else None
 
-    async def read(
-        self, fetch: Fetch[T], *, limit: int, taken: Taken[T] | None = None
-    ) -> tuple[Sequence[T], int] | None:
-        """The next page, and how many changes at its beginning are known; None when it is another stream. As many as
-        asked for: there may be more.
+    async def read(self, fetch: Fetch[T], *, limit: int) -> ChangePage[T] | None:
+        """The next page, with at least `limit` changes unless it is the last; None when it is another stream."""
+        last = self.last
+        page = await fetch(0 if last is None else self._seq_of(last), limit)
+        is_last, n_known = len(page) < limit, 0
+        if last is not None and page and page[0] == last:
+            n_known = 1
+        elif last is not None:
+            limit += len(self._recent)
+            page = await fetch(self._seq_of(self._recent[0]), limit)
+            is_last, n_known = len(page) < limit, self._known_of(page, until=self._seq_of(last))
+            if not n_known:
+                return None
+        changes = ChangePage(page, n_known, is_last)
+        if self._missing:
+            self._missing.difference_update(map(self._key_of, changes.new()))
+            if self._missing and is_last:
+                return None
+        self._recent.extend(page[max(n_known, len(page) - _RECENT) :])
+        return changes
 
-        Args:
-            taken: What is held; None where rows are only added.
-        """
-        if self.last is None:
-            return await fetch(0, limit), 0
-        page = await fetch(self._seq_of(self.last), limit)
-        if page and page[0] == self.last:
-            return page, 1
-        if taken is None or not await self._has_moved(self.last, page, fetch, limit=limit, taken=taken):
-            return None
-        return page, 0
-
-    def take(self, page: Sequence[T], *, again: Collection[Hashable] = ()) -> None:
-        """
-        Args:
-            again: Of what the page has changes of, what was known before.
-        """
-        self.last = page[-1]
-        self._missing.difference_update(again)
-
-    async def _has_moved(self, last: T, page: Sequence[T], fetch: Fetch[T], *, limit: int, taken: Taken[T]) -> bool:
-        """Whether `last`, which is not where it was, has a later number by now. In a stream that was put back to an
-        earlier day and went on otherwise there may be later numbers too, and earlier ones that nobody here has read:
-        the latest that is still as it was tells from where on what is held has to be looked for.
-
-        Args:
-            page: What there is from the number of `last` on.
-        """
-        until = self._seq_of(last)
-        if not page or self._seq_of(page[0]) <= until:
-            return False
-        known, tried, nth = taken.changed_before(until, 1), None, 1
-        while known is not None and known != tried:
-            page = await fetch(self._seq_of(known), limit)
-            if page and page[0] == known:
-                break
-            nth *= 2
-            known, tried = taken.changed_before(until, nth), known
-        else:
-            return False
-        missing = set(taken.changed_between(self._seq_of(known), until))
-        while page and self._seq_of(page[0]) <= until:
-            for change in page:
-                if self._seq_of(change) <= until and change != known and not taken.has(change):
-                    return False
-                missing.discard(self._key_of(change))
-            page = await fetch(self._seq_of(page[-1]) + 1, limit)
-        self._missing |= missing
-        return True
+    def _known_of(self, page: Sequence[T], *, until: int) -> int:
+        """How many changes of a page have numbers up to `until`; 0 if one of these was not read before."""
+        known = {self._seq_of(change): change for change in self._recent}
+        same = list(itertools.takewhile(lambda change: self._seq_of(change) <= until, page))
+        if any(known.get(self._seq_of(change)) != change for change in same):
+            return 0
+        self._missing |= {self._key_of(change) for change in self._recent} - {self._key_of(change) for change in same}
+        return len(same)
 
 
-# -- refreshing
-#
-# What is held in memory of each campaign: read when it is first asked for, refreshed one reading at a time, bounded.
-#
-# A reading that is under way is no answer to who asks now: what that one knows of may have come too late for it. Those
-# who ask meanwhile share the next one.
-
-
-H = TypeVar("H")
-Read = Callable[[], Coroutine[Any, Any, None]]
-
-
-@dataclass(slots=True)
-class RefreshQueue:
-    """The readings of one thing, one behind the other.
-
+@dataclass(slots=True, eq=False)
+class CampaignEntry(Generic[H]):
+    """
     Attributes:
-        last: Nobody reads behind it; it may be done.
-        coming: It has not begun: who asks now may share it.
+        held: None until it was read, and while it must not be shown.
     """
 
-    last: asyncio.Task[None] | None = None
-    coming: asyncio.Task[None] | None = None
-
-
-class RefreshCoalescing:
-    """Of all that somebody holds, until it is closed."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
-
-    async def wait(self, line: RefreshQueue, read: Read) -> None:
-        """Until a reading has ended that began after now.
-
-        Args:
-            read: Always the same of one line.
-
-        Raises:
-            Unavailable: All was closed. Whatever else the reading raises.
-        """
-        if self._is_closed:
-            raise _closed()
-        if line.coming is None:
-            line.coming = line.last = self._begin(line, read)
-        task = line.coming
-        try:
-            # Whoever asked may be late and go: the reading goes on for those who come next.
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            asking = asyncio.current_task()
-            if task.cancelled() and asking is not None and not asking.cancelling():
-                raise _closed() from None
-            raise
-
-    async def close(self) -> None:
-        """End what is being read; from now on nothing is."""
-        self._is_closed = True
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _begin(self, line: RefreshQueue, read: Read) -> asyncio.Task[None]:
-        before = line.last
-
-        async def in_line() -> None:
-            if before is not None and not before.done():
-                await asyncio.wait({before})
-            line.coming = None
-            await read()
-
-        task = asyncio.get_running_loop().create_task(in_line())
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may be waiting for it any more; then nobody would ask how it ended
-
-
-@dataclass(slots=True)
-class _Entry(Generic[H]):
-    held: H
-    line: RefreshQueue = field(default_factory=RefreshQueue)
+    held: H | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _next: asyncio.Task[None] | None = None
 
 
 class CampaignCache(Generic[H]):
     """
     Args:
-        new: What is held of a campaign before it was read.
-        read: Brings it up to date.
-        is_too_much: Whether to let go what was not asked for longest; of one campaign alone it never is.
+        read: Brings the entry of a campaign up to date.
+        most: Campaigns that are held. Above it the one that was not asked for longest is dropped.
     """
 
-    def __init__(
-        self,
-        *,
-        new: Callable[[], H],
-        read: Callable[[CampaignId, H], Coroutine[Any, Any, None]],
-        is_too_much: Callable[[Collection[H]], bool],
-    ) -> None:
-        self._new = new
+    def __init__(self, read: Callable[[CampaignId, CampaignEntry[H]], Coroutine[Any, Any, None]], *, most: int) -> None:
         self._read = read
-        self._is_too_much = is_too_much
-        self._entries: OrderedDict[CampaignId, _Entry[H]] = OrderedDict()
-        self._refreshes = RefreshCoalescing()
+        self._most = most
+        self._entries: OrderedDict[CampaignId, CampaignEntry[H]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def get(self, campaign: CampaignId) -> H | None:
-        """As it was read last; None when nobody asked for it."""
+        """As it was read last; None when it was not."""
         entry = self._entries.get(campaign)
         return None if entry is None else entry.held
 
     async def refresh(self, campaign: CampaignId) -> H:
-        """What is held, after a reading that began after now.
+        """What is held after a reading that began after this call. A caller that gives up does not end the reading.
 
         Raises:
-            Unavailable: All was closed. Whatever else the reading raises; what is held stays as that left it.
+            Unavailable: The cache was closed. What the reading raises; `held` stays as the reading left it.
         """
-        entry = self._entries.get(campaign)
-        if entry is None:
-            entry = self._entries[campaign] = _Entry(self._new())
+        if self._is_closed:
+            raise _closed()
+        entry = self._entries.setdefault(campaign, CampaignEntry())
         self._entries.move_to_end(campaign)
-        await self._refreshes.wait(entry.line, lambda: self._read(campaign, entry.held))
-        self._let_go(campaign)
+        while len(self._entries) > self._most:
+            dropped, _ = self._entries.popitem(last=False)
+            logger.debug("{} is dropped from memory", dropped)
+        if entry._next is None:
+            entry._next = asyncio.get_running_loop().create_task(self._read_next(campaign, entry))
+            self._tasks.add(entry._next)
+            entry._next.add_done_callback(self._done)
+        reading = entry._next
+        await asyncio.wait({reading})
+        if reading.cancelled():
+            raise _closed()
+        reading.result()
+        if entry.held is None:
+            raise Unavailable(f"{campaign} is not in memory")
         return entry.held
 
     async def close(self) -> None:
         """End what is being read. Nothing is held any more, and nothing is read."""
-        await self._refreshes.close()
+        self._is_closed = True
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._entries.clear()
 
-    def _let_go(self, used: CampaignId) -> None:
-        while len(self._entries) > 1 and self._is_too_much([entry.held for entry in self._entries.values()]):
-            oldest = next(iter(self._entries))
-            if oldest == used:
-                break
-            logger.debug("{} is let go from memory", oldest)
-            del self._entries[oldest]
+    async def _read_next(self, campaign: CampaignId, entry: CampaignEntry[H]) -> None:
+        async with entry._lock:
+            entry._next = None
+            await self._read(campaign, entry)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # when nobody waits any more, asyncio would complain
 
 
 def _closed() -> Unavailable:

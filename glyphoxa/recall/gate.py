@@ -24,10 +24,10 @@ from rapidfuzz.distance import OSA
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import ALWAYS, Validity
-from glyphoxa.speech.language.vocabulary import Vocabulary, vocabulary_of
-from glyphoxa.speech.language.words import Word, words
-from glyphoxa.speech.names.gazetteer import is_written_as_a_name
-from glyphoxa.speech.names.naming import Entry, Name, Speech, names_of
+from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
+from glyphoxa.language.words import Word, words
+from glyphoxa.names.gazetteer import is_written_as_a_name
+from glyphoxa.names.naming import Entry, Name, Speech, names_of
 
 # -- typos
 #
@@ -109,7 +109,7 @@ def _rests(word: str) -> set[str]:
 #
 # Who is named in a question: whole words, and one typo where a name is long enough to bear it.
 #
-# What a thing may be called is the gazetteer's word on it (`glyphoxa.speech.names.naming`): names, aliases, usual short
+# What a thing may be called is the gazetteer's word on it (`glyphoxa.names.naming`): names, aliases, usual short
 # forms, none of them case, accents or spaces. Two things are otherwise than for the ear. A spelling may belong to
 # several, and whoever asks decides which of them count, before anything else is looked at: a name that he may not know
 # hides no other and corrects no typo. And no sound is compared: the ear has put names right before.
@@ -176,7 +176,7 @@ class NamesInText:
             return
         bare = (_without_article(name) for name in names)
         entry = Entry(names[0], EntityId(bearer), kind, (*names[1:], *(name for name in bare if name)))
-        self._names[bearer] = names_of(entry, 0, self._speech)
+        self._names[bearer] = names_of(entry, self._speech)
         for name in self._names[bearer]:
             if name.joined not in self._bearers:
                 insort(self._spellings, name.joined)

@@ -13,10 +13,10 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
+from glyphoxa.language.vocabulary import primary_language
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, SearchTerms
-from glyphoxa.speech.language.sounds import primary_language
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 
 # -- several

@@ -21,7 +21,7 @@ from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap import Recaps, asks_for_recap
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
-from glyphoxa.recall.transcript_memory import Another, Bounds, TimesCache, TranscriptMemory
+from glyphoxa.recall.transcript_memory import Another, TranscriptMemory
 from glyphoxa.recall.vectors import Embedder, GenerationVectors, LeftOut, QuestionVectors
 from glyphoxa.transcript.ports import SessionSummaries, TalkFeed, TalkQuery
 from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
@@ -96,14 +96,9 @@ class Recall:
         summaries: SessionSummaries | None = None,
         times: TimesOfCampaigns | None = None,
         settings: RecallSettings | None = None,
-        bounds: Bounds | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        dimensions = embedder.dimensions if embedder is not None else 1
-        self.transcripts = TranscriptMemory(
-            feed, dimensions=dimensions, embedder=embedder, another=another, bounds=bounds
-        )
-        self.times = TimesCache(times)
+        self.transcripts = TranscriptMemory(feed, embedder=embedder, another=another, times=times)
         self._vectors = GenerationVectors(embedder, latest=lambda: self.transcripts.embedder)
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
@@ -197,18 +192,6 @@ class Recall:
         index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=True), left_out)
         return None if asked is None else await self._ranked(index, npc, asked, query, weights or self.weights)
 
-    async def refresh(self, campaign: CampaignId) -> TalkIndex:
-        """Read what has changed until now; see `TranscriptMemory.refresh`.
-
-        Raises:
-            Unavailable: The database cannot be reached, and what is cached stays as it is; or all was closed.
-        """
-        index = await self.transcripts.refresh(campaign)
-        head = self.transcripts.head(campaign)
-        if head is not None:
-            await self.times.refresh(campaign, head.times)
-        return index
-
     async def close(self) -> None:
         """Give up what is under way."""
         await self._vectors.close()
@@ -232,7 +215,7 @@ class Recall:
             index, vector = await asyncio.gather(
                 self._up_to_date(campaign, waits, left_out), self._embed(cached, asked, waits.embed_ms)
             )
-        if asked is None or asked.times is not self.times.of(campaign, index):
+        if asked is None or asked.times is not self.transcripts.table_times(campaign):
             asked = self._read(campaign, index, npc, question)
         if asked is not None and (vector is None or (cached is not None and cached.edition != index.edition)):
             vector = await self._embed(index, asked, waits.embed_ms)
@@ -250,7 +233,7 @@ class Recall:
             terms=index.terms,
             speakers=index.speakers(viewer),
             now_ms=self._now_ms(),
-            times=self.times.of(campaign, index),
+            times=self.transcripts.table_times(campaign),
         )
 
     async def _embed(
@@ -273,7 +256,7 @@ class Recall:
         deadline_ms = self._settings.deadline_ms if cached is None else waits.refresh_ms
         try:
             async with asyncio.timeout(deadline_ms / 1000):
-                return await self.refresh(campaign)
+                return await self.transcripts.refresh(campaign)
         except (TimeoutError, GlyphoxaError) as error:
             if cached is None:
                 raise Unavailable(

@@ -33,19 +33,11 @@ from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration
 # Which turns have a term, and how often. They are kept as bytes: an object for each would be some millions.
 
 _POSTED: Final = struct.Struct("=ii")
-_ENTRY_BYTES, _TERM_BYTES = 9, 300
-"""What a term of a turn takes in memory, and each term by itself; as measured."""
 
 
 class Postings:
-    """
-    Attributes:
-        size_bytes: About what they take in memory.
-    """
-
     def __init__(self) -> None:
         self._of_term: dict[str, bytearray] = {}
-        self.size_bytes = 0
 
     def put(self, row: int, counts: Mapping[str, int]) -> None:
         """The terms of a new turn.
@@ -58,9 +50,7 @@ class Postings:
             posting = self._of_term.get(term)
             if posting is None:
                 posting = self._of_term[term] = bytearray()
-                self.size_bytes += _TERM_BYTES
             posting += _POSTED.pack(row, count)
-        self.size_bytes += _ENTRY_BYTES * len(counts)
 
     def of(self, term: str) -> tuple[NDArray[int32], NDArray[int32]]:
         """The rows that have a term, in order, and how often each has it; both of shape (n,)."""
@@ -86,10 +76,6 @@ class Views:
         self._utterances = utterances
         self._views: OrderedDict[str | None, View] = OrderedDict()
         self._stale: set[str | None] = set()
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(view.size_bytes for view in self._views.values())
 
     def of(self, viewer: Viewer) -> View:
         """That of one viewer, which grows with the talk."""
@@ -149,8 +135,6 @@ _BREATH_S = 0.000_05
 get it after five (`sys.getswitchinterval`), each time. Of 100,000 turns half of all waits are 0.6 ms so, and were 5.3
 ms without; reading them takes a tenth longer, and a fifth if it rests twice as often.
 """
-_SAID_BYTES = 600
-"""What an utterance takes in memory beside its text and its words; as measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +192,6 @@ class TalkIndex:
         self._vectors = Vectors(dimensions)
         self._unembedded: dict[UtteranceId, int] = {}
         self._n_dead = 0
-        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -225,33 +208,22 @@ class TalkIndex:
         return self._vectors.dimensions
 
     @property
-    def size_bytes(self) -> int:
-        """About what it takes in memory."""
-        with self._lock:
-            parts = (self._utterances, self._postings, self._vectors, self._views)
-            return self._bytes + sum(part.size_bytes for part in parts)
-
-    @property
     def wastes(self) -> bool:
         """Whether more of it is dead than alive: better built anew."""
         return self._n_dead > 1_000 + len(self._row_of)
 
     # -- growing
 
-    def put(self, said: Iterable[FeedUtterance]) -> set[UtteranceId]:
-        """Take in what is new or has changed, in the order of the changes. Returns what was here before."""
-        again: set[UtteranceId] = set()
+    def put(self, said: Iterable[FeedUtterance]) -> None:
+        """Take in what is new or has changed, in the order of the changes."""
         for n, one in enumerate(said, start=1):
             terms = self.terms.of_turn(one.speaker_name, one.text)
             traits = traits_of(one.text, language=self.terms.language)
             # Each by itself: whoever asks meanwhile waits for one utterance, not for all of them.
             with self._lock:
-                if one.utterance_id in self._row_of:
-                    again.add(one.utterance_id)
                 self._put(one, terms, traits)
             if not n % _BETWEEN_BREATHS:
                 time.sleep(_BREATH_S)
-        return again
 
     def put_meanings(self, meanings: Iterable[Embedding]) -> None:
         """Take in vectors; those of utterances that are not here, or have some already, are left, and so are those of
@@ -295,21 +267,6 @@ class TalkIndex:
             self._unembedded = {utterance: self._unembedded[utterance] for utterance in reversed(later)}
 
     # -- asking
-
-    def has(self, said: FeedUtterance) -> bool:
-        """Whether it is here as it is."""
-        row = self._row_of.get(said.utterance_id)
-        return row is not None and self._utterances.said(row) == said
-
-    def changed_before(self, change_seq: int, nth: int) -> FeedUtterance | None:
-        """Of what changed before that, the nth latest as it is now; the first of all, if there is not so much."""
-        with self._lock:
-            return self._utterances.changed_before(change_seq, nth)
-
-    def changed_between(self, after: int, until: int) -> set[UtteranceId]:
-        """What changed last behind the one change, and not behind the other."""
-        with self._lock:
-            return self._utterances.changed_between(after, until)
 
     def text(self, row: int) -> str:
         return self._utterances.text(row)
@@ -396,7 +353,6 @@ class TalkIndex:
         self._row_of[said.utterance_id] = row
         self._unembedded[said.utterance_id] = row
         self._postings.put(row, terms)
-        self._bytes += _SAID_BYTES + len(said.text)
         return row
 
     def _match(self, view: View, term: str) -> TermMatch | None:

@@ -1,6 +1,6 @@
 """How a language tells times: the words and patterns of `data/LANGUAGE/time.toml`, as regular expressions.
 
-A pattern is one over folded words (see `glyphoxa.speech.language.words.fold`) set apart by single spaces, and matches
+A pattern is one over folded words (see `glyphoxa.language.words.fold`) set apart by single spaces, and matches
 whole words only. `{n}` stands in it for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}`
 for a month and `{s}` for a season, each a group of that name; another name stands for a list of the file. Repetitions
 are bounded, so that reading stays linear.
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
+from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.words import Word, fold, words
 from glyphoxa.recall.days import DAY_MS, Days, Story, TimeWindow
-from glyphoxa.speech.language.sounds import primary_language
-from glyphoxa.speech.language.words import Word, fold, words
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]

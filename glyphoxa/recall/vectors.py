@@ -97,10 +97,6 @@ class Vectors:
     def __len__(self) -> int:
         return self._n
 
-    @property
-    def size_bytes(self) -> int:
-        return self._n * 4 * self.dimensions + self._owners.nbytes + self._is_further.nbytes
-
     def put(self, row: int, pieces: NDArray[float32]) -> None:
         """
         Args:

@@ -92,10 +92,6 @@ class UtteranceTable:
         """Of type `ROW`; one for each utterance."""
         return self._table[: len(self)]
 
-    @property
-    def size_bytes(self) -> int:
-        return self._table.nbytes
-
     def text(self, row: int) -> str:
         return self._texts[row]
 
@@ -113,21 +109,6 @@ class UtteranceTable:
             witnesses=self.audiences.values[of["audience"]],
             retracted=not of["is_told"],
         )
-
-    def changed_before(self, change_seq: int, nth: int) -> FeedUtterance | None:
-        """See `TalkIndex.changed_before`."""
-        change_seqs = self.table["change_seq"]
-        rows = np.flatnonzero((change_seqs < change_seq) & (change_seqs != _NO_CHANGE_SEQ))
-        if not len(rows):
-            return None
-        at = max(0, len(rows) - nth)
-        return self.said(int(rows[np.argpartition(change_seqs[rows], at)[at]]))
-
-    def changed_between(self, after: int, until: int) -> set[UtteranceId]:
-        """See `TalkIndex.changed_between`."""
-        change_seqs = self.table["change_seq"]
-        rows = np.flatnonzero((change_seqs > after) & (change_seqs <= until)).tolist()
-        return {self._utterances[row] for row in rows}
 
     def append(self, said: FeedUtterance, length: int, traits: Trait) -> int:
         """Its row."""
@@ -226,11 +207,6 @@ class View:
 
     def __len__(self) -> int:
         return self._n
-
-    @property
-    def size_bytes(self) -> int:
-        columns = (self._rows, self._sessions, self._lengths, self._speakers, self._at_ms, self._traits, self._place_of)
-        return sum(column.nbytes for column in columns)
 
     def columns(self) -> ViewColumns:
         n = self._n

@@ -24,15 +24,12 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
-from glyphoxa.recall.campaign_cache import CampaignCache, Cursor
+from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.gate import ExactGate, Named
 from glyphoxa.recall.terms import MOST_CHARACTERS, Terms
-from glyphoxa.world.events.log import TakenBack, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
-from glyphoxa.world.ports import WorldFeed
-from glyphoxa.world.replay import apply
+from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
+from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name
@@ -362,27 +359,22 @@ def _entity(entity: WorldEntity) -> Entity:
     return Entity(entity.id, entity.type, entity.name, entity.aliases)
 
 
-# -- world cache
+# -- worlds of campaigns
 #
-# Worlds of campaigns held in memory, to be asked by name: read when they are first needed, kept true, bounded.
-#
-# A world changes only by events, in one order. Whoever has taken event 4711 asks for what is behind it, which is one
-# small question, and nearly always there is nothing. What speaks of earlier events (something undone, a rollback), and
-# more than can be taken one by one, has the world read anew, and until that is done nobody is told anything of it: what
-# was taken back or hidden is not told meanwhile.
+# A world changes only by events, in one order. Most refreshes find none. What speaks of earlier events (something
+# undone, a rollback), and more than a few events, have the world read again. Until that is done nothing of it is shown:
+# what was taken back or hidden must not be.
 
-
-_MOST_WORLDS: Final = 2
+_MOST_CAMPAIGNS: Final = 2
+"""A world of 10,000 entities and 30,000 facts takes about 60 MB."""
 _FEW: Final = 50
 """Events that are taken one by one."""
 
 
-@dataclass(slots=True)
-class _Held:
-    world: NamedWorld | None = None
-    cursor: Cursor[WorldEvent] = field(
-        default_factory=lambda: Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"))
-    )
+@dataclass(slots=True, eq=False)
+class _World:
+    named: NamedWorld
+    cursor: Cursor[WorldEvent]
 
 
 class WorldMemory:
@@ -390,14 +382,12 @@ class WorldMemory:
 
     Args:
         now_ms: Session time.
-        most: Worlds; the one that was not asked for longest is let go. One of 10,000 entities and 30,000 facts takes
-            some 60 MB.
     """
 
-    def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int], most: int = _MOST_WORLDS) -> None:
+    def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int]) -> None:
         self._feed = feed
         self._now_ms = now_ms
-        self._held = CampaignCache(new=_Held, read=self._read, is_too_much=lambda held: len(held) > most)
+        self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
         """See `FactsByName.by_name`."""
@@ -414,14 +404,13 @@ class WorldMemory:
     def world(self, campaign: CampaignId) -> NamedWorld | None:
         """As it was read last; None when it was not."""
         held = self._held.get(campaign)
-        return None if held is None else held.world
+        return None if held is None else held.named
 
     async def refresh(self, campaign: CampaignId) -> None:
-        """Take what has happened until now; read all of it, the first time. Those who ask while somebody else's reading
-        is under way share the next one: what they know of may have come too late for that.
+        """Take what has happened until now; read all of it, the first time. See `CampaignCache.refresh`.
 
         Raises:
-            Unavailable: The database cannot be reached, and what is held stays as it is; or all was closed.
+            Unavailable: The database cannot be reached, and what is held stays as it is; or this was closed.
         """
         await self._held.refresh(campaign)
 
@@ -429,36 +418,30 @@ class WorldMemory:
         """End what is being read. Nothing is held any more, and nothing is read."""
         await self._held.close()
 
-    async def _read(self, campaign: CampaignId, held: _Held) -> None:
-        if held.world is not None and await self._take_new(campaign, held, held.world):
+    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_World]) -> None:
+        if entry.held is not None and await self._take_new(campaign, entry.held):
             return
+        entry.held = None
         read = await self._feed.read(campaign)
         world = await asyncio.to_thread(NamedWorld, read.state, language=read.language, also_called=read.also_called)
-        held.world, held.cursor.last = world, read.last
+        cursor = Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"), last=read.last)
+        entry.held = _World(world, cursor)
 
-    async def _take_new(self, campaign: CampaignId, held: _Held, world: NamedWorld) -> bool:
-        """False if the world is to be read anew."""
+    async def _take_new(self, campaign: CampaignId, held: _World) -> bool:
+        """False if the world must be read again."""
         is_empty = held.cursor.last is None
-        read = await held.cursor.read(
+        changes = await held.cursor.read(
             lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), limit=_FEW + 2
         )
-        if read is None:
-            held.world = None  # its database was put back from a backup
-            return False
-        events, n_known = read
-        if is_empty and not events:
-            return False  # there may have been no campaign yet, and so no language
-        new = events[n_known:]
+        if changes is None or (is_empty and not changes.n_new):
+            return False  # the database was restored; or there may have been no campaign yet, and so no language
+        new = list(changes.new())
         if len(new) > _FEW or any(isinstance(recorded.event, Undone | TakenBack) for recorded in new):
-            held.world = None  # of many, nobody has looked yet at what the last of them hide
             return False
         try:
-            world.take(new)
+            held.named.take(new)
         except Exception:
-            # Whatever it was, half of it may be taken in by now: nothing is told from such a world.
-            logger.exception("what happened in {} cannot be taken in; its world is read anew", campaign)
-            held.world = None
+            # Whatever it was, half of it may be taken in by now.
+            logger.exception("what happened in {} cannot be taken in; its world is read again", campaign)
             return False
-        if new:
-            held.cursor.take(events)
         return True

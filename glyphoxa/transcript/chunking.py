@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from glyphoxa.speech.language.words import words
+from glyphoxa.language.words import words
 
 _VERSION = "3"  # counted up when what is embedded changes, or how: all talk is then embedded anew
 MOST_WORDS = 160

@@ -28,12 +28,12 @@ from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, Utteran
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm, Unparseable
-from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.language.words import Places, applied
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.review.doubt import Span, doubtful_spans
-from glyphoxa.speech.review.edits import Edit, declared_in, onto_raw, verified
-from glyphoxa.speech.review.question import MOST_NAMES, TEMPERATURE, LikelyNames, Question, question_about
+from glyphoxa.language.words import Places, applied
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.doubt import Span, doubtful_spans
+from glyphoxa.names.edits import Edit, declared_in, onto_raw, verified
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.question import MOST_NAMES, TEMPERATURE, LikelyNames, Question, question_about
 from glyphoxa.transcript.ports import TranscriptLog
 
 # Asks a language model about words that the ear was not sure of. See `glyphoxa.transcript.reviser`.
@@ -233,7 +233,7 @@ class Reviser:
 
     Args:
         gazetteer: The campaign's names as they are now: they change while it is played.
-        correct: The stage by sound (`glyphoxa.speech.correction.corrector`); None leaves it out.
+        correct: The stage by sound (`glyphoxa.names.corrector`); None leaves it out.
         transcribed: NPCs whose words are what a speech-to-speech provider wrote down: no ear has corrected them.
             What another NPC says is the model's own text and is left alone.
         asking: None: no language model is asked.

@@ -1,6 +1,6 @@
 """Who of those that are named is called, and who is only talked about, by what stands around the name.
 
-`glyphoxa.speech.names` finds names and hears most calls. Here the whole sentence decides: a name that opens it and is
+`glyphoxa.names` finds names and hears most calls. Here the whole sentence decides: a name that opens it and is
 followed by a verb of the third person calls nobody ("Oskar stole my purse"), unless the verb has another subject and
 asks ("Oskar has the miller told you anything?"). Nor does one call that is told it is not meant ("Not you, Oskar"), nor
 one that somebody else is quoted with ("he said, Oskar, run").

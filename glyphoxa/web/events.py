@@ -48,7 +48,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
-from glyphoxa.speech.language.words import applied, leads_to
+from glyphoxa.language.words import applied, leads_to
 
 Json = dict[str, Any]
 MayShow = Callable[[str], bool]

@@ -150,7 +150,7 @@ class _Index:
 
 
 class WorldState:
-    """A complete state, empty at first. Change it only through `glyphoxa.world.replay.apply`.
+    """A complete state, empty at first. Change it only through `glyphoxa.world.events.apply`.
 
     Attributes:
         entities: Those that are there.

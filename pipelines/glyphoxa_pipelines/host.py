@@ -99,7 +99,7 @@ class PipelineHost:
         self._measured: Callable[[ServiceTime], None] | None = None
 
     def measure(self, tell: Callable[[ServiceTime], None]) -> None:
-        """See `glyphoxa.bootstrap.engines.Host`."""
+        """See `glyphoxa.app.engines.Host`."""
         self._measured = tell
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
@@ -173,7 +173,7 @@ class PipelineHost:
         return line
 
     async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
-        """See `glyphoxa.bootstrap.engines.Host`."""
+        """See `glyphoxa.app.engines.Host`."""
         heard = Sample()
         line = await self.add("sample", [make_tts(tts, voice=voice), heard], on_error=heard.fail)
         try:

@@ -52,7 +52,7 @@ class Expects:
     Attributes:
         told: What it was built with.
         keyterms: What it should expect now.
-        on_changed: See `glyphoxa.bootstrap.engines.EarSpec.on_names_changed`.
+        on_changed: See `glyphoxa.app.engines.EarSpec.on_names_changed`.
         frame: Tells it.
         settle_ms: A burst of changes within that time is one message.
     """

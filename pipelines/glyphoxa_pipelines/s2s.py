@@ -1,7 +1,7 @@
 """A mouth whose model speaks by itself: memory, then a speech-to-speech session.
 
 Such a model is told of no names to expect: its own ear takes no list of them. What the players said
-comes from their ears all the same, and those are told; see `glyphoxa.speech.names.biasing`.
+comes from their ears all the same, and those are told; see `glyphoxa.names.hints`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from pipecat.utils.time import time_now_iso8601
 from websockets.exceptions import InvalidStatus
 
 from glyphoxa.domain.heard import HeardWord
-from glyphoxa.speech.language.words import SpokenWord, placed
+from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
 
 # What both of Deepgram's recognisers need to keep a conversation going from one connection to the next.

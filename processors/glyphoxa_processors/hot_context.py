@@ -31,8 +31,8 @@ from glyphoxa.context.prompt import (
 )
 from glyphoxa.context.wording import BRIEF_CUES, LANGUAGE_CUES
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Fault, Stage, TierChoice
-from glyphoxa.judgement.reply import Asked, language_of
+from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
+from glyphoxa.language.content import language_of
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import (

@@ -11,8 +11,7 @@ from glyphoxa.cli.campaign import _read_bundle
 from glyphoxa.dm.campaign_bundle import CampaignBundle, read_bundle
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.replay import replay
+from glyphoxa.world.events import Cause, WorldEvent, replay
 from tests.fuzz.running import FuzzTarget
 
 BY_DM = Cause("dm", 1)

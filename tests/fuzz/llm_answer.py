@@ -17,12 +17,12 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import Unparseable, parsed
-from glyphoxa.speech.language.words import applied
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.review import question as review
-from glyphoxa.speech.review.doubt import Span
-from glyphoxa.speech.review.edits import declared_in, onto_raw, verified
-from glyphoxa.speech.review.question import LikelyNames
+from glyphoxa.language.words import applied
+from glyphoxa.names import question as review
+from glyphoxa.names.doubt import Span
+from glyphoxa.names.edits import declared_in, onto_raw, verified
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.question import LikelyNames
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 

@@ -19,7 +19,7 @@ from glyphoxa.adapters.local.gguf import joined, read_header
 from glyphoxa.adapters.local.llama import LlamaServer, PromptFile
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import ModelWeights
-from glyphoxa.bootstrap.local_models import load_llama
+from glyphoxa.app.models import load_llama
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile

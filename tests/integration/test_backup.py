@@ -13,8 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.binaries import find_binaries, server_account
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, find_binaries, server_account
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput

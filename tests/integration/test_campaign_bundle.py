@@ -21,11 +21,9 @@ from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
-from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, SlotDeclared
-from glyphoxa.world.events.fact import FactRejected, FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import RolledBack, UtteranceCorrected
-from glyphoxa.world.replay import difference
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
+from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
+from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
 
@@ -73,7 +71,7 @@ async def town(store: Store) -> Store:
     await store.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id)], DM)
     await store.world.correct(TOWN, UtteranceId("first-2"), "other words", DM)
     await store.world.rollback(TOWN, FIRST, 3, DM)
-    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), lambda: 3_000_000)
+    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), store.talk_search, lambda: 3_000_000)
     await desk.summarise(FIRST, "They met the innkeeper.", None)
     gone = EntityId("x")
     await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)

@@ -17,9 +17,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.events.entity import EntityAdded, EntityRemoved
-from glyphoxa.world.events.fact import FactReplaced
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import FactQuery, Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S

@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.adapters.postgres.chronicle.log import MOST_ATTEMPTS, PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.bootstrap.chronicle import chronicle_worker
+from glyphoxa.app.chronicle import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -21,7 +21,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S

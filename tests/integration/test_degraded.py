@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -55,7 +55,7 @@ def without_hurry(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
         return use(self, campaign, deadline_ms=IN_TIME_MS if network.delay_ms else max(deadline_ms, DEADLINE_MS))
 
     monkeypatch.setattr(Database, "use", in_time)
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
+    monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", 2_000)
     # An outage has as many attempts as one of an hour, and takes a moment.
     monkeypatch.setattr("glyphoxa.transcript.delivery._FIRST_PAUSE_MS", 5)
     monkeypatch.setattr("glyphoxa.transcript.delivery._LONGEST_PAUSE_MS", 20)
@@ -152,12 +152,12 @@ async def test_a_database_that_is_slow_is_not_waited_for(
 async def test_a_table_does_not_wait_long_for_a_slow_database_to_open(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", IN_TIME_MS)
+    monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", IN_TIME_MS)
     network.slow(SLOW_MS)
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.health.state == "degraded"
         await answered(evening, "Grimjaw, one.")
-        monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", DEADLINE_MS)
+        monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", DEADLINE_MS)
         network.well()
         await until_well(evening)
         assert await evening.table.kept() == 2
@@ -187,7 +187,7 @@ async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_w
     """What the NPCs heard before is read from disk, and sent from there."""
     network.cut()
     with monkeypatch.context() as hasty:
-        hasty.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
+        hasty.setattr("glyphoxa.app.memory.FLUSH_MS", IN_TIME_MS)
         async with an_evening(settings, hasty) as evening:
             await answered(evening, "Grimjaw, my name is Wilbur.")
     async with an_evening(settings, monkeypatch) as evening:
@@ -252,7 +252,7 @@ async def test_a_database_that_is_there_and_cannot_be_used_is_as_good_as_away_un
         assert await evening.table.kept() == 2
         with monkeypatch.context() as wrong:
             wrong.setattr("glyphoxa.adapters.postgres.server.database.migrate", refuse)
-            wrong.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
+            wrong.setattr("glyphoxa.app.memory.FLUSH_MS", IN_TIME_MS)
             network.cut()
             await answered(evening, "Grimjaw, two.")
             network.well()

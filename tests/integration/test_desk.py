@@ -14,19 +14,19 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
+from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TwinTable

@@ -8,9 +8,9 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import DeskSource
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_browser, a_page

@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.condition import condition_of
+from glyphoxa.adapters.postgres.server.database import condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.domain.errors import InvalidInput
 from tests.support.command_line import CAMPAIGN_FILE, run

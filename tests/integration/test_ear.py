@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.audio.wav import read_recording, resample
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
+from glyphoxa.adapters.wav import read_recording, resample
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.heard import EagerTurn, HeardWord, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.speech.language.words import words_of_text
+from glyphoxa.language.words import words_of_text
 from glyphoxa_pipelines import ear
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.recogniser import Pcm

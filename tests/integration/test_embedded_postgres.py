@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server import binaries
+from glyphoxa.adapters.postgres.server import embedded as binaries
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -21,7 +21,7 @@ from tests.support.postgres import TEST_SETTINGS, wait_until
 CLIENT = """
 import sys
 from pathlib import Path
-from glyphoxa.adapters.postgres.server import binaries
+from glyphoxa.adapters.postgres.server import embedded as binaries
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]), settings={"fsync": "off"})
 server.start()

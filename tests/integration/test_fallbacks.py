@@ -14,8 +14,8 @@ from aiohttp import web
 
 from benchmarks.servers.local import hang_up
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.bootstrap.engines import MouthSpec, find_mouth
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.app.engines import MouthSpec, find_mouth
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, TurnId
 from glyphoxa.npc.mouth import MOST_FAILURES, REST_MS, Finished, Injected, Mouth, MouthEvent, SentenceStarted

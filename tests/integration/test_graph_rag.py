@@ -19,9 +19,9 @@ from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import Neighbourhood, Passage
 from tests.support.world_tables import a_campaign_row
 

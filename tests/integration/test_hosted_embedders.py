@@ -17,12 +17,12 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS
-from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
-from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
+from glyphoxa.adapters.google_models import GoogleEmbeddings
+from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.local_models import LocalModels, load_embedder, open_embedder
-from glyphoxa.bootstrap.memory import TableMemory, open_store_for
+from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.models import LocalModels, load_embedder, open_embedder
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -201,8 +201,8 @@ async def test_whatever_text_there_is_can_be_sent(name: str) -> None:
 
 @both
 async def test_a_provider_that_is_busy_once_is_asked_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glyphoxa.adapters.embeddings.google._FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("glyphoxa.adapters.embeddings.google._JITTER_S", 0.0)
+    monkeypatch.setattr("glyphoxa.adapters.google_models._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("glyphoxa.adapters.google_models._JITTER_S", 0.0)
     for status in (429, 503):
         async with provider(name, Vectors(by_topic, refusals=[status])) as (embedder, vectors):
             assert await embedder.embed(["Aye."]) is not None

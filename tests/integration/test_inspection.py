@@ -12,10 +12,8 @@ from glyphoxa.dm.timeline import Timeline, events_about
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import RolledBack
-from glyphoxa.world.replay import replay
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, RolledBack, replay
 from glyphoxa.world.state import WorldState
 from tests.support.builders import an_utterance
 from tests.support.proof import IS_PROOF

@@ -16,17 +16,17 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
-from glyphoxa.bootstrap.engines import EarSpec
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.app.engines import EarSpec
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import ProvidersSettings, SttSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.hints import Hints
-from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import Expects, Pauses, now_ms

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesChanged, NamesFollowed
+from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
 from glyphoxa.names.learned import LearningFromTalk, NameLearning
-from glyphoxa.speech.correction.corrector import Corrector
-from glyphoxa.speech.learning.wrong_forms import AlreadyTaken, LearnedName, Proof, Step
-from glyphoxa.speech.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.wrong_forms import AlreadyTaken, LearnedName, Proof, Step
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 

@@ -25,9 +25,9 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactClosed, FactRevealed, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactClosed, FactRevealed, FactScoped, FactStated
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -24,8 +24,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.events.entity import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.events import Cause, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until

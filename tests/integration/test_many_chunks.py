@@ -19,7 +19,7 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId

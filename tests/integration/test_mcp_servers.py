@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.mcp.servers import MOST_ANSWERED, McpServers, ServerRow
+from glyphoxa.adapters.mcp_servers import MOST_ANSWERED, McpServers, ServerRow
 from glyphoxa.config.sections import McpSettings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished

@@ -14,8 +14,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, TierChoice
-from glyphoxa.judgement.reply import Asked, Verdict
+from glyphoxa.domain.turn import Asked, Fault, TierChoice, Verdict
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts

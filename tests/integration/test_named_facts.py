@@ -15,11 +15,10 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
 from glyphoxa.recall.world_memory import NamedWorld, WorldMemory
-from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, dropped
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import Known
-from glyphoxa.world.replay import dropped
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.network import a_network
 from tests.support.world_histories import ENTITIES, NPCS, an_event

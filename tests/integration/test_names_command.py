@@ -96,7 +96,7 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
         (("accept", "GRIM JAW", "Grimjaw"), "it is this name, but for case, spaces or an ending (Grimjaw)"),
         (("list", "--campaign", "saltmer"), "no campaign 'saltmer' here: did you mean 'saltmere'?"),
         (("undo", "Grim show"), "there is no decision on 'Grim show' to undo"),
-        (("import", "/no/such/file.tsv"), "/no/such/file.tsv: No such file or directory"),
+        (("import", "/no/such/file.tsv"), "no such file: /no/such/file.tsv"),
     ],
 )
 async def test_a_mistake_is_one_line_that_names_the_thing(
@@ -129,7 +129,7 @@ async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(
     [
         (b"Grim show Grimjaw\n", "heard.tsv:1: 'Grim show Grimjaw' is not HEARD and NAME with a tab between them"),
         (b"Grim show\tGrimjaw\nX Y\tGrimjov\n", "heard.tsv:2: no name 'Grimjov' in campaign 'saltmere'"),
-        (b"Gr\xff\tGrimjaw\n", "heard.tsv: not UTF-8 (byte 2)"),
+        (b"Gr\xff\tGrimjaw\n", "heard.tsv:1: not UTF-8 text; save the file as UTF-8"),
     ],
 )
 async def test_a_list_with_a_mistake_changes_nothing(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.transcript.ports import TalkFilter

@@ -20,8 +20,8 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
 from tests.support.guarded_house import GuardedHouse, a_guarded_house
 from tests.support.live_table import ToldEar, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
@@ -68,7 +68,7 @@ async def network(dsn: str) -> AsyncIterator[Network]:
 
 @pytest.fixture
 def settings(tmp_path: Path, network: Network, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
+    monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", 2_000)
     monkeypatch.setattr("glyphoxa.transcript.delivery._FIRST_PAUSE_MS", 5)
     monkeypatch.setattr("glyphoxa.transcript.delivery._LONGEST_PAUSE_MS", 20)
     monkeypatch.setenv("OPENAI_API_KEY", TOLD_TO_NOBODY[1])
@@ -255,7 +255,7 @@ async def test_nothing_that_is_kept_for_later_is_in_a_byte_that_a_player_or_spec
         assert held_in(house.tamsin.got, (WHISPER, RETRACTED)).keys() == {WHISPER, RETRACTED}
 
     # The evening goes on after a restart; then after one with the database away, which nobody can ask what is hidden.
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", 100)
+    monkeypatch.setattr("glyphoxa.app.memory.FLUSH_MS", 100)
     for is_away in (False, True):
         if is_away:
             network.cut()

@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
-from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -83,7 +83,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
             _changing_language(one),
         ]
         feed = PostgresTalkFeed(reader.database)
-        held = TranscriptMemory(feed, dimensions=1)
+        held = TranscriptMemory(feed)
         seen: dict[UtteranceId, FeedUtterance] = {}
         done = asyncio.gather(*writers)
         change_seq = -1
@@ -101,7 +101,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
-        anew = await TranscriptMemory(feed, dimensions=1).refresh(CAMPAIGN)
+        anew = await TranscriptMemory(feed).refresh(CAMPAIGN)
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)

@@ -122,7 +122,7 @@ async def an_evening(store: Store) -> None:
 
 async def is_of(store: Store, embedder: Embedder) -> bool:
     """Whether all talk is in memory with the vectors of that model."""
-    await store.past_talk.refresh(CAMPAIGN)
+    await store.past_talk.transcripts.refresh(CAMPAIGN)
     index = store.past_talk.transcripts.index(CAMPAIGN)
     assert index is not None
     blocks = index._vectors.now()
@@ -144,19 +144,19 @@ async def test_a_table_recalls_all_the_time_and_ends_with_the_new_vectors(
             assert await ids(table, "Who are your kin?", 1) == ["u0"]
             if n % 2:
                 await table.chunks.fill_missing(CAMPAIGN)
-            await table.past_talk.refresh(CAMPAIGN)
+            await table.past_talk.transcripts.refresh(CAMPAIGN)
 
         running = asyncio.create_task(reindexed(dsn, stepwise(new, play)))
         while not running.done():
             assert "u0" in await ids(table, "Is she a pirate?")
-            await table.past_talk.refresh(CAMPAIGN)
+            await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert (await running).swapped
         assert await is_of(table, new)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         # What is said from now on is embedded by the new one.
         await table.log.append([told("It rains.", 200)])
         assert (await table.chunks.fill_missing(CAMPAIGN)).embedded == 1
-        await table.past_talk.refresh(CAMPAIGN)
+        await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert await ids(table, "Bad weather?", 1) == ["u200"]
         assert await is_of(table, new)
     assert asked_with == {0.1, tag_of(new)}
@@ -176,7 +176,7 @@ async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
         await table.log.append([told("A lantern is lit.", 100)])
         for _ in range(2):
             assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded
-        await table.past_talk.refresh(CAMPAIGN)
+        await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         assert "u100" in await ids(table, "a lantern?", 30)
     assert asked_with == {0.1}
@@ -212,7 +212,7 @@ async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
 
         monkeypatch.setattr(feed, "embeddings", cut_at_the_second)
         with pytest.raises(Unavailable):
-            await table.past_talk.refresh(CAMPAIGN)
+            await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert "u0" in await ids(table, "Is she a pirate?")
         network.well()
         for _ in range(5):  # connections that were cut are noticed by a use

@@ -13,8 +13,7 @@ from glyphoxa.context.prompt import Message
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, Stage
-from glyphoxa.judgement.reply import Verdict
+from glyphoxa.domain.turn import Fault, Stage, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
 from glyphoxa_pipelines.s2s import make_endpoint
 from tests.support.memory_twins import tools_of

@@ -13,10 +13,10 @@ from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
-from glyphoxa.speech.learning.wrong_forms import Step
+from glyphoxa.names.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.embedders import embedder_of_topics

@@ -14,11 +14,11 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.llm.local import LocalStructuredLlm
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.bootstrap.chronicle import local_slots
-from glyphoxa.bootstrap.correction import make_reviser, open_asking, transcribed
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.adapters.openai_models import LocalStructuredLlm
+from glyphoxa.app.chronicle import local_slots
+from glyphoxa.app.correction import make_reviser, open_asking, transcribed
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation
@@ -26,10 +26,10 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor, Revise
 from glyphoxa.npc.revisions import Revisions
-from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool

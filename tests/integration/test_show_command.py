@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.local_models import load_embedder
+from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import read_settings
 from glyphoxa.recall.vectors import Embedder
 from tests.support.command_line import SALTMERE, a_settings_file, run

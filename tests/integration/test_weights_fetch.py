@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.weights.download import ModelHub
-from glyphoxa.adapters.weights.manifest import Artefact, HubFile, Manifest, PackagePart, WeightFile
+from glyphoxa.adapters.weights.download import Artefact, HubFile, Manifest, ModelHub, PackagePart, WeightFile
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import Corrupt, Unavailable
 from tests.support.hub_server import (
@@ -244,7 +243,7 @@ def fetch_in_another_process(tmp_path: Path, hub: HubOfOneFile) -> subprocess.Po
 import sys
 from pathlib import Path
 from glyphoxa.adapters.weights.download import ModelHub, ShownProgress
-from glyphoxa.adapters.weights.manifest import Manifest
+from glyphoxa.adapters.weights.download import Manifest
 from glyphoxa.adapters.weights.store import WeightStore
 
 class Notes(ShownProgress):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.values import viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import viewer_parameter
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, Fact, Visibility
 from glyphoxa.world.graph import may_know

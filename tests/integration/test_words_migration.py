@@ -13,10 +13,8 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import RolledBack, UtteranceRetracted
-from glyphoxa.world.replay import replay
+from glyphoxa.world.events import Cause, RolledBack, UtteranceRetracted, replay
+from glyphoxa.world.fact_events import FactStated
 
 SAID = Provenance(0.9, session_id=SessionId("s1"), utterance_id=UtteranceId("u1"), ordinal=1, at_ms=1_000)
 CLAIM = Claim.attribute(EntityId("e-g"), "occupation", "smith")

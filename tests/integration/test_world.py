@@ -12,10 +12,9 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
-from glyphoxa.world.events.entity import EntityAdded, EntityRemoved
-from glyphoxa.world.events.fact import FactConfirmed, FactRejected, FactStated
-from glyphoxa.world.events.log import Cause, Event
-from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
+from glyphoxa.world.events import Cause, Event, Undone
+from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactStated
 from tests.support.world_tables import (
     DM,
     FORGE,

@@ -8,11 +8,11 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world import event_log
-from glyphoxa.adapters.postgres.world.fork import COPIED
+from glyphoxa.adapters.postgres.world.world import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -22,7 +22,8 @@ from glyphoxa.world.events.entity import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.events import Cause, Event, difference
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -32,8 +33,6 @@ from glyphoxa.world.events.fact import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event
-from glyphoxa.world.replay import difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from glyphoxa.adapters.local.hibari_voice import load_engine
-from glyphoxa.bootstrap.engines import MouthSpec, find_mouth
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.app.engines import MouthSpec, find_mouth
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.ids import CampaignId, TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent

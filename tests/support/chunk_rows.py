@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
-from glyphoxa.adapters.postgres.server.values import viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import viewer_parameter
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Viewer

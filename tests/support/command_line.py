@@ -12,8 +12,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
 SALTMERE = CampaignId("saltmere")

@@ -17,8 +17,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.words import words
 from glyphoxa.recall.world_memory import KnownByName, NamedWorld
-from glyphoxa.speech.language.words import words
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
 from glyphoxa.world.graph import (

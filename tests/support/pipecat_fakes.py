@@ -21,7 +21,7 @@ from glyphoxa.context.prompt import HotContext, Message, Prompt
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
-from glyphoxa.judgement.reply import Verdict
+from glyphoxa.domain.turn import Verdict
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import GraphMouth, build

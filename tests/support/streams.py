@@ -11,8 +11,8 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.campaign_cache import Cursor
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
 from tests.support.builders import an_utterance
 from tests.support.talk_feed import FeedTwin, said
 from tests.support.world_feed import TOWN, WorldFeedTwin

@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from glyphoxa.adapters.weights.manifest import Artefact, own_manifest
+from glyphoxa.adapters.weights.download import Artefact, own_manifest
 
 ROOT: Final = Path(__file__).parents[2]
 REPORT: Final = ROOT / "docs" / "licences.md"

@@ -17,7 +17,7 @@ from ssl import SSLContext, create_default_context
 import httpx
 import numpy as np
 
-from glyphoxa.bootstrap.desk import DeskSource
+from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.domain.errors import InvalidInput
@@ -46,7 +46,7 @@ from glyphoxa.domain.ids import (
     id_of_line,
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.npc.session import LiveTable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import create_app

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import wavfile
 
-from glyphoxa.adapters.audio.wav import RATE_HZ, pcm16, read_recording, resample, samples_of, write_wav
+from glyphoxa.adapters.wav import RATE_HZ, pcm16, read_recording, resample, samples_of, write_wav
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from tests.support.proof import n_examples
 

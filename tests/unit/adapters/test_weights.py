@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.weights.download import ModelHub, PartFile, ShownProgress, naming_disk_errors
-from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
+from glyphoxa.adapters.weights.download import (
+    Artefact,
+    Manifest,
+    ModelHub,
+    PartFile,
+    ShownProgress,
+    WeightFile,
+    naming_disk_errors,
+    own_manifest,
+    read_manifest,
+)
 from glyphoxa.adapters.weights.store import HashCache, ModelWeights, WeightStore
 from glyphoxa.cli import models
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable

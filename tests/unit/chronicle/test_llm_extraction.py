@@ -19,8 +19,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 from tests.support.virtual_time import run_in_virtual_time
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
-from glyphoxa.adapters.mcp.servers import told
+from glyphoxa.adapters.mcp_servers import told
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation

@@ -14,7 +14,7 @@ from demo.play import check, play_session
 from demo.played import SessionPlayed, read_played, session_wav
 from demo.report import evening_json, figures
 from demo.script import Evening, read_evening
-from glyphoxa.adapters.audio.wav import read_recording, samples_of
+from glyphoxa.adapters.wav import read_recording, samples_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound

@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     EntitiesMerged,
     EntityAdded,
@@ -28,9 +28,8 @@ from glyphoxa.world.events.entity import (
     EntityRemoved,
     EntityScoped,
 )
-from glyphoxa.world.events.fact import FactConfirmed, FactRejected, FactReplaced, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.replay import apply
+from glyphoxa.world.events import Cause, Event, WorldEvent, apply
+from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 

@@ -9,8 +9,8 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 

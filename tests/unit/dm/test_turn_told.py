@@ -17,8 +17,8 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
-from glyphoxa.world.events.fact import FactClosed, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world
 

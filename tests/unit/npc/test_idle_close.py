@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from glyphoxa.npc.live_table import IdleClose
+from glyphoxa.npc.session import IdleClose
 from tests.support.virtual_time import run_in_virtual_time
 
 MINUTE_S = 60

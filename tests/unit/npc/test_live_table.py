@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.npc.live_table import enter
+from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import TableState
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign
 

@@ -13,8 +13,8 @@ from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId, TurnId
 from glyphoxa.npc.actor import Ask, Expect, GetReady, NpcActor
-from glyphoxa.npc.live_table import Preparation
 from glyphoxa.npc.mouth import Listener
+from glyphoxa.npc.readiness import Preparation
 from tests.support.builders import TAMSIN
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S

@@ -22,9 +22,9 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
+from glyphoxa.language.words import leads_to
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
 from glyphoxa.npc.room import Leave, LookedUp, Room, room_mailbox
-from glyphoxa.speech.language.words import leads_to
 from glyphoxa.turns.turn import Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (

@@ -11,7 +11,7 @@ import pytest
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.seats import LiveSeat, TableSeats
+from glyphoxa.npc.session import LiveSeat, TableSeats
 from glyphoxa.npc.table import TableState
 from tests.support.builders import SESSION, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

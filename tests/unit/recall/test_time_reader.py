@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
+from glyphoxa.language.words import fold, words
 from glyphoxa.recall.days import DAY_MS, Days, Story, Zone
 from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.time_reader import (
@@ -25,7 +26,6 @@ from glyphoxa.recall.time_reader import (
     read_words,
     tells_time,
 )
-from glyphoxa.speech.language.words import fold, words
 from tests.support.proof import n_examples
 
 NOW = round(datetime(2026, 11, 22, 20, tzinfo=UTC).timestamp() * 1_000)

@@ -11,11 +11,10 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world_memory import WorldMemory
-from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactStated
-from glyphoxa.world.events.log import Event, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone
-from glyphoxa.world.ports import WorldRead
+from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
+from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
+from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin
 
 TOWN, NPC, OTHER = CampaignId("town"), NpcId("tamsin"), NpcId("bran")
@@ -30,8 +29,8 @@ def a_town() -> WorldFeedTwin:
     )
 
 
-def held_of(feed: WorldFeedTwin, *, most: int = 2) -> WorldMemory:
-    return WorldMemory(feed, now_ms=lambda: 1_000, most=most)
+def held_of(feed: WorldFeedTwin) -> WorldMemory:
+    return WorldMemory(feed, now_ms=lambda: 1_000)
 
 
 def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
@@ -222,8 +221,9 @@ async def test_an_event_that_cannot_be_taken_in_has_the_world_read_anew(monkeypa
     assert named(held) == {INN: 0, MAREK: 0}
 
 
-async def test_the_world_that_was_asked_for_longest_ago_is_let_go() -> None:
-    held = held_of(a_town(), most=1)
+async def test_the_world_that_was_asked_for_longest_ago_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.recall.world_memory._MOST_CAMPAIGNS", 1)
+    held = held_of(a_town())
     await held.refresh(TOWN)
     await held.refresh(CampaignId("other"))
     assert held.world(TOWN) is None

@@ -17,10 +17,10 @@ from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted
 from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.structured import Unparseable
-from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.review.question import LikelyNames
+from glyphoxa.language.words import words
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.question import LikelyNames
 from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin

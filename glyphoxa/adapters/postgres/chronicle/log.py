@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, storable
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
@@ -20,8 +19,8 @@ from glyphoxa.chronicle.talk import BEFORE, LONGEST, KnownEntity, NumberedUttera
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

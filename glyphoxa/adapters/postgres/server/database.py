@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import asyncpg
@@ -14,16 +16,16 @@ import pgvector.asyncpg
 from loguru import logger
 from pydantic_core import from_json
 
-from glyphoxa.adapters.postgres.server.migrate import migrate
+from glyphoxa.adapters.postgres.server.migrate import migrate, not_applied
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
-if TYPE_CHECKING:
+
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
-if TYPE_CHECKING:
     OwnConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 
@@ -444,3 +446,64 @@ async def _release(pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -
         await pool.release(connection, timeout=_RELEASE_TIMEOUT_S)
     except (TimeoutError, *AWAY) as error:
         logger.debug("a connection was dropped: {}", type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """
+    Attributes:
+        version: PostgreSQL's.
+        is_read_only: It takes no writes: a standby, or a database set so.
+        pgvector: The version of the extension in this database; None where it was not created there.
+        has_pgvector: The server has the extension, in this database or not.
+        n_to_apply: Migrations that the next start will apply.
+        ahead_s: How far the server's clock is ahead of this machine's, in seconds; negative is behind.
+    """
+
+    version: str
+    is_read_only: bool
+    pgvector: str | None
+    has_pgvector: bool
+    n_to_apply: int
+    ahead_s: float
+
+
+def condition_of(dsn: str, *, embedding_dimensions: int, deadline_s: float) -> Condition:
+    """Connects and asks; blocks. Not for a thread that runs an event loop.
+
+    Args:
+        embedding_dimensions: Of the vectors that the settings want.
+
+    Raises:
+        Unavailable: It is away, or does not answer in time.
+        InvalidInput: It refuses, lends its sessions, or is for other dimensions. No message shows what a DSN hides.
+        Corrupt: It is newer than this program, or an applied migration was changed.
+    """
+    try:
+        read = Dsn.read(dsn)
+    except InvalidInput as error:
+        raise InvalidInput(f"memory.postgres_dsn {error}") from None
+    try:
+        return asyncio.run(_in_time(read, embedding_dimensions, deadline_s))
+    except TimeoutError:
+        raise Unavailable(f"the database at {read} did not answer within {deadline_s:g} s") from None
+    except AWAY as error:
+        raise Unavailable(f"the database at {read} is away: {describe(error, read)}") from None
+
+
+async def _in_time(dsn: Dsn, embedding_dimensions: int, deadline_s: float) -> Condition:
+    async with asyncio.timeout(deadline_s), connected(dsn) as connection:
+        asked_s = time.time()
+        state = await connection.fetchrow(load_queries("server/condition")["state"])
+        here_s = (asked_s + time.time()) / 2
+        if state is None:
+            raise Unavailable(f"the database at {dsn} says nothing of itself")
+        waiting = await not_applied(connection, embedding_dimensions=embedding_dimensions)
+    return Condition(
+        state["version"],
+        state["is_read_only"],
+        state["pgvector"],
+        state["has_pgvector"],
+        len(waiting),
+        state["now_s"] - here_s,
+    )

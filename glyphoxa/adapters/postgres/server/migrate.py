@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 from loguru import logger
 
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 
 _LOCK = 0x676C7970  # "glyp": taken for the time of a migration, in every database alike

@@ -12,8 +12,14 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import TALK, Listener
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, storable, storable_json, timestamp, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import (
+    at_ms,
+    load_queries,
+    storable,
+    storable_json,
+    timestamp,
+    viewer_parameter,
+)
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
 from glyphoxa.domain.heard import Correction, Utterance

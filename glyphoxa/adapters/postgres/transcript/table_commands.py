@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.npc.table_control import AskedCommand

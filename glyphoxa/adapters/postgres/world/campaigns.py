@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import storable
+from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
@@ -23,7 +22,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.transcript.sessions import BETWEEN, DayTold, day_now, times_of
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:

@@ -14,18 +14,14 @@ import asyncpg
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import timestamp
+from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
-from glyphoxa.adapters.postgres.world.retraction import TalkRetraction
 from glyphoxa.adapters.postgres.world.tables import WorldTables
-from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
+from glyphoxa.adapters.postgres.world.transaction import TalkRetraction, WorldTransaction, world_transaction
 from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.world.encoding import encode
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.events.undo import TalkErased
-from glyphoxa.world.replay import difference, without_words
+from glyphoxa.world.events import Cause, TalkErased, WorldEvent, difference, without_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

@@ -9,16 +9,22 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import timestamp
+from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.ports import WorldRead
-from glyphoxa.world.replay import dropped, replay
+from glyphoxa.world.events import (
+    Cause,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    dropped,
+    replay,
+)
+from glyphoxa.world.graph import WorldRead
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, timestamps, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.feed import name_words
 from glyphoxa.adapters.postgres.world.tables import fact_of_row
 from glyphoxa.domain.campaign import Entity

@@ -10,8 +10,7 @@ import asyncpg
 import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import said_of_row
 from glyphoxa.adapters.postgres.world.tables import (
     cause_of_row,
@@ -24,7 +23,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 _DEADLINE_MS = 10_000
 

@@ -14,8 +14,7 @@ import asyncpg
 from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.server.offload import offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, timestamp
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, timestamp
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
@@ -32,7 +31,7 @@ from glyphoxa.domain.knowledge import (
     Visibility,
 )
 from glyphoxa.world import change as read_set
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from glyphoxa.world.state import REFUSED, Changes, Key, StateRows, WorldEntity, WorldState
 
 if TYPE_CHECKING:
