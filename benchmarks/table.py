@@ -35,7 +35,7 @@ from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.npc.session import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -172,7 +172,7 @@ async def write_talk(store: Store, talk: Iterable[Utterance], spool: Path) -> No
     try:
         for at in range(0, len(utterances), _AT_ONCE):
             await asyncio.gather(*(journal.keep(utterance) for utterance in utterances[at : at + _AT_ONCE]))
-        if not await journal.flush(_FLUSH_MS):
+        if not await journal.delivery.flush(_FLUSH_MS):
             raise Unavailable("the talk could not be written to the database")
     finally:
         await journal.close()
@@ -357,7 +357,7 @@ class Players:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[LiveTable]:
+async def opened(settings: Settings) -> AsyncIterator[TableSession]:
     """A table as the product opens it, when it is ready, for the time of the block."""
     from glyphoxa.app.table import open_table
 

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from demo.console import LABELS, changed_spans, summary_rows, waterfall
-from demo.mix import RATE_HZ
+from demo.play import RATE_HZ
 from demo.played import SessionPlayed
 from demo.report import Figures, line_of
 from glyphoxa.adapters.wav import pcm16, resample, samples_of

@@ -42,7 +42,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
-from glyphoxa.names.learned import NameLearning
+from glyphoxa.names.learning import NameLearning
 from glyphoxa.npc.table import Table
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.ports import TalkSearch

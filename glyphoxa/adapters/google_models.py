@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
-from aiohttp import ClientError
 from google import genai
 from google.genai import errors, types
 from httpx import HTTPError
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.openai_models import embed_in_batches, prefixes_of
+from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
@@ -137,7 +136,7 @@ class GoogleStructuredLlm:
             raise Unparseable("the model's answer is no JSON that can be read") from None
         except errors.APIError as error:
             raise Unavailable(f"model {self._model!r} cannot be asked: {error.message}") from error
-        except (ClientError, HTTPError, OSError) as error:
+        except (aiohttp.ClientError, HTTPError, OSError) as error:
             raise Unavailable(f"model {self._model!r} cannot be reached: {error}") from error
         candidates = response.candidates or []
         if candidates and candidates[0].finish_reason is types.FinishReason.MAX_TOKENS:

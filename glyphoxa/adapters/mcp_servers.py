@@ -249,7 +249,6 @@ class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc, unused-ignore] # A
 CONNECT_MS: Final = 20_000
 """What a table that opens waits for all servers together."""
 _AGAIN_S: Final = (1.0, 5.0, 30.0, 120.0)
-_SERVERS_READ_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,7 +378,7 @@ class _Server:
     async def _serve(self) -> None:
         self._fell.clear()
         try:
-            async with Client(self._transport(), read_timeout_seconds=_SERVERS_READ_S, cache=None) as client:
+            async with Client(self._transport(), read_timeout_seconds=_READ_S, cache=None) as client:
                 if self.tools is None:
                     self.tools = self._offered((await client.list_tools()).tools)
                 self._client = client

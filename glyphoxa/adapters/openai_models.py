@@ -4,114 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import openai
 from numpy import float32
 from numpy.typing import NDArray
 from openai import APIError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
-from glyphoxa.adapters.local.llama import LlamaServer
+from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
-from glyphoxa.recall.vectors import WrongDimensions
 
-_MOST_BYTES = 8_000
-"""Of one text: models read 8,192 tokens (Gemini's first 2,048, and leaves the rest), and no token is less than a byte.
-Talk comes in pieces of a few hundred bytes; this is for what is no talk."""
-
-Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
-
-
-async def embed_in_batches(
-    texts: Sequence[str], ask: Ask, *, model: str, dimensions: int, most_texts: int
-) -> NDArray[float32]:
-    """float32, shape (len(texts), dimensions), rows of unit length; a row that the provider could not give is not
-    finite or zero.
-
-    Args:
-        ask: One request.
-        model: For messages.
-        most_texts: Of one request.
-
-    Raises:
-        Unavailable: The provider gave another number of vectors than there are texts.
-        WrongDimensions: They have other dimensions.
-    """
-    rows = np.empty((len(texts), dimensions), float32)
-    at = 0
-    for batch in _batches([_sendable(text) for text in texts], most_texts):
-        vectors = await ask(batch)
-        if len(vectors) != len(batch):
-            raise Unavailable(f"{model} gave {len(vectors)} vectors for {len(batch)} texts")
-        for vector in vectors:
-            if len(vector) != dimensions:
-                raise WrongDimensions(model=model, wanted=dimensions, given=len(vector))
-            rows[at] = _unit(vector)
-            at += 1
-    return rows
-
-
-def _batches(texts: Sequence[str], most_texts: int) -> Iterator[list[str]]:
-    for at in range(0, len(texts), most_texts):
-        yield list(texts[at : at + most_texts])
-
-
-def _sendable(text: str) -> str:
-    """Without half characters, which cannot be sent, and not too long; never empty, which is refused."""
-    return text.encode("utf-8", "replace")[:_MOST_BYTES].decode("utf-8", "ignore") or " "
-
-
-def _unit(vector: Sequence[float]) -> NDArray[float32]:
-    """A vector that was cut off to fewer dimensions is no longer of unit length."""
-    whole = np.asarray(vector, np.float64)
-    length = np.linalg.norm(whole)
-    unit: NDArray[float32] = (whole / length if np.isfinite(length) and length > 0 else whole).astype(float32)
-    return unit
-
-
-# What models want before a text to tell questions from what they shall find.
-
-
-class Prefixes(NamedTuple):
-    found: str = ""
-    question: str = ""
-
-
-_GEMMA = Prefixes("title: none | text: ", "task: search result | query: ")
-_KNOWN = (
-    # ai.google.dev/gemini-api/docs/embeddings: this one takes no task type, but a text that names its task
-    (re.compile(r"gemini-embedding-[2-9]"), _GEMMA),
-    # and so does its small sister: the model card of google/embeddinggemma-300m
-    (re.compile(r"embedding-?gemma"), _GEMMA),
-    # model card of nomic-ai/nomic-embed-text-v1.5; Ollama adds nothing by itself
-    (re.compile(r"nomic-embed-text"), Prefixes("search_document: ", "search_query: ")),
-    # model card of intfloat/multilingual-e5-base
-    (re.compile(r"(^|[^a-z])e5-(small|base|large)(?!.*instruct)"), Prefixes("passage: ", "query: ")),
-)
-
-
-def prefixes_of(model: str) -> Prefixes:
-    """By the model's name; none for a model that is not known to want any.
-
-    >>> prefixes_of("nomic-embed-text:latest").question
-    'search_query: '
-    """
-    return next((prefixes for name, prefixes in _KNOWN if name.search(model.lower())), Prefixes())
-
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
 
 DEADLINE_MS = 10_000
 MOST_TEXTS = 128
 """2,048 are taken at once, of 300,000 tokens together (platform.openai.com/docs/api-reference/embeddings). So many of
 talk are some 5,000, and what a killed process has to do again."""
 _RETRIES = 2
-_IDLE_S = 300
-"""How long an idle connection is kept. By default it is 5 s: a table is often quiet for longer, and the next question
-would wait for a new one (two or three times the way there and back)."""
+IDLE_S = 240.0
+"""How long an idle connection is kept. By default it is 5 s: a table is often quiet for minutes, and a new connection
+costs two or three ways there and back. Proxies drop an idle one after four minutes at the earliest (Azure; AWS: 350 s);
+a server that closes it says so."""
+
+
+def kept_open() -> Any:
+    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. Its user closes it."""
+    kind: Any = openai.DefaultAsyncHttpxClient
+    # httpx, or what has taken its place: whichever this SDK is made of.
+    http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
+    return kind(limits=http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S))
 
 
 _WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
@@ -151,12 +76,8 @@ class OpenAiEmbeddings:
         self._prefixes = prefixes_of(connection.model)
         self._deadline_ms = deadline_ms
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
-        kind: Any = openai.DefaultAsyncHttpxClient
-        # httpx, or what has taken its place: whichever this SDK is made of
-        http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
-        client = kind(limits=http.Limits(keepalive_expiry=_IDLE_S))
-        self._client = openai.AsyncOpenAI(
-            api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=client
+        self._client = AsyncOpenAI(
+            api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=kept_open()
         )
 
     most_texts = MOST_TEXTS
@@ -195,12 +116,12 @@ class OpenAiEmbeddings:
             return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
         except TimeoutError:
             raise Unavailable(f"{name} did not answer within {self._deadline_ms} ms") from None
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+        except (AuthenticationError, PermissionDeniedError) as error:
             # The provider's own words quote the key's beginning and end.
             raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             raise InvalidInput(f"{name} does not take this: {error.message}") from error
-        except openai.APIError as error:
+        except APIError as error:
             raise Unavailable(f"{name} cannot be asked: {error.message}") from error
         except (ValueError, TypeError, AttributeError) as error:
             raise Unavailable(f"{name} gave an answer that holds no vectors ({type(error).__name__})") from error
@@ -222,18 +143,10 @@ class OpenAiStructuredLlm:
     async def complete(
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
     ) -> dict[str, Any]:
-        named = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
-        # Untyped: the SDK's types do not take a schema that is only known at run time.
-        request: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
-            "temperature": temperature,
-            "response_format": {"type": "json_schema", "json_schema": named},
-            **self._limit,
-        }
+        request = {**_structured(schema), "messages": _messages(system, user), "temperature": temperature}
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
-                completion = await self._client.chat.completions.create(**request)
+                completion = await self._client.chat.completions.create(model=self._model, **self._limit, **request)
         except TimeoutError:
             raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
         except APIError as error:
@@ -266,15 +179,12 @@ class LocalStructuredLlm:
     async def complete(
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
     ) -> dict[str, Any]:
-        named = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        # Untyped: the SDK's types do not take a schema that is only known at run time.
         request: dict[str, Any] = {
+            **_structured(schema),
             "model": "local",
-            "messages": self._as_read(messages),
+            "messages": self._as_read(_messages(system, user)),
             "temperature": temperature,
             "max_tokens": self._max_tokens,
-            "response_format": {"type": "json_schema", "json_schema": named},
             "extra_body": self._extras,
             "stream": True,
         }
@@ -298,6 +208,16 @@ class LocalStructuredLlm:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _structured(schema: JsonSchema) -> dict[str, Any]:
+    """Asks for an answer of that form. Untyped: the SDK's types take no schema that is only known at run time."""
+    named = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _messages(system: str, user: str) -> list[dict[str, str]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 class HttpReranker:

@@ -40,7 +40,7 @@ def make_names(
     """
     Args:
         now_ms: Unix epoch.
-        wait_until_logged: See `glyphoxa.names.table_names.Learner`.
+        wait_until_logged: See `glyphoxa.names.learning.Learner`.
     """
     graph = None
     if store is not None:
@@ -119,7 +119,7 @@ def make_reviser(  # noqa: PLR0913 - parts that have nothing to do with each oth
         correct=names.correct,
         tell=tell,
         log=log,
-        wait_until_logged=journal.wait_until_logged,
+        wait_until_logged=journal.delivery.wait_until_logged,
         asking=asking,
         transcribed=heard_by_provider,
         nearby=names.nearby,

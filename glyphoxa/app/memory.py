@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
@@ -24,6 +24,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.npc.session import SaidBefore
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -66,21 +67,6 @@ SUMMARISE_MS = 5_000
 """At the end of a session. What takes longer is left to `glyphoxa worker summarise`."""
 SAID_BEFORE = 80
 """Of a session that goes on: as much as a page shows to who comes late."""
-
-
-@dataclass(frozen=True, slots=True)
-class SaidBefore:
-    """What was said in a session before a restart, oldest first.
-
-    Attributes:
-        remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
-            of the rest was rolled back.
-        shown: What those who said and heard it are shown. While the database is away, players' words as they were
-            heard: nobody can tell which of the names that were put there is hidden.
-    """
-
-    remembered: Sequence[Utterance]
-    shown: Sequence[Utterance]
 
 
 class TableMemory:
@@ -147,7 +133,7 @@ class TableMemory:
     def health(self) -> MemoryHealth:
         if self.store is None:
             return MemoryHealth("off")
-        waiting = self.journal.n_waiting
+        waiting = self.journal.delivery.n_waiting
         if self._watch.since_ms is None:
             return MemoryHealth("ok", waiting=waiting)
         return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
@@ -166,7 +152,7 @@ class TableMemory:
             self._watch.lost(str(error))
 
     def start(self, supervisor: Supervisor) -> None:
-        supervisor.start("delivery", self.journal.deliver)
+        supervisor.start("delivery", self.journal.delivery.run)
         if self.store is not None:
             supervisor.start("memory", self._watch.run)
             if self._readers is not None:
@@ -216,7 +202,7 @@ class TableMemory:
             return SaidBefore(said, said)
         if not self._watch.is_away:
             # What the log has and the disk does not know of may have been rolled back there.
-            await self.journal.send(FLUSH_MS)
+            await self.journal.delivery.send(FLUSH_MS)
         unsent = await self.journal.unsent(campaign, session)
         try:
             logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
@@ -259,7 +245,7 @@ class TableMemory:
 
     async def flush(self) -> bool:
         """Send what waits. False when the database has not taken everything in time."""
-        return await self.journal.flush(FLUSH_MS)
+        return await self.journal.delivery.flush(FLUSH_MS)
 
     async def finish(self) -> bool:
         """At the end of a session: send what waits, then write what each NPC recalls of it. False as of `flush`."""
@@ -284,10 +270,10 @@ class TableMemory:
         self._embedding.succeeded()  # it may have been the database that failed
         for step in self._also:
             await step()
-        if self.journal.is_degraded:
+        if self.journal.delivery.is_degraded:
             await self.flush()
-        if self.journal.is_degraded:  # a backlog that is only long would have made it well
-            refuses = "the disk takes nothing" if self.journal.disk_fails else "it takes nothing"
+        if self.journal.delivery.is_degraded:  # a backlog that is only long would have made it well
+            refuses = "the disk takes nothing" if self.journal.delivery.disk_fails else "it takes nothing"
             raise Unavailable(f"the database answers, but {refuses} that is said")
 
     def _on_journal(self, what: str) -> None:
@@ -306,7 +292,7 @@ class TableMemory:
         if health.state == "ok":
             logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
         else:
-            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.journal.disk_fails))
+            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.journal.delivery.disk_fails))
         self._tell(MemoryChanged(health, self._now_ms()))
 
 

@@ -146,7 +146,7 @@ async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
 async def _read_into(
     store: Store, wanted: CampaignId, options: argparse.Namespace, *, otherwise: Campaign | None = None
 ) -> tuple[TablesFile, Described]:
-    """The tables, as they fit what is stored of a campaign; and that.
+    """Return the tables as they fit the stored campaign, and that campaign.
 
     Args:
         otherwise: What the campaign is if nothing is stored of it.
@@ -216,7 +216,7 @@ async def _campaign_for_tables(store: Store, wanted: str | None, settings: Setti
 
 
 async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
-    """Show what would change, and ask.
+    """Show the changes, and ask for confirmation.
 
     Raises:
         InvalidInput: Nobody is there to be asked.
@@ -323,7 +323,7 @@ async def _show(options: argparse.Namespace) -> int:
 
 
 def _related(entity: EntityId, world: WorldState) -> str:
-    """What it is related to, as the facts that are accepted have it."""
+    """List the accepted relations of an entity."""
     related: list[str] = []
     for fact in world.touching(entity):
         claim = fact.claim
@@ -422,7 +422,7 @@ def _held(bundle: CampaignBundle) -> str:
 
 
 def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
-    """All of it or no file, which only its owner may read."""
+    """Write the whole file or none; only its owner may read it."""
     data = bundle.text().encode("utf-8")
     if len(data) > MOST_BYTES:
         raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes: a bundle has at most {MOST_BYTES:,}")
@@ -453,7 +453,7 @@ class _Story:
     kept: KeptTimes
 
     def day(self, text: str) -> str:
-        """As the calendar writes it.
+        """Return a day as the calendar writes it.
 
         Raises:
             InvalidInput: There is no such day.
@@ -498,7 +498,7 @@ async def _calendar(story: _Story, options: argparse.Namespace) -> int:
 
 
 def _days_of(story: _Story, session: SessionId) -> str:
-    """Such as: 3 Hammer 1492 to 5 Hammer 1492. A session has every day from the first to the last that was told."""
+    """Return the days of a session, such as: 3 Hammer 1492 to 5 Hammer 1492."""
     days = story.desk.days.sessions.get(session)
     ends = () if days is None else (days.first, days.last)
     known = [story.calendar.in_words(day) for day in dict.fromkeys(ends) if day is not None]
@@ -508,7 +508,7 @@ def _days_of(story: _Story, session: SessionId) -> str:
 
 
 def _as_written(day: str, calendar: StoryCalendar) -> str:
-    """One that a calendar had once and has no more says so."""
+    """Return a day, marked if the calendar no longer has it."""
     try:
         calendar.day_named(day)
     except InvalidInput:
@@ -530,7 +530,7 @@ async def _today(story: _Story, options: argparse.Namespace) -> int:
 
 
 async def _played_now(story: _Story) -> str:
-    """The session that was opened, or in which something was said, in the last hours."""
+    """Return the session that was opened or used within the last hours."""
     since_ms = time.time_ns() // 1_000_000 - STILL_PLAYED_MS
     said = await story.desk.times.last_said(story.desk.campaign)
     recent = [(told.told_ms, told.session) for told in story.kept.told if told.session != BETWEEN]

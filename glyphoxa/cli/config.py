@@ -32,7 +32,7 @@ DOCTOR = Verb(at_once)
     argument("file", nargs="?", type=Path, help="settings file (YAML); default: all defaults"),
 )
 def _check(options: argparse.Namespace) -> int:
-    """Exits with 1 when something is missing that the settings need."""
+    """Exit with status 1 if something that the settings need is missing."""
     settings = read_settings(options.file)
     findings = check(settings, has_weights=weights_for(settings).has)
     _show_findings(findings)

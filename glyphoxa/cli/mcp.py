@@ -120,7 +120,7 @@ async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Nam
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
-    """Ctrl-C, and SIGTERM, by which clients end a server, close memory in order."""
+    """Stop in order on Ctrl-C, and on SIGTERM, by which clients end a server."""
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)
 

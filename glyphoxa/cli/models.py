@@ -31,7 +31,7 @@ DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-ins
 
 
 def list_models(store: WeightStore, out: TextIO) -> int:
-    """A table of the artefacts. Nothing is read or fetched."""
+    """Show a table of the artefacts. Nothing is read or fetched."""
     table = a_table("artefact", "state", "size", "licence", "what", right=["size"])
     for status in store.status():
         artefact = status.artefact
@@ -50,7 +50,7 @@ def fetch(
     copy_from: Path | None = None,
     anew: bool = False,
 ) -> int:
-    """Bring the artefacts in (`None`: what the local stack needs), showing progress.
+    """Fetch artefacts with progress (`None`: what the local stack needs).
 
     Raises:
         NotFound, Corrupt, Unavailable: As `ModelWeights.ensure`.
@@ -64,7 +64,7 @@ def fetch(
 
 
 def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
-    """Hash the artefacts (`None`: all that are here) and say of each file that it is right.
+    """Compare the checksums of artefacts (`None`: all that are present), and report each file.
 
     Raises:
         NotFound: An artefact is unknown, or named and not here.
@@ -162,7 +162,7 @@ def _names(options: argparse.Namespace, weights: ModelWeights) -> list[str] | No
 
 
 def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, ModelFile]:
-    """That of the settings if it runs here and is here, else one of the shipped that is.
+    """Return the model of the settings if it is local and present, else a shipped one that is.
 
     Raises:
         NotFound: No language model is here.
@@ -176,7 +176,7 @@ def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, Mo
 
 
 def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Reckoned], out: TextIO) -> None:
-    """Says it."""
+    """Print what this machine can run."""
     print(
         f"{Path(name).name} reads {measured.reads_per_s:.0f} tokens a second here and speaks"
         f" {measured.speaks_per_s:.0f}. {decimal(machine.free_bytes)} of memory are free."
@@ -262,7 +262,7 @@ def _list_voices(settings: Settings) -> None:
 
 
 def _spoken(settings: Settings, name: str, text: str) -> bytes:
-    """Mono s16le, as an NPC would be heard."""
+    """Return speech as mono s16le, as an NPC is heard."""
     if settings.providers.tts.name != "hibari":
         return asyncio.run(_spoken_far_away(settings, name, text))
     from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine

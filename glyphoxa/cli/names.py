@@ -137,7 +137,7 @@ async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
 
 
 def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, str]]:
-    """The lines of a file of pairs. All are looked at before anything is learned.
+    """Return the lines of a file of pairs; all are checked before anything is learned.
 
     Raises:
         InvalidInput: The file cannot be read, a line is not a pair, or a name is unknown.

@@ -102,7 +102,7 @@ def show(table: PlainTable, out: TextIO | None = None) -> None:
 
 
 def show_lines(lines: Iterable[IndentedLine]) -> None:
-    """On a terminal they are broken between words; piped, each is one line, however long."""
+    """Print lines, broken between words on a terminal; piped, each stays one line."""
     _show_lines(lines, sys.stdout, width=_console(sys.stdout).width if sys.stdout.isatty() else None)
 
 
@@ -113,7 +113,7 @@ def _console(to: TextIO) -> Console:
 
 
 def _widths(table: PlainTable, room: int) -> list[int] | None:
-    """Of each column; None when there is not enough room."""
+    """Return the width of each column; None if there is not enough room."""
     columns = [[Text(heading), *cells] for heading, *cells in zip(table.headings, *table.rows, strict=True)]
     wished = [max(cell.cell_len for cell in column) for column in columns]
     words = [max((cell_len(word) for cell in column for word in cell.plain.split()), default=0) for column in columns]
@@ -167,7 +167,7 @@ def show_facts(
     nothing: str = "",
     also: tuple[str, Callable[[Fact], str]] | None = None,
 ) -> None:
-    """A row a fact.
+    """Show one row per fact.
 
     Args:
         resolver: Whose names are used.
@@ -197,7 +197,7 @@ def show_facts(
 
 
 def show_fact(desk: Desk, found: ExplainedFact) -> None:
-    """Why it is known, by whom, and what hangs together with it."""
+    """Show a fact with its source, who knows it, and related facts."""
     fact, provenance = found.fact, found.fact.provenance
     print(f"{fact.id}  {plain(desk.facts.words(fact))}")
     if (ended := found.ended) is not None:

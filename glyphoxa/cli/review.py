@@ -242,7 +242,7 @@ def json_object(text: str) -> dict[str, object]:
 
 
 def attributes_of(free: Sequence[str]) -> dict[str, object]:
-    """Attributes out of unknown options.
+    """Read attributes from unknown options.
 
     >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
     {'personality': 'paranoid wizard', 'level': 9}

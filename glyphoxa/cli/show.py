@@ -151,7 +151,7 @@ async def _facts(desk: Desk, options: argparse.Namespace) -> int:
 
 
 def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
-    """How an NPC that knows the fact learned it."""
+    """Say how an NPC learned the fact."""
     if fact.visibility.scope == "public":
         return "public"
     knower = next(each for each in fact.visibility.knowers if each.npc == npc)
@@ -444,7 +444,7 @@ def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
     argument("--json", help="everything, as JSON"),
 )
 async def _context(options: argparse.Namespace) -> int:
-    """What a table would send: the same objects, made the same way."""
+    """Show what a table would send: the same objects, made the same way."""
     from glyphoxa.dm.turns import composed_shown
 
     if not options.say.strip():
@@ -491,7 +491,7 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
 async def _said_in(
     store: Store | None, campaign: CampaignId, wanted: str | None
 ) -> tuple[SessionId, Sequence[Utterance]]:
-    """The session with this name, and what was said in it."""
+    """Return the session that was named, and what was said in it."""
     from glyphoxa.app.memory import SAID_BEFORE
 
     if wanted is None:
@@ -503,7 +503,7 @@ async def _said_in(
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:
-    """The player with this name, else a guest with it."""
+    """Return the player that was named, else a guest with that name."""
     if wanted is None:
         return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
     known = (player for player in campaign.players if wanted.casefold() in (player.id, player.name.casefold()))

@@ -33,7 +33,7 @@ from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.recall.days import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 

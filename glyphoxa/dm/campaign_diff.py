@@ -41,7 +41,7 @@ _OFFERED_CONFIDENCE = 0.6
 
 
 def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
-    """As a campaign file writes it: `known_by` and `hidden`."""
+    """Return the visibility that a campaign file states with `known_by` and `hidden`."""
     if hidden:
         return Visibility.of("hidden", (Knower(npc, "secret") for npc in known_by))
     return secret_of(known_by) if known_by else PUBLIC
@@ -62,7 +62,7 @@ class Loading:
 
 
 def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loading: Loading) -> dict[Claim, FactStated]:
-    """Everything the campaign states, one statement a claim.
+    """Return one statement for each claim that the campaign makes.
 
     Args:
         resolve: From an entity to the one into which it was merged: what is said of it is said of that one.
@@ -109,7 +109,7 @@ def is_offer(stated: FactStated) -> bool:
 
 
 def _attribute_claims(entity: Entity, subject: EntityId, campaign: Campaign) -> Iterable[Claim]:
-    """A list is one value, except where several may hold at a time: then each of its items is one."""
+    """Yield an attribute's claims: one, or one per list item where several values may hold at a time."""
     for name, value in entity.attributes.items():
         if value is None:
             continue
@@ -129,7 +129,7 @@ def _subject(secret: Secret, campaign: Campaign) -> EntityId:
 
 
 def _offers(campaign: Campaign, resolve: Callable[[EntityId], EntityId]) -> Iterable[Claim]:
-    """An attribute `location` that holds the name of an entity, where the file does not say LOCATED_AT itself."""
+    """Yield a LOCATED_AT where an attribute `location` names an entity and the file states no LOCATED_AT."""
     placed = {relation.source for relation in campaign.relationships if relation.type == "LOCATED_AT"}
     by_name: Mapping[str, EntityId] = {entity.name.casefold(): entity.id for entity in campaign.entities}
     for entity in campaign.entities:
@@ -145,7 +145,7 @@ Statements = Mapping[Claim, FactStated]
 
 @dataclass(slots=True)
 class Findings:
-    """What a comparison of two campaigns comes to.
+    """Collects the result of comparing two campaigns.
 
     Attributes:
         fresh: Entities that this load brings.
@@ -162,7 +162,7 @@ class Findings:
     gone: set[EntityId] = field(default_factory=set)
 
     def remark(self, text: str, *, discreet: str | None = None) -> None:
-        """Once, however often it is found.
+        """Add a remark, once.
 
         Args:
             discreet: The same without what a fact says, if `text` tells that.
@@ -206,7 +206,7 @@ class FactComparison:
                 self._changed(self.before[claim], stated)
 
     def _replacements(self, leaving: Statements, coming: Statements) -> list[tuple[Claim, Claim]]:
-        """Pairs of claims of which one takes the other's place, because only one of both can hold."""
+        """Return pairs of an old and a new claim for slots that take only one."""
         left, came = self._by_slot(leaving), self._by_slot(coming)
         pairs = [(left[slot], came[slot]) for slot in left if slot in came]
         return [(old[0], new[0]) for old, new in pairs if len(old) == len(new) == 1]
@@ -227,7 +227,7 @@ class FactComparison:
         return found
 
     def _replace(self, before: FactStated, stated: FactStated) -> bool:
-        """Whether the one could be put in place of the other, or of what the DM had put there."""
+        """Replace a claim, or what the DM put in its place; return whether that was possible."""
         claim = stated.claim
         held = self.world.of_claim(before.claim) or self._dms_own(claim)
         if self._is_away(claim) or held is None or self.found.gone & {held.claim.subject, held.claim.object}:
@@ -249,11 +249,11 @@ class FactComparison:
         return True
 
     def _dms_own(self, claim: Claim) -> Fact | None:
-        """What the DM put where the claim belongs."""
+        """Return the fact that the DM put into the claim's slot."""
         return next((fact for fact in self._in_the_way(claim) if fact.provenance.origin != "talk"), None)
 
     def _in_the_way(self, claim: Claim) -> list[Fact]:
-        """Accepted facts that cannot hold beside the claim."""
+        """Return accepted facts that cannot hold together with the claim."""
         match rule_of(claim, self.rules):
             case "many":
                 return []
@@ -327,7 +327,7 @@ class FactComparison:
             self.found.changed.append(self._label(claim))
 
     def _is_away(self, claim: Claim) -> bool:
-        """One of the claim's ends goes now, or was removed by the DM, which is remarked."""
+        """Return whether an end of the claim is being removed, or was removed by the DM (which is reported)."""
         if self.found.gone & {claim.subject, claim.object}:
             return True
         for end in (claim.subject, claim.object):
@@ -353,7 +353,7 @@ class FactComparison:
 
 
 def _adds_to(held: Fact, stated: FactStated) -> bool:
-    """Whether saying it once more changes more than how often it was said."""
+    """Return whether stating it again changes more than the number of mentions."""
     knowers = {knower.npc for knower in held.visibility.knowers}
     return (
         _rank(stated.provenance) > _rank(held.provenance)
@@ -364,13 +364,13 @@ def _adds_to(held: Fact, stated: FactStated) -> bool:
 
 
 def _is_more(before: FactStated, stated: FactStated) -> bool:
-    """Whether saying it once more is enough to make it what it is now."""
+    """Return whether stating it again is enough to change it into its new form."""
     old, new = before.provenance, stated.provenance
     return (old == new or _rank(new) > _rank(old)) and before.attributes.keys() <= stated.attributes.keys()
 
 
 def _words(stated: FactStated | Fact) -> tuple[object, ...]:
-    """What the file says beyond the claim and who may know it."""
+    """Return what the file states besides the claim and its visibility."""
     sure = stated.provenance
     return sure.confidence, sure.source, sure.dm_confirmed, dict(stated.attributes)
 
@@ -515,7 +515,7 @@ class EntityComparison:
         self.found.removed.append(f"{held.name} ({held.type})")
 
     def _renamed(self, before: Mapping[EntityId, Entity]) -> None:
-        """Something that leaves while something like it comes may have been renamed, and would lose its past."""
+        """Report entities that may have been renamed: one leaves while a similar one arrives."""
         if not 0 < len(self.found.gone) <= _MOST_COMPARED >= len(self.found.fresh):
             return
         for entity in self.new.entities:
@@ -534,7 +534,7 @@ def _visibility(entity: Entity) -> Visibility:
 
 
 def _face(entity: Entity) -> tuple[object, ...]:
-    """All but its attributes, which are facts."""
+    """Return all parts of an entity except its attributes, which are facts."""
     return entity.name, entity.type, entity.aliases, _visibility(entity)
 
 
@@ -561,7 +561,7 @@ class CampaignChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Neither the world nor what the campaign is otherwise (its NPCs, its scenes) changes."""
+        """Whether neither the world nor the campaign's people and scenes change."""
         return not (self.events or self.added or self.changed or self.removed)
 
 
@@ -597,7 +597,7 @@ def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading
 
 
 def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
-    """Without those that an earlier one has left without the fact that they are about."""
+    """Return the events without those whose fact an earlier event has removed."""
     if not any(isinstance(event, FactRejected | FactReplaced | FactScoped) for event in events):
         return list(events)
     possible: list[Event] = []
@@ -611,7 +611,7 @@ def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
 
 
 def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
-    """What is not in the world, but of the table: only told."""
+    """Report changes of NPCs, players, scenes and campaign settings, which are not part of the world."""
     for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary"):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")
@@ -649,7 +649,7 @@ class Tables:
     relationships: tuple[Relationship, ...] = ()
 
     def with_(self, more: Tables) -> Tables:
-        """These and more: a later word on the same thing counts, and nothing goes."""
+        """Return these tables and more; a later statement about the same thing wins, and nothing is removed."""
         return Tables(
             _joined((*more.entities, *self.entities), self.entities),
             _edges((*more.relationships, *self.relationships), self.relationships),
@@ -657,7 +657,7 @@ class Tables:
 
 
 def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
-    """The campaign of a file together with what came from tables."""
+    """Return the campaign of a file together with the content of its tables."""
     return replace(
         campaign,
         entities=_joined((*campaign.entities, *tables.entities), campaign.entities),
@@ -666,7 +666,7 @@ def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
 
 
 def _joined(entities: Iterable[Entity], order: Iterable[Entity]) -> tuple[Entity, ...]:
-    """One an id: of what is said several times, the first word counts.
+    """Return one entity per id; the first statement about each wins.
 
     Args:
         order: Those that come first.

@@ -41,9 +41,7 @@ DM_SPEAKER: Final = SpeakerId("dm")
 
 @dataclass(frozen=True, slots=True)
 class NameResolver:
-    """The entities of a campaign as they are now, its NPCs and its players. A name counts in any case, without accents
-    and spaces; an id counts as it is.
-    """
+    """Finds entities, NPCs and players by name. Names ignore case, accents and spaces; ids must match exactly."""
 
     campaign: CampaignId
     entities: Mapping[EntityId, Entity]
@@ -59,7 +57,7 @@ class NameResolver:
         return cls(campaign.id, {each.id: each for each in entities}, campaign.npcs, campaign.players)
 
     def with_names(self, names: Mapping[EntityId, str]) -> NameResolver:
-        """The same, where these entities are called so."""
+        """Return a copy in which these entities have other names."""
         called = {
             each: replace(self.entities[each], name=name) if each in self.entities else Entity(each, "", name)
             for each, name in names.items()
@@ -67,7 +65,7 @@ class NameResolver:
         return replace(self, entities={**self.entities, **called})
 
     def entity(self, name: str) -> Entity:
-        """The entity of this id, name or alias, in this order.
+        """Return the entity with this id, name or alias, in this order.
 
         Raises:
             NotFound: There is none.
@@ -85,7 +83,7 @@ class NameResolver:
         )
 
     def npc(self, name: str) -> NpcId:
-        """The NPC of this id, name or alias, in this order.
+        """Return the NPC with this id, name or alias, in this order.
 
         Raises:
             NotFound: There is none. An entity that no NPC of the campaign plays knows nothing.
@@ -104,7 +102,7 @@ class NameResolver:
         ).id
 
     def player(self, name: str) -> PlayerId:
-        """The player of this id or name.
+        """Return the player with this id or name.
 
         Raises:
             NotFound: There is none.
@@ -120,11 +118,11 @@ class NameResolver:
         ).id
 
     def played(self, npc: NpcId) -> EntityId | None:
-        """The entity that this NPC is; None when it is in the graph no more."""
+        """Return the entity that this NPC is; None if the graph no longer has it."""
         return next((each.entity_id for each in self.npcs if each.id == npc and each.entity_id in self.entities), None)
 
     def speaker(self, name: str) -> SpeakerId:
-        """Somebody who says things: an NPC, a player or "dm".
+        """Return who is meant: an NPC, a player or "dm".
 
         Raises:
             NotFound: It is none of them.
@@ -142,12 +140,12 @@ class NameResolver:
             ) from None
 
     def called(self, entity: EntityId) -> str:
-        """What the DM calls it; its id when it is gone."""
+        """Return an entity's name; its id if it no longer exists."""
         known = self.entities.get(entity)
         return entity if known is None else known.name
 
     def person(self, who: NpcId | SpeakerId) -> str:
-        """The name of an NPC, a player or the DM; the id of anybody else."""
+        """Return the name of an NPC, a player or the DM; the id of anybody else."""
         if who == DM_SPEAKER:
             return "the DM"
         for npc in self.npcs:
@@ -156,7 +154,7 @@ class NameResolver:
         return next((each.name for each in self.players if SpeakerId(each.id) == who), who)
 
     def _names_of(self, npc: Npc) -> tuple[str, ...]:
-        """In its campaign file, and since then."""
+        """Return an NPC's name in its campaign file and its current one."""
         entity = self.entities.get(npc.entity_id)
         return (npc.name,) if entity is None else (npc.name, entity.name)
 
@@ -201,7 +199,7 @@ _OFFERED_CONFIDENCE: Final = 0.6  # too little to be accepted without the DM
 
 @dataclass(frozen=True, slots=True)
 class EntityDesk:
-    """Entities of one campaign, named as `NameResolver.entity` takes them. Every call may raise what that raises
+    """The DM's decisions about entities, each named as in `NameResolver.entity`. Every call may raise what that raises
     and, when the database is away, `Unavailable`.
 
     Args:
@@ -225,8 +223,8 @@ class EntityDesk:
         id: str | None = None,  # noqa: A002 - the entity's word
         is_new_type: bool = False,
     ) -> list[WorldEvent]:
-        """A new entity with what is known of it. An attribute `location` that names an entity offers a
-        LOCATED_AT for review.
+        """Add an entity with its attributes. An attribute `location` that names an entity offers a LOCATED_AT for
+        review.
 
         Args:
             id: None: made of the name.
@@ -259,7 +257,7 @@ class EntityDesk:
         return await self._commit(*events)
 
     async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
-        """Another name or type. The old name is kept as an alias: it was said.
+        """Change an entity's name or type. The old name becomes an alias.
 
         Raises:
             InvalidInput: Nothing is to change, another entity has that name, or the type is unknown.
@@ -279,12 +277,12 @@ class EntityDesk:
         return await self._commit(*events)
 
     async def ends_with(self, entity: str) -> list[Fact]:
-        """The facts that would end if it were removed."""
+        """Return the facts that would end if the entity were removed."""
         found = self.resolver.entity(entity)
         return await self.review.current(self.campaign, DM, about=found.id, limit=MOST_FACTS)
 
     async def remove(self, entity: str) -> list[WorldEvent]:
-        """With all that is known of it."""
+        """Remove an entity and everything known about it."""
         return await self._commit(EntityRemoved(self.resolver.entity(entity).id))
 
     async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
@@ -309,7 +307,7 @@ class EntityDesk:
         raise NotFound(f"{found.name} has no alias {alias!r}: {did_you_mean(alias, found.aliases)}")
 
     async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
-        """Only these NPCs know that there is such a thing at all."""
+        """Make an entity known to these NPCs only."""
         npcs = tuple(dict.fromkeys(self.resolver.npc(name) for name in known_by))
         if not npcs:
             raise InvalidInput("say which NPCs")
@@ -317,15 +315,15 @@ class EntityDesk:
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, visibility))
 
     async def hide(self, entity: str) -> list[WorldEvent]:
-        """Nobody knows of it until it is revealed."""
+        """Make an entity known to nobody until it is revealed."""
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, Visibility("hidden")))
 
     async def reveal(self, entity: str) -> list[WorldEvent]:
-        """Everybody may know of it."""
+        """Make an entity known to everybody."""
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, PUBLIC))
 
     async def merge(self, kept: str, gone: str) -> list[WorldEvent]:
-        """`gone` was `kept` all along: what is known of it is known of that one, and its names become aliases.
+        """Merge `gone` into `kept`: its facts move there, and its names become aliases.
 
         Raises:
             InvalidInput: They are the same, or an NPC of the campaign plays the one that would be gone.
@@ -338,7 +336,7 @@ class EntityDesk:
         return await self._commit(EntitiesMerged(staying.id, leaving.id))
 
     async def split(self, name: str) -> WorldEvent:
-        """Undo the merge by which the entity of this name was gone; with the name of one that was kept, its last.
+        """Undo the merge that removed the entity of this name, or the last merge into it.
 
         Returns:
             The merge that is undone.
@@ -371,13 +369,13 @@ class EntityDesk:
         return await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
 
     def _called(self, name: str) -> str | None:
-        """The name of the first entity that goes by this name or alias."""
+        """Return the name of the first entity that has this name or alias."""
         wanted = fold(name)
         found = (e for e in self.resolver.entities.values() if wanted in map(fold, (e.name, *e.aliases)))
         return next((each.name for each in found), None)
 
     def _named(self, value: object) -> EntityId | None:
-        """The entity whose name this is."""
+        """Return the entity that has this value as its name."""
         if not isinstance(value, str) or not fold(value):
             return None
         return next((each.id for each in self.resolver.entities.values() if fold(each.name) == fold(value)), None)
@@ -403,7 +401,7 @@ def _ever_called(name: str, events: Sequence[WorldEvent]) -> set[EntityId]:
 
 
 def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
-    """A list is one value, except where several may hold at a time: then each of its items is one."""
+    """Return an attribute's claims: one, or one per list item where several values may hold at a time."""
     whole = attribute_claim(entity, attribute, value)
     if isinstance(value, list) and rule_of(whole, {}) == "many":
         return [Claim.attribute(entity, attribute, item) for item in value]
@@ -421,7 +419,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 
 def stated_by_dm(claim: Claim, visibility: Visibility, *, at_ms: int) -> FactStated:
-    """Certain and confirmed."""
+    """Return a certain, confirmed statement."""
     # Where a later fact ends an earlier one it counts since when it holds; elsewhere that is not known.
     since = at_ms if rule_of(claim, {}) in ("functional", "functional_object") else None
     provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
@@ -440,7 +438,7 @@ def attribute_claim(subject: EntityId, name: str, value: object) -> Claim:
 
 
 def secret_among(npcs: Sequence[NpcId], before: Visibility, *, now_ms: int) -> Visibility:
-    """Known to these; who of them knew it before keeps how."""
+    """Return the visibility of a secret among these NPCs; those that knew it before keep how they learned it."""
     how = {knower.npc: knower for knower in before.knowers}
     return Visibility.of("secret", (how.get(npc) or Knower(npc, "secret", None, now_ms) for npc in npcs))
 
@@ -457,7 +455,7 @@ def predicate_of(predicate: str) -> str:
 
 
 def json_or_text(text: str) -> object:
-    """A value as a user types it.
+    """Read a value as a user types it: JSON, else plain text.
 
     >>> json_or_text("[1, true]"), json_or_text("a paranoid wizard")
     ([1, True], 'a paranoid wizard')

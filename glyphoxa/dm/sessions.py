@@ -34,8 +34,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SessionDesk:
-    """Sessions of one campaign, and what was said in them. An utterance is named by its id, an ending of it that no
-    other has, or its words. Every call raises `Unavailable` when the database is away.
+    """Sessions of one campaign and their utterances. An utterance is named by its id, a unique ending of it, or its
+    words. Every call raises `Unavailable` when the database is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -48,14 +48,14 @@ class SessionDesk:
     now_ms: Callable[[], int]
 
     async def summary(self, session: SessionId) -> Summary | None:
-        """What is kept as its summary, whoever may know of it."""
+        """Return the session's summary, whoever may know it."""
         for fact in await self._known_of(episode_of(session)):
             if fact.claim.predicate == "summary":
                 return Summary(str(fact.claim.content), fact.visibility)
         return None
 
     async def summarise(self, session: SessionId, text: str, known_by: Sequence[NpcId] | None) -> list[WorldEvent]:
-        """Say what happened in a session. It takes the place of what was said of it before.
+        """Set the session's summary; it replaces the one before.
 
         Args:
             known_by: The NPCs that recall it so; None for everybody.
@@ -93,7 +93,7 @@ class SessionDesk:
         return await self.review.current(self.campaign, DM, about=episode, limit=_MOST_FACTS)
 
     async def heard_by(self, session: SessionId, npcs: Iterable[NpcId]) -> list[NpcId]:
-        """Those of the NPCs that heard any of the session."""
+        """Return those NPCs that heard any of the session."""
         any_of_it = TalkFilter("", session=session, limit=1)
         return [npc for npc in npcs if await self.talk.search(self.campaign, npc, any_of_it)]
 
@@ -134,7 +134,7 @@ class SessionDesk:
 
 
 def short(utterance: UtteranceId) -> str:
-    """An ending that hardly another id has."""
+    """Return the end of an id, which is almost always unique."""
     return utterance[-_SHORT:]
 
 

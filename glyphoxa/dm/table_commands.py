@@ -14,12 +14,12 @@ from glyphoxa.domain.commands import (
     Mute,
     Pause,
     Puppet,
-    Resume,
     SayAs,
     ShowControls,
     StopAll,
     TableCommand,
     Unmute,
+    Unpause,
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -31,7 +31,7 @@ ToldCommand = Mapping[str, object]
 _OF_ALL: Mapping[object, TableCommand] = {
     "stop": StopAll(),
     "pause": Pause(),
-    "resume": Resume(),
+    "resume": Unpause(),
     "end": EndSession(),
     "show": ShowControls(),
 }
@@ -40,7 +40,7 @@ _KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", *map(s
 
 @dataclass(frozen=True, slots=True)
 class CommandReader:
-    """Finds whom the DM means among those of one campaign."""
+    """Reads commands, and finds the NPCs and players that they name."""
 
     campaign: Campaign
 
@@ -90,5 +90,5 @@ def _turns(told: ToldCommand) -> int:
 
 
 def _text(told: ToldCommand) -> str:
-    """One line."""
+    """Return the text on one line."""
     return " ".join(str(told.get("text") or "").split())

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from glyphoxa.language.lexicon import data_file, primary_language
 
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
@@ -17,15 +18,6 @@ ORDINARY = 60
 _UTTERED = 35
 _AT_TABLES = 35
 _ENDINGS = ("s", "es", "ed", "d", "ing", "er", "ers", "est", "ly", "y", "ish", "less", "ness", "like")
-
-
-def primary_language(tag: str) -> str:
-    """The language of a tag, without its region.
-
-    >>> primary_language("de-AT")
-    'de'
-    """
-    return tag.replace("_", "-").split("-")[0].lower()
 
 
 @dataclass(frozen=True)
@@ -80,20 +72,20 @@ def vocabulary_of(language: str) -> Vocabulary:
     """The vocabulary of a language tag, read once. A language without one gets empty sets."""
     match primary_language(language):
         case "en":
-            common, proper = _sized("rarity-en.txt.gz")
-            common |= dict.fromkeys(_listed("table-en.txt"), _AT_TABLES)
-            return Vocabulary(stop=frozenset(_listed("stop-en.txt")), common=common, proper=proper)
+            common, proper = _sized("en")
+            common |= dict.fromkeys(_listed("en", "table.txt"), _AT_TABLES)
+            return Vocabulary(stop=frozenset(_listed("en", "stop.txt")), common=common, proper=proper)
         case "de":
             # A fifth of the words of a modern text is in no free list: compounds, forms of verbs.
-            common, proper = _sized("words-de.txt.gz")
-            return Vocabulary(stop=frozenset(_listed("stop-de.txt")), common=common, proper=proper, is_known=False)
+            common, proper = _sized("de")
+            return Vocabulary(stop=frozenset(_listed("de", "stop.txt")), common=common, proper=proper, is_known=False)
         case _:
             return Vocabulary(stop=frozenset(), common={}, proper={}, is_known=False)
 
 
-def _sized(file: str) -> tuple[dict[str, int], dict[str, int]]:
+def _sized(language: str) -> tuple[dict[str, int], dict[str, int]]:
     """Common words and proper names, each with the size of the smallest dictionary that lists it."""
-    packed = (files("glyphoxa.language") / "data" / file).read_bytes()
+    packed = data_file(language, "words.txt.gz").read_bytes()
     common: dict[str, int] = {}
     proper: dict[str, int] = {}
     for line in gzip.decompress(packed).decode("utf-8").splitlines():
@@ -106,6 +98,6 @@ def _sized(file: str) -> tuple[dict[str, int], dict[str, int]]:
     return common, proper
 
 
-def _listed(file: str) -> list[str]:
-    text = (files("glyphoxa.language") / "data" / file).read_text(encoding="ascii")
+def _listed(language: str, file: str) -> list[str]:
+    text = data_file(language, file).read_text(encoding="ascii")
     return [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]

@@ -17,7 +17,7 @@ from string import ascii_lowercase
 
 from doublemetaphone import doublemetaphone
 
-from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.lexicon import primary_language
 
 # How a word sounds, as a short code: words that sound alike get the same one.
 #

@@ -19,10 +19,12 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.heard import UNSURE, HeardWord, Utterance
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
@@ -31,20 +33,12 @@ _FEWEST_SPELLED = 3
 _LEAST_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
 _LEAST_LENGTH_RATIO = 0.6
 
-_BEFORE_A_NAME = re.compile(
-    r"(?:^|[.!?,;:…-]\s*)(?:"
-    r"(?:no|nope|nah|sorry|wait|nein|moment)(?:[\s,.!-]+(?:no|nein|it['’]?s|that['’]?s|es heißt|das heißt))*"
-    r"|(?:no[\s,.]+)?(?:i|you|we|he|she|they)?\s*(?:do|did)?\s*(?:i|you)?\s*(?:mean|meant|said)"
-    r"|(?:nein[\s,.]+)?(?:ich meine|ich meinte|du meinst|meinst du)"
-    r"|(?:it['’]?s|that['’]?s)\s+(?:called|pronounced|spelled|spelt|said)"
-    r")[\s,.:!-]*$",
-    re.IGNORECASE,
+_LEXICON: Final = lexicon("names")
+_BEFORE_A_NAME: Final = _LEXICON.compile(
+    r"(?:^|[.!?,;:…-]\s*)(?:{no}(?:[\s,.!-]+{it_is})*|{means})[\s,.:!-]*$", flags=re.IGNORECASE
 )
-_WITH_A_LETTER = re.compile(
-    r"^[\s,.-]*(?:(?:spelled|spelt|written)\s+)?with\s+(?:an?|one|two|double)\s+[a-z]\b|^[\s,.-]*mit\s+\w+\s+[a-z]\b",
-    re.I,
-)
-_NOT = re.compile(r"[\s,.;-]*(?:and\s+)?(?:not|nicht)\s+", re.IGNORECASE)
+_WITH_A_LETTER: Final = _LEXICON.compile(r"^[\s,.-]*{with_a_letter}", flags=re.IGNORECASE)
+_NOT: Final = _LEXICON.compile(r"[\s,.;-]*{not}\s+", flags=re.IGNORECASE)
 _LETTER_GAP = re.compile(r"[\s.,\-–·]{1,4}")
 
 

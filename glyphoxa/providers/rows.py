@@ -125,7 +125,7 @@ ROWS: Final = (
     Provider(
         "llm",
         "openai-compatible",
-        "glyphoxa_processors.cloud_llm:compatible",
+        "glyphoxa_processors.cloud_llm:openai",
         "openai",
         ("openai",),
         needs=_ADDRESS_AND_MODEL,

@@ -16,7 +16,8 @@ from typing import Final, Literal
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.recall.gate import Named
 from glyphoxa.world.graph import Known

@@ -13,7 +13,7 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
-from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, SearchTerms

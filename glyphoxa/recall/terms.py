@@ -14,7 +14,8 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.language.asking import IRREGULAR
-from glyphoxa.language.vocabulary import primary_language, vocabulary_of
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.recall.days import Days, TableTimes
 from glyphoxa.recall.time_reader import TimeAsk, read_time, read_words, tells_time

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
-from glyphoxa.language.vocabulary import primary_language
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.recall.days import DAY_MS, Days, Story, TimeWindow
 

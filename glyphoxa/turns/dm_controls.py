@@ -16,12 +16,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, Resume, StopAll, TableCommand, Unmute
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, StopAll, TableCommand, Unmute, Unpause
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import Addressed, Said
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import Addressed, AddresseeMention, Said
 
 # What the DM commands aloud: that NPCs are quiet, or may speak again. In English and German, at any table.
 #
@@ -155,7 +154,7 @@ class DmControls:
                 self.puppets.pop(player, None)
             case LetNpcsTalk(most):
                 self.npc_to_npc = most
-            case Pause() | Resume():
+            case Pause() | Unpause():
                 self.is_paused = isinstance(command, Pause)
             case _:
                 pass

@@ -64,7 +64,7 @@ CLOSE_CODES = {
 
 
 class OfferBody(BaseModel):
-    """What the page posts. `ticket` is the one its websocket was welcomed with."""
+    """A posted offer. `ticket` is the one its websocket was welcomed with."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,7 +75,7 @@ class OfferBody(BaseModel):
 
 
 class ConsentBody(BaseModel):
-    """What the page posts. `text` is the digest of the text that was shown; a withdrawal needs none."""
+    """A posted consent. `text` is the digest of the text that was shown; a withdrawal needs none."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,7 +85,7 @@ class ConsentBody(BaseModel):
 
 
 class JoinBody(BaseModel):
-    """What a link's page posts: the token that the link carried."""
+    """The posted token of a link."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -173,18 +173,18 @@ class _Web:
         return JSONResponse({"ready": True})
 
     async def health(self, request: Request) -> Json:
-        """The process lives. It does so without its memory too, so that nobody restarts it for that."""
+        """Report that the process lives. Missing memory does not count, so that nobody restarts it for that."""
         told = await self.whole_health()
         may_read = self._authenticator.grants(request.cookies).may(Action.DIRECT)
         return told if may_read else {"ok": told["ok"]}
 
     async def whole_health(self) -> Json:
-        """With what is wrong in words, which name players."""
+        """Report health with problems in words, which name players."""
         trouble = [*self._seats.blocked, *self._seats.hanging]
         return {"ok": not trouble, "trouble": trouble, "memory": memory_json(self._table.health)}
 
     async def join(self, request: Request) -> JSONResponse:
-        """A link becomes a cookie that no script can read."""
+        """Exchange a link for a cookie that no script can read."""
         body = JoinBody.model_validate_json(await content_of(request))
         address = address_of(request)
         try:
@@ -210,8 +210,8 @@ class _Web:
         return self._described(self._granted(request, Action.WATCH))
 
     async def portrait(self, request: Request) -> Response:
-        """A picture of an NPC. Players get those of the scene they are in: whom they have not met, they do not see. An
-        NPC that is elsewhere, one without a picture and one that never was have the same answer.
+        """Return an NPC's picture. Players see only those of the current scene. An NPC elsewhere, one without a picture
+        and an unknown one get the same answer.
         """
         grants = self._granted(request, Action.WATCH)
         wanted = NpcId(request.path_params["npc"])
@@ -239,7 +239,7 @@ class _Web:
         return JSONResponse({"sdp": sdp, "type": "answer", "ticket": place.ticket})
 
     async def consent(self, request: Request) -> JSONResponse:
-        """A player agrees to be heard, or withdraws that."""
+        """Store that a player agrees to be heard, or withdraws that."""
         self._granted(request, Action.PLAY)
         body = ConsentBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
@@ -303,7 +303,7 @@ class _Web:
             self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=address_of(socket))
 
     async def _watch(self, socket: WebSocket, grants: Grants, outbox: PageOutbox) -> None:
-        """Somebody reads along and has no seat."""
+        """Serve a spectator, who has no seat."""
         if wait_ms := self._wait_ms(self._spectators):
             await _refuse(socket, Rationed("the table is watched", wait_ms=wait_ms))
             return
@@ -326,7 +326,7 @@ class _Web:
         await PageSocket(socket, self._table, presence, pulse=self._pulse).serve()
 
     async def _sit(self, socket: WebSocket, player: PlayerId, outbox: PageOutbox) -> TakenSeat:
-        """As `Seats.sit`, with beats meanwhile: an ear may take longer to open than a page waits in silence."""
+        """Take a seat as `Seats.sit` does, and send beats meanwhile while an ear opens."""
         sitting = asyncio.create_task(self._seats.sit(player, _claim(socket), outbox=outbox))
         try:
             while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
@@ -356,7 +356,7 @@ class _Web:
         return offered(self._ice_servers, user=user, now_s=int(time.time()))
 
     def _described(self, grants: Grants) -> Json:
-        """The table as a page is told of it. Scenes, and what the game master wrote of them, are for them alone."""
+        """Describe the table for a page. Only the game master sees all scenes and their descriptions."""
         table, campaign = self._table, self._table.campaign
         sees_all = grants.may(Action.DIRECT)
         return {
@@ -379,7 +379,7 @@ class _Web:
         return [{"id": p.id, "name": p.name, "taken": p.id in taken} for p in self._table.campaign.players]
 
     def _consent_json(self, grants: Grants, player: PlayerId, *, language: str) -> Json | None:
-        """In this language, if there is a text in it. None where nobody is asked."""
+        """Describe the consent in this language, if there is a text in it. None where nobody is asked."""
         if self._consents is None:
             return None
         text = self._consents.text_in(language)
@@ -394,19 +394,19 @@ class _Web:
         }
 
     def _may_be_heard(self, grants: Grants, player: PlayerId, sdp: str) -> bool:
-        """Whether an offer sends no sound, or its sender has agreed that it is heard."""
+        """Return whether an offer sends no sound, or its sender has agreed to be heard."""
         if self._consents is None or not sends_sound(sdp):
             return True
         return self._consents.given_at_ms(grants, player) is not None
 
     async def _refuse_sound(self, player: PlayerId) -> JSONResponse:
-        """Nothing more is heard of that seat."""
+        """End the sound of a seat, and answer why."""
         await self._seats.hang_up(player)
         text = "the sound of this seat is heard after its player has agreed; until then listen and type"
         return error_answer("no_consent", text, status=403)
 
     def _granted(self, connection: HTTPConnection, action: Action, player: PlayerId | None = None) -> Grants:
-        """What whoever asks may do.
+        """Return what the sender of a request may do, if that includes the action.
 
         Raises:
             NotInvited: They hold no role. The audit log notes it, and the next.
@@ -427,7 +427,7 @@ class _Web:
         return limits.requests.take(at_ms=int(asyncio.get_running_loop().time() * 1_000))
 
     def tell_in_force(self, in_force: str, done: str) -> None:
-        """To every page of a game master: what one has commanded, the other sees."""
+        """Tell every page of a game master what another one has commanded."""
         message = {"type": "in_force", "in_force": in_force, "done": done}
         self._hub.tell(message, to=lambda reader: reader.is_dm)
 
@@ -457,7 +457,7 @@ async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
 
 
 async def _join_page() -> FileResponse:
-    """The token stands behind the `#` of its link, which no browser sends: no log has it, no messenger's preview."""
+    """Return the page of a link. Browsers do not send the token after the `#`, so no log or preview contains it."""
     return FileResponse(STATIC / "join.html", media_type="text/html; charset=utf-8")
 
 
@@ -466,7 +466,7 @@ async def _page() -> FileResponse:
 
 
 def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
-    """What a monitoring system asks, on a port of its own: figures, and whether the table lives and is ready.
+    """Make the app for monitoring on a port of its own: metrics, health and readiness.
 
     Args:
         page: The app of `create_app`, which has to be running. All of its health is told: this port is not for players.

@@ -33,7 +33,7 @@ MOVE_WITHIN_MS = 10_000
 
 @dataclass(slots=True)
 class RateLimit:
-    """A token bucket: so many at once, and then one after each `every_ms`.
+    """A token bucket: `burst` at once, then one per `every_ms`.
 
     Keeps one number: when all that was taken so far would have been taken, had it come evenly.
     """
@@ -43,7 +43,7 @@ class RateLimit:
     _even_until_ms: int = 0
 
     def take(self, n: int = 1, *, at_ms: int) -> int:
-        """Take `n`. Returns 0, or after how many milliseconds to ask again; nothing is taken then.
+        """Take `n`. Returns 0, or in how many milliseconds to ask again; then nothing is taken.
 
         More than `burst` at once are never given.
         """
@@ -56,7 +56,7 @@ class RateLimit:
 
 @dataclass(slots=True)
 class SeatLimits:
-    """What one seat may send, so that nobody's haste is another's silence. Generous for fast typing.
+    """What one seat may send, so that one player cannot crowd out others. Generous for fast typing.
 
     Attributes:
         lines: Typed lines, in characters.
@@ -70,7 +70,7 @@ class SeatLimits:
 
 
 class PageMessage(BaseModel):
-    """What the page sends: exactly one of `say`, `move` and `beat`. `id` goes with `say`."""
+    """A page's message: exactly one of `say`, `move` and `beat`. `id` goes with `say`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -89,7 +89,7 @@ class TooLong(Refusal):
 
 
 class Rationed(Refusal):
-    """A seat sends more than one table can take in."""
+    """A seat sends more than a table can take in."""
 
     code = "rationed"
     status = 429
@@ -116,7 +116,7 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Who sits before the page at the other end.
+    """The reader at the other end of a websocket.
 
     Attributes:
         place: None: a spectator.
@@ -142,7 +142,7 @@ class Presence:
 
 
 class PageSocket:
-    """See the module."""
+    """One page's websocket; see the module."""
 
     def __init__(self, socket: WebSocket, table: Table, presence: Presence, *, pulse: Pulse) -> None:
         self._socket = socket
@@ -155,7 +155,7 @@ class PageSocket:
         self._beats = False
 
     async def serve(self) -> None:
-        """Until the page goes, falls silent, or is sent nothing more."""
+        """Serve until the page leaves, falls silent, or is sent nothing more."""
         tasks = [asyncio.create_task(work) for work in (self._read(), self._write(), self._beat())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -263,7 +263,7 @@ class PageSocket:
 
 
 def _line_in(text: str) -> str | None:
-    """The line that a message meant which could not be obeyed."""
+    """Return the line id of a message that could not be obeyed."""
     try:
         message: Json = json.loads(text)
         line = message["id"]

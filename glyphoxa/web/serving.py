@@ -41,7 +41,7 @@ _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class AddressOptions(NamedTuple):
-    """What the user sets an address with."""
+    """The options that set an address."""
 
     host: str = "--host"
     port: str = "--port"
@@ -51,7 +51,7 @@ OPTIONS = AddressOptions()
 
 
 def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.socket:
-    """Take an address without listening on it yet, so that a taken port is found before models are loaded.
+    """Bind an address without listening yet, so that a taken port is found before models load.
 
     Raises:
         Unavailable: The port is in use, or may not be used.
@@ -84,18 +84,18 @@ def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.soc
 
 
 def url_of(listener: socket.socket, *, scheme: str = "http") -> str:
-    """The address to open on this machine."""
+    """Return the address to open on this machine."""
     host, port = listener.getsockname()[:2]
     return _url(scheme, "localhost" if host in (*_EVERYWHERE, "127.0.0.1", "::1") else host, port)
 
 
 def is_of_this_machine(listener: socket.socket) -> bool:
-    """Whether nobody else can reach it."""
+    """Return whether only this machine can reach it."""
     return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def reached_at(listener: socket.socket, *, scheme: str) -> str | None:
-    """The address to open on other machines; None where none is known, or none can."""
+    """Return the address to open on other machines; None if there is none."""
     host, port = listener.getsockname()[:2]
     if is_of_this_machine(listener):
         return None
@@ -104,7 +104,7 @@ def reached_at(listener: socket.socket, *, scheme: str) -> str | None:
 
 
 def own_address(family: int) -> str | None:
-    """This machine's address on its way out. Nothing is sent for it; None without a network."""
+    """Return this machine's address on the network, without sending anything; None without a network."""
     outside = "192.0.2.1" if family == socket.AF_INET else "2001:db8::1"  # for documentation: nobody has them
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -126,7 +126,7 @@ def _default(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 def _most_connections() -> int:
-    """A part of the file descriptors that this process may have: files, database and sound need theirs."""
+    """Return a share of this process's file descriptors; files, database and sound need the others."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, most // 4))
 
@@ -145,7 +145,7 @@ class Limits(NamedTuple):
 
 
 class _LimitedConnection(H11Protocol):
-    """Adds what uvicorn has no setting for.
+    """Adds limits that uvicorn has no setting for.
 
     uvicorn times a connection out only after its first answer, and its `limit_concurrency` closes no idle connection:
     it refuses everybody while that many are open. A websocket leaves this protocol with its upgrade, and is pinged.
@@ -177,7 +177,7 @@ class _LimitedConnection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short.
+    """uvicorn that leaves signals to its caller: its own handling cuts our clean-up short.
 
     Args:
         trusted_proxies: Addresses or networks whose `X-Forwarded-For` says who asks.
@@ -215,7 +215,7 @@ class Server(uvicorn.Server):
         yield
 
     async def listen(self, listener: socket.socket) -> None:
-        """Serve until stopped. Connections are closed and the app's lifespan has ended when this returns."""
+        """Serve until stopped. On return connections are closed and the app's lifespan has ended."""
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
         loop.set_exception_handler(partial(self._on_trouble, before or _default))
@@ -225,7 +225,7 @@ class Server(uvicorn.Server):
             loop.set_exception_handler(before)
 
     def _on_trouble(self, otherwise: Handler, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Of each connection that there is no file descriptor for, asyncio complains: now and then is enough."""
+        """Log a lack of file descriptors now and then: asyncio reports it for each connection."""
         if "accept() out of system resource" not in context.get("message", ""):
             otherwise(loop, context)
         elif loop.time() - self._complained_s > COMPLAIN_EVERY_S:
@@ -233,7 +233,7 @@ class Server(uvicorn.Server):
             logger.warning("no file descriptor is left for another browser's connection; trying again each second")
 
     def stop(self) -> None:
-        """Stop soon; asked twice, stop at once."""
+        """Stop soon; when called twice, stop at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -245,7 +245,7 @@ RENEWED_BEFORE = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files in PEM.
+    """A certificate and its key as PEM files.
 
     Attributes:
         certificate: With its chain.
@@ -256,7 +256,7 @@ class Tls:
 
 
 def given(certificate: Path | None, key: Path | None) -> Tls | None:
-    """A certificate of the user's own; None where there is none.
+    """Check the user's own certificate; None if there is none.
 
     Raises:
         InvalidInput: One of the files is missing, cannot be read, or does not belong to the other.
@@ -276,13 +276,13 @@ def given(certificate: Path | None, key: Path | None) -> Tls | None:
 
 
 def good_until(certificate: Path | None, key: Path | None) -> datetime | None:
-    """Until when a certificate of the user's own is good; None where there is none. As `given`."""
+    """Return when the user's own certificate expires; None if there is none. As `given`."""
     tls = given(certificate, key)
     return None if tls is None else _loaded(tls).not_valid_after_utc
 
 
 def self_signed(directory: Path, hosts: Iterable[str], *, now: datetime | None = None) -> Tls:
-    """The certificate that was made here before; a new one where that names other hosts, or is nearly over.
+    """Return the generated certificate; make a new one if hosts changed or it expires soon.
 
     Args:
         directory: Where it is kept, for this user alone.
@@ -300,7 +300,7 @@ def self_signed(directory: Path, hosts: Iterable[str], *, now: datetime | None =
 
 
 def fingerprint(tls: Tls) -> str:
-    """SHA-256 of the certificate, as browsers show it."""
+    """Return the SHA-256 of the certificate, as browsers show it."""
     from cryptography.hazmat.primitives import hashes
 
     return _loaded(tls).fingerprint(hashes.SHA256()).hex(":").upper()

@@ -43,7 +43,7 @@ from glyphoxa.world.fact_events import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.state import Changes, Key, WorldState, changes_of
+from glyphoxa.world.state import TABLES, Changes, Key, WorldState, changes_of
 from glyphoxa.world.wording import Words
 
 
@@ -278,15 +278,7 @@ def replay(events: Iterable[WorldEvent], *, onto: WorldState | None = None) -> W
 
 def difference(before: WorldState, after: WorldState) -> Changes:
     """What must be written to make one complete state of the other."""
-    return changes_of(
-        {
-            "entities": (before.entities, after.entities),
-            "merged": (before.merged, after.merged),
-            "facts": (before.facts, after.facts),
-            "ended": (before.ended, after.ended),
-            "rules": (before.rules, after.rules),
-        }
-    )
+    return changes_of({table: (getattr(before, table), getattr(after, table)) for table in TABLES})
 
 
 # Which events of a log hold what was said in talk that is erased, and what stands in their place.

@@ -59,7 +59,9 @@ async def test_a_rollback_does_what_its_preview_said(store: Store) -> None:
 
 async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campaign: CampaignId) -> None:
     state = twin.state
-    assert await inspection.pending(campaign, limit=9) == await twin.pending(campaign, limit=9)
+    assert await inspection.of_status(campaign, "pending", limit=9) == await twin.of_status(
+        campaign, "pending", limit=9
+    )
     assert await inspection.waiting(campaign) == await twin.waiting(campaign)
     for status in ("accepted", "pending", "conflict", "stale"):
         shown = await inspection.of_status(campaign, status, limit=5)

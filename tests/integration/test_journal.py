@@ -30,9 +30,9 @@ async def test_what_is_kept_reaches_the_log_in_order(store: Store, tmp_path: Pat
     async with a_journal(tmp_path / "spool", store.log) as journal:
         for said in lines(250):
             await journal.keep(said)
-        assert await journal.flush(30_000)
+        assert await journal.delivery.flush(30_000)
         assert await logged(store) == [f"u{i}" for i in range(250)]
-        assert not journal.is_degraded
+        assert not journal.delivery.is_degraded
 
 
 async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_is_back(
@@ -43,12 +43,12 @@ async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_
     async with a_journal(tmp_path / "spool", log, listener=told.append) as journal:
         for said in lines(20):
             await journal.keep(said)
-        assert not await journal.flush(50)
-        assert journal.is_degraded
+        assert not await journal.delivery.flush(50)
+        assert journal.delivery.is_degraded
         assert [u.text for u in journal.recent.of(SESSION, limit=2)] == ["line 18", "line 19"]
         log.is_open = True
-        assert await journal.flush(30_000)
-        assert not journal.is_degraded
+        assert await journal.delivery.flush(30_000)
+        assert not journal.delivery.is_degraded
     assert await logged(store) == [f"u{i}" for i in range(20)]
     assert [text.split(";")[0] for text in told] == ["long-term memory is away", "long-term memory is back"]
 
@@ -60,7 +60,7 @@ async def test_what_a_process_could_not_send_the_next_one_sends(store: Store, tm
             await journal.keep(said)
     async with a_journal(tmp_path / "spool", store.log) as journal:
         await journal.keep(lines(1, start=5)[0])
-        assert await journal.flush(30_000)
+        assert await journal.delivery.flush(30_000)
     assert await logged(store) == [f"u{i}" for i in range(6)]
 
 
@@ -69,7 +69,7 @@ async def test_one_utterance_that_can_never_be_stored_keeps_no_other_out(store: 
     async with a_journal(tmp_path / "spool", store.log) as journal:
         for said in [*lines(3), impossible, *lines(3, start=3)]:
             await journal.keep(said)
-        assert await journal.flush(30_000)
+        assert await journal.delivery.flush(30_000)
     assert await logged(store) == [f"u{i}" for i in range(6)]
     assert b"300000" in (tmp_path / "spool" / "damaged").read_bytes()
 
@@ -86,11 +86,11 @@ async def test_whatever_ails_the_server_talk_waits_until_it_is_well(store: Store
     async with a_journal(tmp_path / "spool", store.log) as journal:
         for said in lines(3):
             await journal.keep(said)
-        assert not await journal.flush(300)
-        assert journal.is_degraded
+        assert not await journal.delivery.flush(300)
+        assert journal.delivery.is_degraded
         async with store.database.administer() as connection:
             await connection.execute("DROP TRIGGER ail ON sessions")
-        assert await journal.flush(DEADLINE_MS)
+        assert await journal.delivery.flush(DEADLINE_MS)
     assert await logged(store) == ["u0", "u1", "u2"]
     assert not (tmp_path / "spool" / "damaged").exists()
 
@@ -114,7 +114,7 @@ async def test_with_a_full_spool_and_no_database_the_caller_is_told(tmp_path: Pa
     journal = Journal(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), None)
     with pytest.raises(Unavailable, match="is full"):
         await journal.keep(lines(1)[0])
-    assert journal.is_degraded
+    assert journal.delivery.is_degraded
     await journal.close()
 
 
@@ -122,7 +122,7 @@ async def test_without_long_term_memory_what_is_said_stays_on_disk(tmp_path: Pat
     async with a_journal(tmp_path / "spool", None) as journal:
         for said in lines(3):
             await journal.keep(said)
-        assert await journal.flush(1_000)
+        assert await journal.delivery.flush(1_000)
     with Spool(tmp_path / "spool") as spool:
         assert [item.utterance for item in spool.pending()] == lines(3)
 
@@ -135,7 +135,7 @@ async def test_new_talk_in_the_log_is_announced(store: Store, tmp_path: Path) ->
 
     async with a_journal(tmp_path / "spool", store.log, after_append=after_append) as journal:
         await journal.keep(lines(1)[0])
-        assert await journal.flush(30_000)
+        assert await journal.delivery.flush(30_000)
     assert counts == [1]
 
 
@@ -155,18 +155,18 @@ async def test_what_is_said_while_the_server_is_dead_arrives_once_and_the_server
     ):
         for said in lines(20):
             await journal.keep(said)
-        assert await journal.flush(120_000)
+        assert await journal.delivery.flush(120_000)
         pid = server.pid()
         assert pid is not None
         for i, said in enumerate(lines(40, start=20)):
             if i == 10:
                 os.kill(pid, signal.SIGKILL)
             await journal.keep(said)
-        assert await journal.flush(120_000)
+        assert await journal.delivery.flush(120_000)
         n_said = 60
         while server.pid() in (None, pid):  # a connection may outlive its dead server for some lines
             await journal.keep(*lines(1, start=n_said))
-            assert await journal.flush(120_000)
+            assert await journal.delivery.flush(120_000)
             n_said += 1
         assert await logged(store) == [f"u{i}" for i in range(n_said)]
     await asyncio.to_thread(wait_until, lambda: server.pid() is None)
@@ -178,10 +178,10 @@ async def test_work_that_needs_an_utterance_in_the_log_waits_for_the_journal_to_
     [said, other] = lines(2)
     journal = Journal(Spool(tmp_path / "spool"), store.log)
     await journal.keep(said)
-    waiting = asyncio.create_task(journal.wait_until_logged(said.id))
-    assert await journal.wait_until_logged(other.id)  # never kept here
+    waiting = asyncio.create_task(journal.delivery.wait_until_logged(said.id))
+    assert await journal.delivery.wait_until_logged(other.id)  # never kept here
     assert not waiting.done()
-    running = asyncio.create_task(journal.deliver())
+    running = asyncio.create_task(journal.delivery.run())
     assert await waiting
     assert await logged(store) == [said.id]
     running.cancel()
@@ -194,11 +194,11 @@ async def test_nobody_waits_for_a_log_that_is_away(store: Store, tmp_path: Path)
     [said] = lines(1)
     async with a_journal(tmp_path / "spool", door) as journal:
         await journal.keep(said)
-        assert not await journal.wait_until_logged(said.id)
-        assert not await journal.wait_until_logged(said.id)
+        assert not await journal.delivery.wait_until_logged(said.id)
+        assert not await journal.delivery.wait_until_logged(said.id)
         door.is_open = True
-        assert await journal.flush(5_000)
-        assert await journal.wait_until_logged(said.id)
+        assert await journal.delivery.flush(5_000)
+        assert await journal.delivery.wait_until_logged(said.id)
 
 
 async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store,
     too_deep = replace(good, id=TurnId("t3"), looked_up=(LookUp("search", {"query": nested}, {}, 1),))
     async with a_journal(tmp_path / "spool", store.log) as journal:
         for turn in (no_number, too_deep, good):
-            journal.record_turn(CAMPAIGN, turn)
-        assert await journal.flush(DEADLINE_MS)
-        assert not journal.is_degraded
+            journal.delivery.record_turn(CAMPAIGN, turn)
+        assert await journal.delivery.flush(DEADLINE_MS)
+        assert not journal.delivery.is_degraded
     async with store.database.use(CAMPAIGN) as connection:
         assert [row["id"] for row in await connection.fetch("SELECT id FROM turns")] == ["t1"]

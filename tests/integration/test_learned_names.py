@@ -16,7 +16,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesChanged, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
-from glyphoxa.names.learned import LearningFromTalk, NameLearning
+from glyphoxa.names.learning import LearningFromTalk, NameLearning
 from glyphoxa.names.wrong_forms import AlreadyTaken, LearnedName, Proof, Step
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

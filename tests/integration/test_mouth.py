@@ -113,7 +113,7 @@ async def test_a_held_reply_fades_out_at_once_and_goes_on_to_its_end_where_it_wa
         assert fade[-1] == 0 and (np.diff(fade) <= 0).all()
         await play.mouth.wait_until_drained()
         assert len(play.sound) == n_held
-        play.mouth.go_on(TurnId("t1"))
+        play.mouth.resume(TurnId("t1"))
         finished = await play.finished()
         assert finished.heard == finished.reply == server.reply[0]
         assert len(play.sound) - len(fade) * 2 == finished.audio_ms * 48

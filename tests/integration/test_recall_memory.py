@@ -359,7 +359,7 @@ async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more
         await table.open()
         assert table.health.state == "ok"
         await table.journal.keep(told("My sister.", id="u1"))
-        running = asyncio.create_task(table.journal.deliver())
+        running = asyncio.create_task(table.journal.delivery.run())
         assert await table.flush()
         running.cancel()
         assert await memory.log.count(CAMPAIGN) == 1

@@ -28,8 +28,8 @@ from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.actor import GetReady, NpcActor, Revise
-from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.actor import GetReady, NpcActor
+from glyphoxa.npc.dm_channel import Revisions
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool
@@ -201,7 +201,7 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
         assert isinstance(revised, UtteranceRevised)
         for actor in desk.npcs.values():
             told = await actor.mailbox.receive()
-            assert told == Revise(revised.utterance, said.text)
+            assert told == revised
             # And they read it while there is time.
             assert await actor.mailbox.receive() == GetReady("", "Tamsin")
         assert [u.text for u in desk.journal.recent.of(SESSION)] == ["So it went to Ironhold."]

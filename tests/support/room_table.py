@@ -17,7 +17,7 @@ from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
 from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.turn import Questions
 from glyphoxa.turns.turn_taking import TurnTaking

@@ -150,9 +150,6 @@ class WorldTwin:
 
     # As `Review`
 
-    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return _least_certain([f for f in self.state.facts.values() if f.status == "pending"])[:limit]
-
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return _least_certain([f for f in self.state.facts.values() if f.status == status])[:limit]
 

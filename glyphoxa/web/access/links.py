@@ -43,7 +43,7 @@ _LONGEST = 500
 
 
 class BadInvitation(Refusal):
-    """A link that is not, or no longer, good."""
+    """A link that is not valid, or no longer."""
 
     code = "forbidden"
     status = 403
@@ -68,7 +68,7 @@ class Invitations:
     url: str = ""
 
     def token(self, grant: Grant) -> str:
-        """What the link of a player or a spectator carries: always the same until it is revoked."""
+        """Return what the link of a player or a spectator carries: the same until it is revoked."""
         return self._signed("link", grant, "")
 
     def with_dm_code(self, code: str, *, now_s: int) -> tuple[Invitations, str]:
@@ -98,11 +98,11 @@ class Invitations:
         return replace(self, codes={each: until for each, until in self.codes.items() if each != digest}), grant
 
     def cookie(self, grant: Grant, *, now_s: int) -> str:
-        """What a browser shows from now on."""
+        """Return the value that a browser shows from now on."""
         return self._signed("cookie", grant, now_s)
 
     def grant_of(self, cookie: str, *, now_s: int) -> Grant | None:
-        """None: it was not made here, was revoked, or is too old."""
+        """Return what a cookie grants; None if it is forged, revoked or too old."""
         try:
             grant, issued = self._verified("cookie", cookie)
         except BadInvitation:
@@ -110,7 +110,7 @@ class Invitations:
         return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
 
     def revoked(self, grant: Grant) -> Invitations:
-        """Every link and cookie of it that there is becomes void."""
+        """Return invitations in which every existing link and cookie of the grant is void."""
         codes: Mapping[str, int] = {} if grant.role is Role.DM else self.codes
         return replace(self, numbers={**self.numbers, grant.key: self._number(grant) + 1}, codes=codes)
 
@@ -136,7 +136,9 @@ class Invitations:
         return grant, extra
 
     def _serializer(self, purpose: str) -> URLSafeSerializer:
-        """A key of its own for each purpose, so that a link is no cookie. It decodes nothing before it is verified."""
+        """Return a signer with a key of its own per purpose, so that a link is no cookie. It decodes nothing before
+        verification.
+        """
         from itsdangerous import URLSafeSerializer
 
         using = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
@@ -192,7 +194,7 @@ class InvitationRegister:
         return self._known[1]
 
     def change(self, change: Callable[[Invitations], tuple[Invitations, T]]) -> T:
-        """Put others in their place, atomically.
+        """Replace the invitations atomically.
 
         Args:
             change: From the invitations as they are; what it raises leaves them so.
@@ -258,7 +260,7 @@ class InvitationRegister:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What whoever runs the table sends to others.
+    """The links that are sent to people, and where they lead.
 
     Attributes:
         players: Ids with names.
@@ -268,7 +270,7 @@ class Links:
     players: Mapping[PlayerId, str]
 
     def served_at(self, url: str) -> None:
-        """From now on links lead there.
+        """Set where links lead from now on.
 
         Args:
             url: With a slash at its end.
@@ -278,20 +280,20 @@ class Links:
 
     @property
     def url(self) -> str:
-        """Where links lead; empty as long as the table was never served."""
+        """Return where links lead; empty if the table was never served."""
         return self.register.current().url
 
     def dm_link(self, *, now_s: int) -> str:
-        """A new one, good once."""
+        """Return a new link for the game master, valid once."""
         code = secrets.token_hex(16)
         return self._link(self.register.change(lambda now: now.with_dm_code(code, now_s=now_s)))
 
     def link(self, grant: Grant) -> str:
-        """Of a player or a spectator: the same as before, unless it was revoked."""
+        """Return the link of a player or a spectator: the same as before, unless it was revoked."""
         return self._link(self.register.current().token(grant))
 
     def revoke(self, grant: Grant) -> None:
-        """Make the existing links void and disconnect their users."""
+        """Revoke existing links and disconnect their users."""
         self.register.change(lambda now: (now.revoked(grant), None))
 
     def grant_named(self, who: str) -> Grant:
@@ -329,10 +331,10 @@ class Cookie:
 
 
 class Authenticator(Protocol):
-    """What a server asks about whoever asks it."""
+    """Says what a request's sender may do."""
 
     def grants(self, cookies: Mapping[str, str]) -> Grants:
-        """What a browser with these cookies may do now."""
+        """Return what a browser with these cookies may do now."""
         ...
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
@@ -344,7 +346,7 @@ class Authenticator(Protocol):
 
 
 class OpenAccess:
-    """An `Authenticator` for a table that one tries alone: whoever reaches it may do everything."""
+    """Allows everything to everybody who reaches the table, to try it alone."""
 
     def grants(self, cookies: Mapping[str, str]) -> Grants:
         return EVERYTHING
@@ -354,7 +356,7 @@ class OpenAccess:
 
 
 class InvitedOnly:
-    """An `Authenticator` that lets in whoever came by a link.
+    """Admits people who came by a link.
 
     Args:
         now_s: The time in seconds (Unix).
@@ -389,7 +391,7 @@ class InvitedOnly:
         return grant, Cookie(f"{self._prefix}{name}", invitations.cookie(grant, now_s=now_s))
 
     def _is_known(self, grant: Grant) -> bool:
-        """A player who left the campaign's file has no seat any more."""
+        """Return whether the campaign still has the player."""
         return grant.player is None or grant.player in self._players
 
 
@@ -404,7 +406,7 @@ def _nowhere(kind: AuditKind, *, who: str = "", what: str = "", address: str = "
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """Who is let in, and where it is written down.
+    """Who is admitted, and where that is recorded.
 
     Attributes:
         authenticator: The default lets everybody in, as the game master.

@@ -33,7 +33,7 @@ async def download(frame: DeskFrame, _: Request) -> Response:
 
 @PAGES.post("/desk/campaign")
 async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Response:
-    """The text that is being changed travels with the form, and nothing is kept beside the file."""
+    """Check, extend or store the campaign file. The edited text travels with the form; nothing else is stored."""
     editor = frame.memory().campaign_editor()
     draft = await editor.look(form.get("text", ""), instead_of=form.get("instead_of", ""))
     what, _, kind = form.get("do", "").partition(" ")
@@ -108,12 +108,12 @@ def campaign_page(
 
 
 def fields_of(form: Form, kind: str) -> dict[str, str]:
-    """Those of one kind: to the browser all forms of the page are one, and `person-name` is the name of a person."""
+    """Return the fields of one kind of form: `person-name` is the name of a person."""
     return {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
 
 
 def voices() -> list[Any]:
-    """The presets of the local voice."""
+    """Return the presets of the local voice."""
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 
     return sorted(PRESETS)

@@ -59,7 +59,7 @@ class CommandedTable(Table, Protocol):
     """A table that obeys its game master."""
 
     async def obey(self, command: TableCommand) -> str:
-        """See `LiveTable.obey`."""
+        """See `TableSession.obey`."""
 
 
 Form = Mapping[str, str]
@@ -67,7 +67,7 @@ Form = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was decided, in a line, and the page that follows.
+    """A decision in one line, and the page that follows.
 
     Attributes:
         kind, who: Of the entry in the audit log.
@@ -84,14 +84,14 @@ Decides = Callable[["DeskFrame", Request, Form], Awaitable[Done | Response]]
 
 
 class Pages:
-    """Pages of the desk, each declared where it stands. Where two paths fit, the one declared first is taken."""
+    """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, str, Shows]] = []
         self.posted: list[tuple[str, Decides]] = []
 
     def get(self, path: str, template: str = "") -> Callable[[Shows], Shows]:
-        """Declare a page that is looked at.
+        """Declare a page.
 
         Args:
             template: Is given what the function returns; empty for a function that returns a response.
@@ -104,7 +104,7 @@ class Pages:
         return declare
 
     def post(self, path: str) -> Callable[[Decides], Decides]:
-        """Declare what a posted form does. What it did goes into the audit log and onto the page that follows."""
+        """Declare what a posted form does. The result goes into the audit log and onto the page that follows."""
 
         def declare(decides: Decides) -> Decides:
             self.posted.append((path, decides))
@@ -114,7 +114,7 @@ class Pages:
 
 
 class DeskFrame:
-    """Around every page of a desk.
+    """What all pages of the desk share: access, deadline, errors and templates.
 
     Attributes:
         table: Whose evening it is.
@@ -159,7 +159,7 @@ class DeskFrame:
         return RedirectResponse(f"{path}?{urlencode([*kept, ('done', done.text)])}", status_code=303)
 
     def _guarded(self, page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """The page for the game master alone, in time, with every error in words."""
+        """Return the page for the game master only, with a deadline and errors in words."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -182,7 +182,7 @@ class DeskFrame:
         return answer
 
     def record(self, kind: AuditKind, done: str, *, who: str = "dm") -> None:
-        """In the audit log of the table."""
+        """Add an entry to the table's audit log."""
         self._record(kind, who=who, what=done)
 
     def memory(self) -> DeskSource:
@@ -206,7 +206,7 @@ class DeskFrame:
         return await self.memory().open()
 
     def page(self, name: str, request: Request | None = None, /, **shown: object) -> HTMLResponse:
-        """The template of this name, with what was just done, if the page was asked for behind that."""
+        """Render a template; with `request`, also the line about what was just done."""
         return self._rendered(name, 200, "" if request is None else request.query_params.get("done", ""), shown)
 
     def _problem(self, message: str, status: int) -> HTMLResponse:

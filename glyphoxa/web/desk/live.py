@@ -65,7 +65,7 @@ async def table(frame: DeskFrame, _: Request) -> Shown:
 
 @PAGES.get("/desk/find")
 async def find(frame: DeskFrame, request: Request) -> Response:
-    """For the palette: pages of what is called so."""
+    """Return pages for the palette, by name."""
     words = request.query_params.get("words", "")[:LONGEST]
     return JSONResponse({"found": await found_pages(await frame.desk(), words)})
 
@@ -88,7 +88,7 @@ async def qr(frame: DeskFrame, request: Request) -> Response:
 
 @PAGES.post("/desk/command")
 async def command(frame: DeskFrame, request: Request, form: Form) -> Response:
-    """Of the live page, which shows the answer without being loaded again."""
+    """Obey a command of the live page, which shows the answer without reloading."""
     told = {name: value for name, value in form.items() if value}
     try:
         done = await frame.table.obey(CommandReader(frame.table.campaign).read(_with_numbers(told)))
@@ -120,14 +120,14 @@ def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
 
 
 def links_shown(found: Links) -> list[Shown]:
-    """One for each who may come; the game master's own is made on the command line, as it is good once."""
+    """List the links of players and spectators; the game master's own is made on the command line."""
     named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
     named.append(("whoever only reads along", Grant(Role.SPECTATOR)))
     return [{"name": name, "who": grant.player or grant.role.value, "url": found.link(grant)} for name, grant in named]
 
 
 def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list[Shown]:
-    """Who agreed to be heard, or withdrew it, at each seat that the campaign still has."""
+    """List who agreed to be heard, or withdrew it, at the campaign's seats."""
     names = {player.id: player.name for player in campaign.players}
     return [
         {
@@ -187,7 +187,7 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
 
 
 def memory_in_words(health: MemoryHealth) -> str:
-    """How long-term memory is, as a sentence."""
+    """Describe the state of long-term memory in a sentence."""
     match health.state:
         case "ok":
             return f"Everything said is in the database; {health.waiting} utterances are on their way there."
@@ -199,7 +199,7 @@ def memory_in_words(health: MemoryHealth) -> str:
 
 
 def pace(turns: Sequence[TurnRecord]) -> Shown:
-    """From the end of speech to the first word of the answer, turn by turn.
+    """Summarise the time from the end of speech to the first word of the answer, turn by turn.
 
     Args:
         turns: The oldest first.
@@ -250,7 +250,7 @@ MOST_FOUND: Final = 12
 
 
 async def found_pages(desk: Desk, words: str) -> list[Shown]:
-    """Pages, the best first: a name that begins so, then one that holds it.
+    """Return pages, the best first: names that begin with the text, then names that contain it.
 
     Args:
         words: A part of a name; empty: nothing is found.

@@ -34,7 +34,7 @@ PAGES: Final = Pages()
 
 @PAGES.get("/desk/review", "review")
 async def review_page(frame: DeskFrame, _: Request) -> Shown:
-    """The facts that need review, each with the line that proves it."""
+    """Show facts that need review, each with the line that proves it."""
     desk = await frame.desk()
     groups = []
     for status, title in _GROUPS:
@@ -54,7 +54,7 @@ async def _reviewed(desk: Desk, fact: Fact) -> Shown:
 
 
 def fact_shown(desk: Desk, fact: Fact) -> Shown:
-    """A fact with who knows it, how sure it is and where it is from."""
+    """Describe a fact: who knows it, how certain it is, where it is from."""
     return {
         "id": fact.id,
         "short": short(fact.id),
@@ -70,7 +70,7 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
 
 
 def _typed(value: object) -> str:
-    """A value as a DM would type it."""
+    """Return a value as a DM would type it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -80,7 +80,7 @@ async def _said(desk: Desk, fact: Fact) -> CitedUtterance | None:
 
 
 def _evidence(said: CitedUtterance | None) -> Shown | None:
-    """The words that a fact rests on, where they were said."""
+    """Describe the utterance that a fact rests on."""
     if said is None:
         return None
     return {
@@ -95,7 +95,7 @@ def _evidence(said: CitedUtterance | None) -> Shown | None:
 
 @PAGES.get("/desk/knowledge", "knowledge")
 async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
-    """The world as one NPC sees it; without one, as the game master does; now or `as_of` a time."""
+    """Show the world as one NPC sees it, or the game master; now or `as_of` a time."""
     desk, asked = await frame.desk(), request.query_params
     npc, about, as_of = asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
     viewer = DM if not npc else desk.resolver.npc(npc)
@@ -116,7 +116,7 @@ async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get("/desk/secrets", "secrets")
 async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
-    """Everything that not everybody knows, and which NPC does."""
+    """Show everything that not everybody knows, and which NPC does."""
     desk = await frame.desk()
     npcs = desk.resolver.npcs
     facts = [
@@ -129,7 +129,7 @@ async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
 
 
 def _how(fact: Fact, npc: NpcId) -> str:
-    """How this NPC knows it; empty if it does not."""
+    """Say how this NPC knows a fact; empty if it does not."""
     if not fact.visibility.is_visible_to(npc):
         return ""
     knower = next((each for each in fact.visibility.knowers if each.npc == npc), None)
@@ -138,7 +138,7 @@ def _how(fact: Fact, npc: NpcId) -> str:
 
 @PAGES.get("/desk/facts/{fact}", "fact")
 async def fact_page(frame: DeskFrame, request: Request) -> Shown:
-    """A fact, by its id or the beginning of it."""
+    """Show a fact, by its id or the beginning of it."""
     desk = await frame.desk()
     found = await desk.facts.explain(request.path_params["fact"])
     one, ended = found.fact, found.ended
@@ -213,7 +213,7 @@ _DONE: Final[Mapping[str, str]] = {
 
 
 async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> str:
-    """All of them, or none.
+    """Decide on all marked facts, or on none.
 
     Args:
         marked: What was seen of each fact.
@@ -233,7 +233,7 @@ def _marked(form: Form) -> dict[str, str]:
 
 
 async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
-    """This NPC does not know it any more; who else knows it, does."""
+    """Make a fact unknown to this NPC; others still know it."""
     kept_from, found = desk.resolver.npc(npc), await desk.facts.find(fact)
     left = [each.npc for each in found.visibility.knowers if each.npc != kept_from]
     return await desk.facts.keep_secret(found.id, left) if left else await desk.facts.hide(found.id)
@@ -277,7 +277,7 @@ class ChangedMeanwhile(InvalidInput):
 
 
 def state_in_words(desk: Desk, fact: Fact) -> str:
-    """All of a fact that a decision changes and its words do not say. A page's forms send it back as they showed it."""
+    """Describe the state of a fact that decisions change. Forms send it back as they showed it."""
     certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
     return f"{fact.status}, {certainty}, {visibility_in_words(fact.visibility, desk.resolver)}"
 
@@ -304,7 +304,7 @@ MOST_NAMES: Final = 500
 
 @PAGES.get("/desk/names", "names")
 async def names_page(frame: DeskFrame, _: Request) -> Shown:
-    """Names with what is heard instead of them, and the suggestions that need review."""
+    """Show names with their wrong forms, and suggestions that need review."""
     desk = await frame.memory().names()
     pairs = [each for each in await desk.kept.statuses(desk.campaign) if each.status.state != "undone"]
     waiting = [each for each in pairs if each.status.state == "suggested"][:MOST_SUGGESTED]

@@ -52,7 +52,7 @@ _LONGEST_SESSION: Final = 1_000_000
 
 @PAGES.get("/desk/sessions", "sessions")
 async def sessions(frame: DeskFrame, _: Request) -> Shown:
-    """The latest first."""
+    """List sessions, the latest first."""
     desk = await frame.desk()
     shown = []
     for each in reversed(await desk.inspection.entries_per_session(desk.campaign)):
@@ -70,7 +70,7 @@ async def sessions(frame: DeskFrame, _: Request) -> Shown:
 
 @PAGES.get(f"{_SESSION}/transcript.md")
 async def markdown(frame: DeskFrame, request: Request) -> Response:
-    """A session to keep elsewhere: its summary and what was said, without what was retracted."""
+    """Return a session as Markdown: its summary and transcript, without retracted lines."""
     desk, wanted = await frame.desk(), _session(request)
     await desk.timeline.session(wanted)
     kept = await desk.sessions.summary(wanted)
@@ -102,7 +102,7 @@ async def recap(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get(f"{_SESSION}/line", "line")
 async def line_page(frame: DeskFrame, request: Request) -> Shown:
-    """A line with what was heard, and what rests on it."""
+    """Show a line with what was heard, and the facts that rest on it."""
     desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
     found = await _find_line(desk, session, line)
     said = found.said
@@ -117,7 +117,7 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get(f"{_SESSION}/back", "back")
 async def rollback_page(frame: DeskFrame, request: Request) -> Shown:
-    """What a rollback to a line would take away."""
+    """Show what a rollback to a line would take away."""
     desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
     found = await desk.timeline.preview(session, line)
     return {"id": session, "line": line, "n_lines": found.n_utterances, "groups": _groups(desk, found)}
@@ -125,7 +125,7 @@ async def rollback_page(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get(_SESSION, "session")
 async def session_page(frame: DeskFrame, request: Request) -> Shown:
-    """One page of what was said: the one that holds `line`, else the last; or the lines that hold some `words`."""
+    """Show one page of a transcript: with `line`, else the last; or the lines that contain `words`."""
     desk, asked, wanted = await frame.desk(), request.query_params, _session(request)
     line, words = asked.get("line", ""), asked.get("words", "").strip()
     here = await desk.timeline.session(wanted)
@@ -149,7 +149,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get("/desk/lines/{utterance}")
 async def by_utterance(frame: DeskFrame, request: Request) -> Response:
-    """To the page of a line that is known by its utterance's id alone, as the live page knows it."""
+    """Redirect to the page of a line that the live page knows by its utterance's id."""
     desk, wanted = await frame.desk(), UtteranceId(request.path_params["utterance"])
     said = await desk.inspection.said(desk.campaign, wanted)
     if said is None:
@@ -182,7 +182,7 @@ async def roll_back(frame: DeskFrame, request: Request, form: Form) -> Done:
 
 @PAGES.post(_SESSION)
 async def summarise(frame: DeskFrame, request: Request, form: Form) -> Done:
-    """Keep the game master's words of a session, for the NPCs that heard any of it."""
+    """Store the game master's summary of a session, for the NPCs that heard any of it."""
     session, desk = _session(request), await frame.desk()
     await desk.timeline.session(session)
     known_by = await desk.sessions.heard_by(session, [npc.id for npc in desk.resolver.npcs])
@@ -196,7 +196,7 @@ async def _lines(desk: Desk, wanted: SessionId, first: int, n: int = LINES_PER_P
 
 
 async def _found(desk: Desk, wanted: SessionId, words: str) -> list[Shown]:
-    """In order; not what was retracted."""
+    """Return lines that contain the words, in order, without retracted ones."""
     filtered = TalkFilter(words, match="all", session=wanted, limit=_MOST_FOUND)
     found = await desk.talk.search(desk.campaign, DM, filtered)
     return [
@@ -224,7 +224,7 @@ def _shown(said: CitedUtterance, raw_text: str) -> Shown:
 
 
 def _escaped(text: str) -> str:
-    """As text in Markdown, in one line."""
+    """Return a text as one line of Markdown."""
     return "".join(f"\\{each}" if each in r"\`*_{}[]<>#|" else each for each in " ".join(text.split()))
 
 
@@ -259,7 +259,7 @@ _SOMEBODY: Final = Player(PlayerId("guest"), "Somebody")
 
 @PAGES.get("/desk/turns", "turns")
 async def turns(frame: DeskFrame, _: Request) -> Shown:
-    """The latest first."""
+    """List turns, the latest first."""
     desk = await frame.desk()
     return {"turns": [_turn(desk, each) for each in await desk.turns.latest(limit=MOST_TURNS)]}
 
@@ -292,7 +292,7 @@ async def turn_page(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get("/desk/ask", "ask")
 async def ask_page(frame: DeskFrame, request: Request) -> Shown:
-    """What an `npc` would have in mind if a `player` said something to it, `say`; without that nothing is asked.
+    """Show what an `npc` would have in mind if a `player` said `say`; without `say` nothing is asked.
 
     Raises:
         InvalidInput: There is no such NPC or player, or the question is too long.
@@ -323,7 +323,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
 def _one_of(
     known: Mapping[str, object] | Mapping[NpcId, str] | Mapping[PlayerId, Player], wanted: str, what: str
 ) -> str:
-    """The first if none is wanted."""
+    """Return the wanted id; the first if none is wanted."""
     names = [str(each) for each in known]
     if not wanted and names:
         return names[0]

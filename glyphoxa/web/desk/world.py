@@ -46,7 +46,7 @@ _MARGIN: Final = 90
 
 @PAGES.get("/desk/world", "world")
 async def world_page(frame: DeskFrame, request: Request) -> Shown:
-    """One page of the entities, by name: those of a `type`, and those whose `name` holds a text.
+    """Show one page of entities by name, of a `type` or whose `name` contains a text.
 
     Raises:
         InvalidInput: There is no such page.
@@ -79,7 +79,7 @@ async def world_page(frame: DeskFrame, request: Request) -> Shown:
 
 @PAGES.get("/desk/world/{entity:path}", "entity")
 async def entity_page(frame: DeskFrame, request: Request) -> Shown:
-    """One entity as the DM knows it, or one `npc`, with a drawing that goes so many `hops` far.
+    """Show an entity as the DM or one `npc` knows it, with a drawing up to `hops` relations away.
 
     Raises:
         NotFound: There is no such entity or NPC.
@@ -110,7 +110,7 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
 
 
 async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> Shown:
-    """What is at most so many relations away: to draw, and as a table."""
+    """Return everything up to so many relations away, as a drawing and a table."""
     walk = Walk(depth=depth, limit=MOST_DRAWN + 1)
     reached = await desk.graph.traverse(desk.campaign, viewer, middle, walk)
     drawn = reached[:MOST_DRAWN]
@@ -178,7 +178,7 @@ def _entity(found: Entity) -> Shown:
 
 
 def _other_end(desk: Desk, fact: Fact, entity: EntityId) -> Shown | None:
-    """Whom else it is about."""
+    """Return the other entity of a relation."""
     other = fact.claim.object if fact.claim.subject == entity else fact.claim.subject
     return None if other is None or other == entity else {"id": other, "name": desk.resolver.called(other)}
 
@@ -192,7 +192,7 @@ NOBODY: Final = "-"
 
 @PAGES.post("/desk/world")
 async def add_entity(frame: DeskFrame, _: Request, form: Form) -> Done:
-    """A new entity of `name` and `type`.
+    """Add an entity of `name` and `type`.
 
     Raises:
         InvalidInput: There is one of that name, or the type is unknown and `new_type` is not set.
@@ -296,14 +296,14 @@ _ROOM: Final = 62.0  # of the circle's length that a name needs
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """In units of the drawing, whose middle is (0, 0); y grows downwards."""
+    """A place in the drawing, whose middle is (0, 0); y grows downwards."""
 
     x: float
     y: float
 
 
 def radial(depths: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, Point]:
-    """A place for each node, by the radial layout of a breadth-first tree (Eades, 1992: "Drawing free trees").
+    """Place each node by the radial layout of a breadth-first tree (Eades, 1992: "Drawing free trees").
 
     Args:
         depths: Nodes with their distance from the one in the middle, which alone has 0, the nearest first.
@@ -333,7 +333,7 @@ def radial(depths: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[
 
 
 def _tree(depths: Mapping[str, int], edges: Iterable[tuple[str, str]], middle: str) -> Mapping[str, Sequence[str]]:
-    """Each node with those that hang on it: a node hangs on the first nearer one it is joined to."""
+    """Return each node's children: a node is a child of the first nearer node it is joined to."""
     joined: defaultdict[str, list[str]] = defaultdict(list)
     for one, other in edges:
         joined[one].append(other)
@@ -347,7 +347,7 @@ def _tree(depths: Mapping[str, int], edges: Iterable[tuple[str, str]], middle: s
 
 
 def _leaves(below: Mapping[str, Sequence[str]], depths: Mapping[str, int]) -> dict[str, int]:
-    """How many ends of branches hang on each node, itself if it is one."""
+    """Return the number of leaves below each node; a leaf counts itself."""
     counted: dict[str, int] = {}
     for node in sorted(depths, key=lambda each: -depths[each]):
         counted[node] = sum(counted[child] for child in below[node]) or 1

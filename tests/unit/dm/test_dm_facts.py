@@ -69,7 +69,7 @@ async def test_what_is_uncertain_waits_until_the_dm_confirms_it(table: Table) ->
 
 async def test_the_least_certain_is_looked_at_first(table: Table) -> None:
     facts = [table.hears(job(ELDRINAX, f"job {n}"), c) for n, c in enumerate((0.6, 0.2, 0.69, 0.7))]
-    pending = await table.world.pending(CAMPAIGN, limit=10)
+    pending = await table.world.of_status(CAMPAIGN, "pending", limit=10)
     assert [fact.id for fact in pending] == [facts[1], facts[0], facts[2]]
 
 

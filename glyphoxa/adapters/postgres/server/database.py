@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import asyncpg
 import pgvector.asyncpg
@@ -392,6 +392,29 @@ class Database:
         task = asyncio.get_running_loop().create_task(_release(pool, connection))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
+
+
+class CampaignQueries:
+    """The named queries of one `.sql` file, each on a connection of one campaign and within one deadline.
+
+    Attributes:
+        file: See `load_queries`.
+    """
+
+    file: ClassVar[str]
+    deadline_ms: ClassVar[int] = 1_000
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries(self.file)
+
+    async def _fetch(self, query: str, campaign: CampaignId, *values: object) -> list[asyncpg.Record]:
+        """
+        Raises:
+            Unavailable: The database is away or late.
+        """
+        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection:
+            return await connection.fetch(self._sql[query], campaign, *values)
 
 
 @asynccontextmanager

@@ -147,7 +147,6 @@ async def put_times(connection: Connection, campaign: Campaign) -> None:
     await connection.execute(sql, campaign.id, campaign.time_zone, calendar, campaign.story_day)
 
 
-_CAMPAIGNS_DEADLINE_MS: Final = 1_000
 _campaign: Final = TypeAdapter(Campaign)
 _tables: Final = TypeAdapter(Tables)
 NO_TABLES: Final = Tables()
@@ -187,7 +186,7 @@ class PostgresCampaigns:
 
     async def names(self) -> dict[CampaignId, str]:
         """Of all campaigns, by id."""
-        async with self._database.use(None, deadline_ms=_CAMPAIGNS_DEADLINE_MS) as connection:
+        async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["list_campaigns"])
         return {CampaignId(row["id"]): row["name"] for row in rows}
 
@@ -204,7 +203,7 @@ class PostgresCampaigns:
 
     async def described(self, campaign: CampaignId) -> Described | None:
         """None when it was never loaded here."""
-        async with self._database.use(campaign, deadline_ms=_CAMPAIGNS_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             return await self._read(connection, campaign)
 
     async def changes(self, campaign: Campaign) -> CampaignChanges:

@@ -15,9 +15,7 @@ from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
-from glyphoxa.adapters.postgres.world.event_log import WorldLog
-from glyphoxa.adapters.postgres.world.tables import WorldTables
-from glyphoxa.adapters.postgres.world.transaction import TalkRetraction, WorldTransaction, world_transaction
+from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.world.encoding import encode
@@ -169,8 +167,7 @@ class PostgresErasure:
 
     async def _entered(self, connection: Connection, campaign: CampaignId) -> WorldTransaction:
         await connection.execute(self._sql["enter"], campaign)
-        on = connection, campaign
-        return WorldTransaction(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
+        return WorldTransaction.of(connection, campaign)
 
     async def _events(self, world: WorldTransaction, entries: Sequence[_Entry]) -> list[WorldEvent]:
         events = await world.log.page(after=0, limit=_ALL_EVENTS, latest_first=False)

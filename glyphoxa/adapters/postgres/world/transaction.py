@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import asyncpg
 
@@ -167,6 +167,15 @@ class WorldTransaction:
     tables: WorldTables
     talk: TalkRetraction
 
+    @classmethod
+    def of(cls, connection: Connection, campaign: CampaignId) -> Self:
+        """
+        Args:
+            connection: In a transaction, and entered for that campaign.
+        """
+        on = connection, campaign
+        return cls(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
+
     async def require_campaign(self) -> None:
         """
         Raises:
@@ -209,7 +218,6 @@ async def world_transaction(
         ):
             if deadline_ms > _USUAL_TIMEOUT_MS:
                 await connection.execute(load_queries("world/transaction")["set_timeouts"], str(deadline_ms))
-            on = connection, campaign
-            yield WorldTransaction(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
+            yield WorldTransaction.of(connection, campaign)
     except _UNSTORABLE as error:
         raise InvalidInput(f"the database cannot hold this: {error}") from None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
@@ -182,29 +182,39 @@ _TAKE_BACK_DEADLINE_MS: Final = 600_000
 _FORK_DEADLINE_MS: Final = 3_600_000
 
 
-class CommitEvents(Protocol):
-    """See `World.commit`."""
-
-    async def __call__(
-        self, events: Sequence[Event], cause: Cause, *, expect: int | None = None
-    ) -> list[WorldEvent]: ...
-
-
-@dataclass(frozen=True, slots=True)
 class WorldWriting:
     """A world that nobody else writes to meanwhile. What is written on the connection is kept with the events, or not.
 
     Attributes:
-        read: The world as it is, before what is committed here, without what ended.
-        undo: As if these events had not been, as far as that is not so already.
-        unlearn: As if nothing had been learned from these utterances so far.
+        recorded: What was committed here.
     """
 
-    connection: Connection
-    read: Callable[[], Awaitable[WorldState]]
-    commit: CommitEvents
-    undo: Callable[[Sequence[int], Cause], Awaitable[None]]
-    unlearn: Callable[[Sequence[UtteranceId], Cause], Awaitable[None]]
+    def __init__(self, world: WorldTransaction, *, accept_at: float) -> None:
+        self.connection = world.connection
+        self.recorded: list[WorldEvent] = []
+        self._world = world
+        self._accept_at = accept_at
+
+    async def read(self) -> WorldState:
+        """The world before what is committed here, without what ended."""
+        return await self._world.tables.read_current()
+
+    async def commit(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
+        """See `World.commit`."""
+        made = await commit(self._world, events, cause, accept_at=self._accept_at)
+        self.recorded += made
+        return made
+
+    async def undo(self, seqs: Sequence[int], cause: Cause) -> None:
+        """As if these events had not been, as far as that is not so already."""
+        head, gone = await self._world.log.head(), dropped(await self._world.log.undoing())
+        if left := sorted(set(seqs) - gone):
+            events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
+            await _append_undoing(self._world, events)
+
+    async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
+        """As if nothing had been learned from these utterances so far."""
+        await self.undo(await self._world.talk.learned_from_any(utterances), cause)
 
 
 class PostgresWorld:
@@ -244,23 +254,9 @@ class PostgresWorld:
         async with self._transaction(campaign, deadline_ms=commit_deadline_ms(amount)) as world:
             await first(world.connection)
             await world.lock_campaign()
-            recorded: list[WorldEvent] = []
-
-            async def commit_here(
-                events: Sequence[Event], cause: Cause, *, expect: int | None = None
-            ) -> list[WorldEvent]:
-                made = await commit(world, events, cause, accept_at=self.accept_at, expect=expect)
-                recorded.extend(made)
-                return made
-
-            async def undo_here(seqs: Sequence[int], cause: Cause) -> None:
-                await _undo_those_left(world, seqs, cause)
-
-            async def unlearn_here(utterances: Sequence[UtteranceId], cause: Cause) -> None:
-                await undo_here(await world.talk.learned_from_any(utterances), cause)
-
-            yield WorldWriting(world.connection, world.tables.read_current, commit_here, undo_here, unlearn_here)
-        await analyze_if_grown(self._database, recorded)
+            writing = WorldWriting(world, accept_at=self.accept_at)
+            yield writing
+        await analyze_if_grown(self._database, writing.recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
         """The world as it stands in the tables, without what ended.
@@ -399,14 +395,6 @@ class PostgresWorld:
 
     def _transaction(self, campaign: CampaignId, *, deadline_ms: int) -> AbstractAsyncContextManager[WorldTransaction]:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
-
-
-async def _undo_those_left(world: WorldTransaction, seqs: Sequence[int], cause: Cause) -> None:
-    head, gone = await world.log.head(), dropped(await world.log.undoing())
-    left = sorted(set(seqs) - gone)
-    if left:
-        events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
-        await _append_undoing(world, events)
 
 
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:
