@@ -118,14 +118,6 @@ async def test_an_undone_beginning_takes_what_rests_on_it(town: Store) -> None:
     assert not (await stands_as_replayed(town, TOWN)).facts
 
 
-async def test_what_is_not_there_or_is_undone_cannot_be_undone(town: Store) -> None:
-    with pytest.raises(NotFound, match="there is no event 9 in campaign 'town': its last is 4"):
-        await town.world.undo(TOWN, 9, DM)
-    await town.world.undo(TOWN, 4, DM)
-    with pytest.raises(NotFound, match="event 4 of campaign 'town' is undone already"):
-        await town.world.undo(TOWN, 4, DM)
-
-
 async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undoing_gives_it_back(town: Store) -> None:
     await said(town, FIRST, ordinals=range(1, 5), began_ms=1_000)
     await said(town, SECOND, ordinals=range(1, 3), began_ms=9_000)
