@@ -39,7 +39,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.npc.mouth import Mouth
-from glyphoxa.npc.session import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Tables:
     @asynccontextmanager
     async def sitting(
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
-    ) -> AsyncIterator[LiveTable]:
+    ) -> AsyncIterator[TableSession]:
         """A table in that scene with the player at it, for a session of which nothing is kept."""
         async with ClosingStack() as stack:
             table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
@@ -215,7 +215,7 @@ async def tables(settings: Settings, campaign: Campaign, past: Iterable[Utteranc
         yield Tables(settings, campaign, local, store)
 
 
-async def answered(table: LiveTable, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
+async def answered(table: TableSession, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
     """What became of a typed line; None: nothing in all the time there is.
 
     Args:

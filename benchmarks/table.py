@@ -35,7 +35,7 @@ from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.npc.session import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -357,7 +357,7 @@ class Players:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[LiveTable]:
+async def opened(settings: Settings) -> AsyncIterator[TableSession]:
     """A table as the product opens it, when it is ready, for the time of the block."""
     from glyphoxa.app.table import open_table
 

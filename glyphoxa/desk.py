@@ -23,7 +23,7 @@ from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.mind import rehearsal_of
 from glyphoxa.app.models import weights_for
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.config.campaign_edit import KeptFile, additions, insert_all, stamp_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
@@ -42,7 +42,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
-from glyphoxa.names.learned import NameLearning
+from glyphoxa.names.learning import NameLearning
 from glyphoxa.npc.table import Table
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.ports import TalkSearch
@@ -348,7 +348,7 @@ class CampaignEditor:
         """Raises: InvalidInput: The settings name no campaign file."""
         if settings.campaign is None:
             raise InvalidInput("this table was opened without a campaign file")
-        self.file: Final = KeptFile(settings.campaign)
+        self.file: Final = AtomicFile(settings.campaign)
         self._settings = settings
         self._store = store
         self._campaign = campaign

@@ -40,7 +40,7 @@ def make_names(
     """
     Args:
         now_ms: Unix epoch.
-        wait_until_logged: See `glyphoxa.names.table_names.Learner`.
+        wait_until_logged: See `glyphoxa.names.learning.Learner`.
     """
     graph = None
     if store is not None:

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
@@ -24,6 +24,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.npc.session import SaidBefore
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -66,21 +67,6 @@ SUMMARISE_MS = 5_000
 """At the end of a session. What takes longer is left to `glyphoxa worker summarise`."""
 SAID_BEFORE = 80
 """Of a session that goes on: as much as a page shows to who comes late."""
-
-
-@dataclass(frozen=True, slots=True)
-class SaidBefore:
-    """What was said in a session before a restart, oldest first.
-
-    Attributes:
-        remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
-            of the rest was rolled back.
-        shown: What those who said and heard it are shown. While the database is away, players' words as they were
-            heard: nobody can tell which of the names that were put there is hidden.
-    """
-
-    remembered: Sequence[Utterance]
-    shown: Sequence[Utterance]
 
 
 class TableMemory:

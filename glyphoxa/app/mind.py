@@ -93,6 +93,8 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
         accept_at=settings.memory.auto_accept,
+        # A model that answers in place of a larger one is given the same context.
+        repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
     return Mind(state, prefetch, context)
 

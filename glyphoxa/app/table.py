@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
@@ -15,55 +15,36 @@ from loguru import logger
 
 from glyphoxa.actors.clock import call_at, now_ms
 from glyphoxa.actors.closing import STEP_MS, ClosingStack
-from glyphoxa.actors.supervisor import Mailbox, Supervisor
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app import correction, engines
 from glyphoxa.app.chronicle import local_slots, talk_readers_at_table
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
-from glyphoxa.app.memory import SaidBefore, TableMemory, open_store_for
+from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.mind import mind_of, state_of
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
-from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.events import SessionEnds, TableEvent
+from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.readiness import Preparation
-from glyphoxa.npc.revisions import FollowedTalk, Revisions
-from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, RoomMessage, room_mailbox
-from glyphoxa.npc.session import (
-    Hearing,
-    IdleClose,
-    LiveTable,
-    SessionEnd,
-    TableParts,
-    TableSeats,
-    TableSupervision,
-    enter,
-)
-from glyphoxa.npc.table import AudioSink, Ear, NpcVoices, TableEvents, TableState, TypedLines
-from glyphoxa.npc.table_control import FollowedCommands, KeptControls
+from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, room_mailbox
+from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
+from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableEvents
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.loop_lag import measure_lag
 from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa.providers.extras import need
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
-from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing, cast_of
 from glyphoxa.turns.barge_in import BargeIn
@@ -76,44 +57,6 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.mcp_servers import ServerRow
     from glyphoxa.observability.metrics import TableMetrics
     from glyphoxa.observability.tracing import TurnTracer
-
-
-# How the DM's commands reach an open table, and where what is in force is kept.
-
-
-@dataclass(frozen=True, slots=True)
-class DmAtTheTable:
-    """Of a table with long-term memory: the database is the way for both."""
-
-    state: TableState
-    room: Room
-    commands: PostgresTableCommands
-    kept: KeptControls
-
-    @classmethod
-    def of(cls, state: TableState, store: Store, room: Room) -> DmAtTheTable:
-        commands = PostgresTableCommands(store.database, store.listener)
-        return cls(state, room, commands, KeptControls(state.campaign.id, state.session, commands))
-
-    async def open(self) -> None:
-        """What was in force in this session is so again. Before anybody speaks."""
-        control = self.room.control
-        control.restore(await self.kept.before(control.controls.npcs))
-        control.on_change(self.kept.on_changed)
-
-    def start(self, supervisor: Supervisor, table: LiveTable) -> None:
-        campaign = self.state.campaign
-
-        async def obey(command: TableCommand) -> str:
-            told = await table.obey(command)
-            await self.kept.wait_until_kept()
-            return told
-
-        followed = FollowedCommands(
-            campaign.id, self.state.session, self.commands, read=CommandReader(campaign).read, obey=obey
-        )
-        supervisor.start("the DM's commands", followed.run)
-        supervisor.start("what the DM has in force", self.kept.run)
 
 
 # The tools of servers outside that the settings give to NPCs. Without any, nothing of MCP is loaded.
@@ -173,107 +116,6 @@ def _warn_of_strangers(settings: McpSettings, campaign: Campaign) -> None:
         for npc in server.npcs or ():
             if NpcId(npc) not in known:
                 logger.warning("mcp.servers.{}: no NPC {!r} in this campaign: {}", name, npc, did_you_mean(npc, known))
-
-
-# The NPCs of a table, each with the engine that the campaign names and with the tools of its tier.
-
-
-@dataclass(frozen=True, slots=True)
-class Npcs:
-    """What the NPCs of a table are made with.
-
-    Attributes:
-        mouths: By the NPCs' engines.
-        deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
-        outside: Tools of servers outside, by the NPCs that have them.
-        room: The room's mailbox.
-        sink: Takes what they say.
-    """
-
-    settings: Settings
-    local: LocalModels
-    host: Host
-    mouths: Mapping[str, OpenMouth]
-    state: TableState
-    context: HotContextSource
-    memory: TableMemory
-    deep_talk: PastTalk | None
-    outside: OutsideTools
-    room: Mailbox[RoomMessage]
-    sink: AudioSink
-    latencies: ToolLatencies = field(default_factory=ToolLatencies)
-
-    def made(self) -> dict[NpcId, NpcActor]:
-        tiers = self.settings.tiers
-        language = self.state.campaign.language
-        words = trigger_words(language, deep=tiers.deep_words, standard=tiers.standard_words)
-        return {
-            npc.id: NpcActor(
-                self.state.conversations[npc.id],
-                open_mouth=partial(self._open_mouth, slot),
-                tell=self.room.post,
-                now_ms=now_ms,
-                tiers=TierSelector(npc.budget_tier, words=words),
-            )
-            for slot, npc in enumerate(self.state.campaign.npcs)
-        }
-
-    async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
-        spec = MouthSpec(
-            campaign=self.state.campaign.id,
-            npc=npc,
-            others=self._names_of_others(npc),
-            slot=slot,
-            language=self.state.campaign.language,
-            settings=self.settings,
-            local=self.local,
-            host=self.host,
-            context=self.context,
-            tools=self._tools_of(npc),
-            listener=listener,
-            sink=self.sink,
-            now_ms=now_ms,
-        )
-        return await self.mouths[npc.engine](spec)
-
-    def _tools_of(self, npc: Npc) -> CallableTools | None:
-        memory, outside = self._memory_tools_of(npc), self.outside.get(npc.id, ())
-        if memory is None and not outside:
-            return None
-        return Toolbox(
-            memory,
-            outside,
-            rule=DEFAULT_RULES[npc.budget_tier],
-            tell=partial(self._looked_up, npc.id),
-            tell_slow=lambda: self.room.post(LooksUpLong(npc.id)),
-        )
-
-    def _memory_tools_of(self, npc: Npc) -> MemoryTools | None:
-        guard = self.memory.guard
-        if guard is None or self.deep_talk is None:
-            return None
-        campaign = self.state.campaign
-        memory = MemoryOf(
-            campaign.id,
-            npc.id,
-            guard,
-            guard,
-            guard,
-            npc.name,
-            campaign.language,
-            around=self.memory.around,
-            deep_talk=self.deep_talk,
-        )
-        tell = partial(self._looked_up, npc.id)
-        return MemoryTools(memory, tier=npc.budget_tier, tell=tell, latencies=self.latencies)
-
-    def _looked_up(self, npc: NpcId, look_up: LookUp) -> None:
-        self.room.post(LookedUp(npc, look_up))
-
-    def _names_of_others(self, npc: Npc) -> tuple[str, ...]:
-        campaign = self.state.campaign
-        npcs = [other.name for other in campaign.npcs if other.id != npc.id]
-        return (*npcs, *(player.name for player in campaign.players))
 
 
 # Who watches a table from outside, as the settings want it: figures for Prometheus, traces for a collector.
@@ -349,225 +191,96 @@ class Opening:
     observers: Observers = NOBODY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wired:
-    """A table that has not been started, and what is to be started with it."""
+class _Wiring:
+    """The parts of one table that open ears and mouths need, made in order; `stack` closes them.
 
-    parts: TableParts
-    memory: TableMemory
-    typed: TypedLines
-    supervision: TableSupervision
-    revisions: Revisions
-    observers: Observers
-    reviser: Reviser | None
-    followed_talk: FollowedTalk | None
-    dm: DmAtTheTable | None
-    idle: IdleClose | None
+    Attributes:
+        to_room: The room's mailbox: ears and mouths report to it before there is a room.
+        deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
+    """
 
+    def __init__(self, opening: Opening, stack: ClosingStack) -> None:
+        settings, campaign, store = opening.settings, opening.campaign, opening.store
+        self.opening = opening
+        self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
+        self.state = state_of(settings, campaign, opening.session, self.mark)
+        self.events, self.voices, self.to_room = TableEvents(), NpcVoices(), room_mailbox()
+        self.memory = TableMemory(
+            store,
+            campaign,
+            settings.data_directory / "spool",
+            session=opening.session,
+            readers=None if settings.memory.chronicle == "none" else talk_readers_at_table(settings, stack),
+            tell=self.events.tell,
+            now_ms=now_ms,
+        )
+        stack.push_step("memory", STEP_MS, self.memory.close)
+        self.names = correction.make_names(
+            campaign,
+            settings.correction,
+            store,
+            now_ms=now_ms,
+            wait_until_logged=self.memory.journal.delivery.wait_until_logged,
+        )
+        self.memory.make_good_too(self.names.catch_up)
+        self.host: Host = engines.find_host()()
+        stack.push_step("the place where the graphs run", STEP_MS, self.host.close)
+        if opening.observers.any:
+            self.host.measure(opening.observers.measured)
+            self.events.subscribe(opening.observers.on)
+        self.mind = mind_of(settings, self.state, store, self.memory.guard)
+        stack.push_step("recall", STEP_MS, self.mind.prefetch.close)
+        self.deep_talk = self._deep_talk(stack)
+        self._latencies = ToolLatencies()
 
-async def wire(opening: Opening, stack: ClosingStack) -> Wired:
-    """Closed by `stack`."""
-    settings, campaign, store = opening.settings, opening.campaign, opening.store
-    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
-    state = state_of(settings, campaign, opening.session, mark)
-    events, voices, to_room, typed = TableEvents(), NpcVoices(), room_mailbox(), TypedLines()
-    memory = TableMemory(
-        store,
-        campaign,
-        settings.data_directory / "spool",
-        session=opening.session,
-        readers=None if settings.memory.chronicle == "none" else talk_readers_at_table(settings, stack),
-        tell=events.tell,
-        now_ms=now_ms,
-    )
-    stack.push_step("memory", STEP_MS, memory.close)
-    journal = memory.journal
-    names = correction.make_names(
-        campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=journal.delivery.wait_until_logged
-    )
-    memory.make_good_too(names.catch_up)
-    host: Host = engines.find_host()()
-    stack.push_step("the place where the graphs run", STEP_MS, host.close)
-    if opening.observers.any:
-        host.measure(opening.observers.measured)
-        events.subscribe(opening.observers.on)
-    mind = mind_of(settings, state, store, memory.guard)
-    prefetch, context = mind.prefetch, mind.context
-    stack.push_step("recall", STEP_MS, prefetch.close)
-    asking = await correction.open_asking(settings.correction, stack, local=opening.local)
-    npcs = Npcs(
-        settings=settings,
-        local=opening.local,
-        host=host,
-        mouths=opening.mouths,
-        state=state,
-        context=context,
-        memory=memory,
-        deep_talk=_deep_talk(opening, memory, context, stack),
-        outside=opening.outside,
-        room=to_room,
-        sink=voices.play,
-    ).made()
-    supervision = TableSupervision(npcs, tell=events.tell, now_ms=now_ms)
-    stack.push_step("an actor", STEP_MS, supervision.supervisor.close)
-    room = Room(
-        state,
-        to_room,
-        turn_taking=_turn_taking(settings, campaign, names),
-        npcs=npcs,
-        journal=journal,
-        tell=events.tell,
-        now_ms=now_ms,
-        call_at=call_at,
-    )
-    revisions = Revisions(
-        journal.recent, npcs, somebody=state.somebody, wait_until_quiet=room.wait_until_quiet, tell=events.tell
-    )
-    reviser = correction.make_reviser(
-        campaign,
-        names,
-        asking=asking,
-        tell=revisions.when_quiet,
-        log=store.log if store is not None else None,
-        journal=journal,
-        wait_until_quiet=room.wait_until_quiet,
-        after_revise=memory.embed_what_is_new,
-    )
-    preparation = Preparation(
-        npcs,
-        present=state.present,
-        somebody=state.somebody,
-        wait_until_quiet=room.wait_until_quiet,
-        tell=events.tell,
-        now_ms=now_ms,
-    )
-    for watcher in (names.on, typed.on, preparation.on, mark.on):
-        events.subscribe(watcher)
-    if reviser is not None:
-        events.subscribe(reviser.on)
-    hearing = Hearing(
-        to_room,
-        session=opening.session,
-        names=names,
-        prefetch=prefetch,
-        context=context,
-        typed=typed,
-        now_ms=now_ms,
-    )
-    ears = _Ears(opening, host, names, prefetch, hearing)
-    end = SessionEnd(
-        room=room,
-        journal=journal,
-        reviser=reviser,
-        names=names,
-        mark=mark,
-        flush=memory.finish,
-    )
-    parts = TableParts(
-        state=state,
-        events=events,
-        voices=voices,
-        seats=TableSeats(
-            state, open_ear=ears.open, on_left=hearing.left, is_paused=lambda: room.control.controls.is_paused
-        ),
-        hearing=hearing,
-        room=room,
-        npcs=npcs,
-        names=names,
-        context=context,
-        preparation=preparation,
-        journal=journal,
-        memory=memory,
-        end=end,
-    )
-    return Wired(
-        parts=parts,
-        memory=memory,
-        typed=typed,
-        supervision=supervision,
-        revisions=revisions,
-        observers=opening.observers,
-        reviser=reviser,
-        followed_talk=_followed_talk(state, store, memory, revisions),
-        dm=None if store is None else DmAtTheTable.of(state, store, room),
-        idle=_idle_close(settings, state, events),
-    )
+    def npcs(self) -> dict[NpcId, NpcActor]:
+        tiers, campaign = self.opening.settings.tiers, self.opening.campaign
+        words = trigger_words(campaign.language, deep=tiers.deep_words, standard=tiers.standard_words)
+        return {
+            npc.id: NpcActor(
+                self.state.conversations[npc.id],
+                open_mouth=partial(self._open_mouth, slot),
+                tell=self.to_room.post,
+                now_ms=now_ms,
+                tiers=TierSelector(npc.budget_tier, words=words),
+            )
+            for slot, npc in enumerate(campaign.npcs)
+        }
 
+    def turn_taking(self) -> TurnTaking:
+        settings, campaign = self.opening.settings, self.opening.campaign
+        called = {npc.id: npc.name for npc in campaign.npcs}
+        floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
+        return TurnTaking(
+            Questions(
+                self.names.mentions,
+                called,
+                Addressing(cast_of(campaign)),
+                DmControls(called, {each.id for each in campaign.players if each.dm}),
+            ),
+            barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
+            npc_to_npc=settings.turns.npc_to_npc,
+            turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
+            patience=Patience(
+                reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms
+            ),
+        )
 
-def _idle_close(settings: Settings, state: TableState, events: TableEvents) -> IdleClose | None:
-    minutes = settings.server.close_after_minutes
-    if minutes is None:
-        return None
-    return IdleClose(lambda: state.is_empty, after_ms=minutes * 60_000, end=lambda: events.tell(SessionEnds(now_ms())))
+    def dm(self) -> DmChannels | None:
+        """The database carries what the game master commands and decides."""
+        store = self.opening.store
+        if store is None:
+            return None
+        commands = PostgresTableCommands(store.database, store.listener)
+        return DmChannels(
+            controls=commands,
+            commands=commands,
+            talk=PostgresTalkDecisions(store.database, store.listener),
+            read=CommandReader(self.opening.campaign).read,
+            refresh=store.past_talk.transcripts.refresh,
+        )
 
-
-def _deep_talk(
-    opening: Opening, memory: TableMemory, context: HotContextAssembly, stack: ClosingStack
-) -> PastTalk | None:
-    if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
-        return memory.guard
-    # Loaded by who asks for it alone.
-    from glyphoxa.app.deep_recall import open_deep_talk
-
-    def heard_last(npc: NpcId) -> list[str]:
-        heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
-        return [f"{said.speaker_name}: {said.text}" for said in heard]
-
-    return open_deep_talk(
-        opening.settings,
-        memory.store.past_talk,
-        stack,
-        talk=memory.guard,
-        recent=heard_last,
-        world=lambda npc: "\n".join(context.standing(npc)),
-        llama=opening.local.llama,
-    )
-
-
-def _turn_taking(settings: Settings, campaign: Campaign, names: TableNames) -> TurnTaking:
-    called = {npc.id: npc.name for npc in campaign.npcs}
-    floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
-    return TurnTaking(
-        Questions(
-            names.mentions,
-            called,
-            Addressing(cast_of(campaign)),
-            DmControls(called, {each.id for each in campaign.players if each.dm}),
-        ),
-        barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
-        npc_to_npc=settings.turns.npc_to_npc,
-        turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
-        patience=Patience(reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms),
-    )
-
-
-def _followed_talk(
-    state: TableState, store: Store | None, memory: TableMemory, revisions: Revisions
-) -> FollowedTalk | None:
-    if store is None:
-        return None
-    return FollowedTalk(
-        state.campaign.id,
-        state.session,
-        PostgresTalkDecisions(store.database, store.listener),
-        recent=memory.journal.recent,
-        revisions=revisions,
-        refresh=store.past_talk.transcripts.refresh,
-        after_revise=memory.embed_what_is_new,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Ears:
-    """What the ears of a table are made with."""
-
-    opening: Opening
-    host: Host
-    names: TableNames
-    prefetch: Prefetch
-    hearing: Hearing
-
-    async def open(self, player: Player) -> Ear:
+    async def open_ear(self, player: Player, listener: EarListener) -> Ear:
         hints = self.names.hints
         spec = EarSpec(
             player=player,
@@ -579,11 +292,133 @@ class _Ears:
             glossary=hints.glossary,
             keyterms=hints.keyterms,
             on_names_changed=hints.subscribe,
-            on_partial=self.prefetch.on_partial,
-            listener=self.hearing.on_ear,
+            on_partial=self.mind.prefetch.on_partial,
+            listener=listener,
             now_ms=now_ms,
         )
         return await engines.find_ear()(spec)
+
+    async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
+        campaign = self.opening.campaign
+        others = [other.name for other in campaign.npcs if other.id != npc.id]
+        spec = MouthSpec(
+            campaign=campaign.id,
+            npc=npc,
+            others=(*others, *(player.name for player in campaign.players)),
+            slot=slot,
+            language=campaign.language,
+            settings=self.opening.settings,
+            local=self.opening.local,
+            host=self.host,
+            context=self.mind.context,
+            tools=self._tools_of(npc),
+            listener=listener,
+            sink=self.voices.play,
+            now_ms=now_ms,
+        )
+        return await self.opening.mouths[npc.engine](spec)
+
+    def _tools_of(self, npc: Npc) -> CallableTools | None:
+        def tell(look_up: LookUp) -> None:
+            self.to_room.post(LookedUp(npc.id, look_up))
+
+        guard, outside = self.memory.guard, self.opening.outside.get(npc.id, ())
+        memory: MemoryTools | None = None
+        if guard is not None and self.deep_talk is not None:
+            campaign = self.opening.campaign
+            may_ask = MemoryOf(
+                campaign.id,
+                npc.id,
+                guard,
+                guard,
+                guard,
+                npc.name,
+                campaign.language,
+                around=self.memory.around,
+                deep_talk=self.deep_talk,
+            )
+            memory = MemoryTools(may_ask, tier=npc.budget_tier, tell=tell, latencies=self._latencies)
+        if memory is None and not outside:
+            return None
+        return Toolbox(
+            memory,
+            outside,
+            rule=DEFAULT_RULES[npc.budget_tier],
+            tell=tell,
+            tell_slow=lambda: self.to_room.post(LooksUpLong(npc.id)),
+        )
+
+    def _deep_talk(self, stack: ClosingStack) -> PastTalk | None:
+        opening, memory, context = self.opening, self.memory, self.mind.context
+        if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
+            return memory.guard
+        # Loaded by who asks for it alone.
+        from glyphoxa.app.deep_recall import open_deep_talk
+
+        def heard_last(npc: NpcId) -> list[str]:
+            heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
+            return [f"{said.speaker_name}: {said.text}" for said in heard]
+
+        return open_deep_talk(
+            opening.settings,
+            memory.store.past_talk,
+            stack,
+            talk=memory.guard,
+            recent=heard_last,
+            world=lambda npc: "\n".join(context.standing(npc)),
+            llama=opening.local.llama,
+        )
+
+
+async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
+    """Make a session that is not open yet. What it is made of is closed by `stack`."""
+    settings, campaign, store = opening.settings, opening.campaign, opening.store
+    wiring = _Wiring(opening, stack)
+    state, memory, names, tell = wiring.state, wiring.memory, wiring.names, wiring.events.tell
+    asking = await correction.open_asking(settings.correction, stack, local=opening.local)
+    npcs = wiring.npcs()
+    minutes = settings.server.close_after_minutes
+    room = Room(
+        state,
+        wiring.to_room,
+        turn_taking=wiring.turn_taking(),
+        npcs=npcs,
+        journal=memory.journal,
+        tell=tell,
+        now_ms=now_ms,
+        call_at=call_at,
+    )
+    session = TableSession(
+        SessionParts(
+            state=state,
+            events=wiring.events,
+            voices=wiring.voices,
+            room=room,
+            npcs=npcs,
+            names=names,
+            prefetch=wiring.mind.prefetch,
+            context=wiring.mind.context,
+            memory=memory,
+            mark=wiring.mark,
+            open_ear=wiring.open_ear,
+            dm=wiring.dm(),
+            close_after_ms=None if minutes is None else minutes * 60_000,
+            now_ms=now_ms,
+        )
+    )
+    reviser = correction.make_reviser(
+        campaign,
+        names,
+        asking=asking,
+        tell=session.revisions.when_quiet,
+        log=store.log if store is not None else None,
+        journal=memory.journal,
+        wait_until_quiet=room.wait_until_quiet,
+        after_revise=memory.embed_what_is_new,
+    )
+    if reviser is not None:
+        session.look_again(reviser)
+    return session
 
 
 @dataclass(frozen=True, slots=True)
@@ -593,7 +428,7 @@ class OpenedTable:
         store: None without long-term memory. It closes with the table.
     """
 
-    table: LiveTable
+    table: TableSession
     store: Store | None
 
 
@@ -604,7 +439,7 @@ async def open_table(
     session_name: str | None = None,
     tell: Callable[[str], None] = logger.info,
     observers: Observers = NOBODY,
-) -> LiveTable:
+) -> TableSession:
     """As `open_with_store`, without the store."""
     opened = await open_with_store(
         settings, campaign=campaign, session_name=session_name, tell=tell, observers=observers
@@ -641,7 +476,6 @@ async def open_with_store(
     async with ClosingStack() as stack:
         local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
         store = await open_store_for(settings, local, stack)
-        outside = await open_outside_tools(settings.mcp, campaign, stack)
         opening = Opening(
             settings=settings,
             campaign=campaign,
@@ -649,7 +483,7 @@ async def open_with_store(
             local=local,
             store=store,
             mouths=mouths,
-            outside=outside,
+            outside=await open_outside_tools(settings.mcp, campaign, stack),
             observers=observers,
         )
         table = await open_with(opening, stack, tell=tell)
@@ -658,65 +492,19 @@ async def open_with_store(
     return OpenedTable(table, store)
 
 
-async def open_with(opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info) -> LiveTable:
+async def open_with(
+    opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info
+) -> TableSession:
     """Open a table with models and a store that are there already. `stack` closes what was opened for it: give it to
-    the table (`LiveTable.adopt`).
+    the table (`TableSession.adopt`).
     """
-    table = await _start(await wire(opening, stack), stack, tell=tell)
-    _spare_what_stays(stack)
-    return table
-
-
-async def _start(wired: Wired, stack: ClosingStack, *, tell: Callable[[str], None]) -> LiveTable:
-    """Open every engine and start the actors. Closed in reverse order."""
-    parts, memory, supervisor = wired.parts, wired.memory, wired.supervision.supervisor
-    state = parts.state
-    tell("opening memory")
-    await memory.open()
-    await parts.names.open()
-    before = await memory.said_before(state.session)
-    _remember(before, wired)
-    if before.shown:
-        tell(f"session {state.session} goes on: its last {len(before.shown)} utterances are known")
-    await enter(state.scene, state, parts.context)
-    if wired.dm is not None:
-        await wired.dm.open()
-    await parts.preparation.open_scene(tell)
-    memory.start(supervisor)
-    supervisor.start("journal", parts.journal.run)
-    stack.push_step("what the session leaves", SessionEnd.within_ms + STEP_MS, parts.end.write_down)
-    supervisor.start("room", parts.room.run)
-    wired.supervision.start_npcs()
-    parts.names.start(supervisor)
-    if wired.followed_talk is not None:
-        supervisor.start("talk", wired.followed_talk.run)
-    if wired.reviser is not None:
-        supervisor.start("second look", wired.reviser.run)
-        supervisor.start("revisions", wired.revisions.run)
-    table = LiveTable(parts, earlier=before.shown)
-    await table.move(state.scene.id)
-    parts.room.remember(before.remembered)  # a scene that is entered makes who speaks with whom forgotten
-    if wired.dm is not None:
-        wired.dm.start(supervisor, table)
-    supervisor.start("preparation", parts.preparation.run)
-    if wired.idle is not None:
-        supervisor.start("idle close", wired.idle.run)
-    if (metrics := wired.observers.metrics) is not None:
-        supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
-    return table
-
-
-def _remember(before: SaidBefore, wired: Wired) -> None:
-    """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
-    wired.parts.state.remember(before.remembered)
-    wired.memory.journal.recent.remember(before.remembered)
-    wired.typed.kept(before.shown)
-
-
-def _spare_what_stays(stack: ClosingStack) -> None:
-    """Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for
-    as long as a syllable (10,000 names: 70 ms).
-    """
+    session = await wire(opening, stack)
+    await session.open(stack, tell=tell)
+    if (metrics := opening.observers.metrics) is not None:
+        session.supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
+    # Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for as
+    # long as a syllable (10,000 names: 70 ms).
     gc.collect()
     gc.freeze()
     stack.callback(gc.unfreeze)
+    return session

@@ -219,7 +219,7 @@ _OF_SEVERAL: Final = ("occupation", "status", "price")
 """What one line may tell of several: what somebody promises or does is told once, of whoever does it."""
 _SHORTEST_BY_SOUND: Final = 5
 _KIN: Final[dict[str, frozenset[str]]] = {
-    type_: frozenset(fold(word) for each in both for word in KIN_BY_TYPE[each].split())
+    type_: frozenset(fold(word) for each in both for word in KIN_BY_TYPE[each])
     for both in (("PARENT_OF", "CHILD_OF"), ("SIBLING_OF",), ("MARRIED_TO",), ("MENTOR_OF", "APPRENTICE_OF"))
     for type_ in both
 }

@@ -8,24 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from glyphoxa.chronicle.sentences import word_set
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.turns.address import trades_of
 
-# What people are at work, and by rank (English and German).
-
-
-_RANKS: Final = word_set(
-    "miller ferryman fisherman fisher farmer baker butcher brewer carpenter mason tailor cobbler scholar sage librarian"
-    " spy thief assassin bard minstrel sailor captain merchant banker judge mayor king queen prince princess duke"
-    " duchess baron baroness count countess noble nobleman knight squire hermit shepherd miner pirate smuggler"
-    " müller fährmann fischer bauer bäcker metzger brauer zimmermann maurer schneider schuster gelehrter spion dieb"
-    " mörder barde seemann kapitän händler richter bürgermeister könig königin prinz prinzessin herzog graf gräfin"
-    " ritter knappe einsiedler hirte bergmann pirat schmuggler"
-)
+_WORDS: Final = lexicon("chronicle")
+_RANKS: Final = _WORDS.words("ranks")
 """Beside the trades that are known by their business."""
-_ENDINGS: Final = ("keeper", "maker", "monger", "wright", "smith", "seller", "wärter", "macher", "hüter", "müllerin")
+_ENDINGS: Final = tuple(_WORDS.words("trade_endings"))
 
 
 def is_occupation(word: str) -> bool:
@@ -45,53 +36,21 @@ def occupation_in(noun: str) -> str | None:
     return None
 
 
-_JOINED_BY: Final = frozenset(("of", "von", "vom", "zu", "de", "la", "du"))
-_TITLES: Final = word_set(
-    "lord lady king queen prince princess duke duchess baron baroness count countess captain sir dame master"
-    " mistress father mother brother sister elder sovereign emperor empress general commander mayor professor"
-    " arcanist saint herr frau könig königin fürst fürstin graf gräfin herzog herzogin hauptmann meister"
-    " meisterin bruder schwester vater mutter ritter bürgermeister bürgermeisterin"
-)
-_PLACES: Final = word_set(
-    "city town village keep castle tower inn tavern forest wood woods mountain mountains river lake sea road"
-    " street hill hills valley temple bridge gate island isle isles desert swamp marsh district quarter kingdom"
-    " empire realm peak peaks cliff cliffs cave caves mine mines bay harbor harbour port coast stadt dorf burg"
-    " schloss turm wald berg fluss see straße gasse tal tempel brücke tor insel sumpf reich hafen höhle mine"
-)
-_FACTIONS: Final = word_set(
-    "guild order brotherhood sisterhood clan company council cult house family syndicate society army legion"
-    " circle gilde orden bruderschaft clan bund rat kult haus familie heer legion zirkel"
-)
-_ITEMS: Final = word_set(
-    "sword blade axe hammer bow dagger amulet ring staff crown shield armor armour cloak book tome orb stone"
-    " gem horn schwert klinge axt hammer bogen dolch amulett ring stab krone schild rüstung mantel buch stein"
-    " horn"
-)
-_INTO: Final = word_set("in at to from near into toward towards reach leave nach aus bei")
-_KIN: Final = word_set("father mother brother sister vater mutter bruder schwester")
-_MY: Final = word_set("my our your his her their mein meine dein deine sein seine ihr ihre unser unsere")
-_BEFORE_NOUNS: Final = word_set(
-    "der die das den dem des ein eine einen einem einer zum zur im am ins vom beim kein keine jeder jede diese dieser"
-    " mein meine dein deine sein seine ihr ihre unser unsere euer eure viel viele"
-)
+_JOINED_BY: Final = _WORDS.words("joined_by")
+_TITLES: Final = _WORDS.words("titles")
+_KINDS: Final = {
+    "location": _WORDS.words("places"),
+    "faction": _WORDS.words("factions"),
+    "item": _WORDS.words("items"),
+}
+_INTO: Final = _WORDS.words("into")
+_KIN: Final = _WORDS.words("kin_titles")
+_MY: Final = _WORDS.words("my")
+_BEFORE_NOUNS: Final = _WORDS.words("before_nouns")
 """German: a name stands without them, any other noun with one."""
-_NOT_OF_THE_STORY: Final = word_set(
-    "january february march april may june july august september october november december monday tuesday"
-    " wednesday thursday friday saturday sunday christmas halloween easter internet twitch youtube twitter"
-    " facebook google geek sundry dungeons dragons dungeon dragon master dm gm npc pc ac hp xp jesus christ god"
-    " lord american english french german british european america europe germany england london paris star"
-    " wars disney batman superman common elvish dwarvish orcish infernal celestial draconic undercommon"
-    " perception stealth insight persuasion investigation arcana history athletics acrobatics intimidation"
-    " deception strength dexterity constitution wisdom intelligence charisma initiative inspiration januar"
-    " februar märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag"
-    " weihnachten ostern gott deutschland spielleiter"
-)
-_CALLED: Final = re.compile(
-    r"\b(?:called|named|name is|name's|names? was|known as|heißt|heiße|heißen|namens|name ist|genannt|nennt sich)"
-    r"\s+(?:the |der |die |das )?$",
-    re.IGNORECASE,
-)
-_CASTS: Final = re.compile(r"\b(?:cast|casts|casting|use|using|have|wirke|zaubere)\W+(?:\w+\W+)?$", re.IGNORECASE)
+_NOT_OF_THE_STORY: Final = _WORDS.words("not_of_the_story")
+_CALLED: Final = _WORDS.compile(r"\b{called}\s+(?:the |der |die |das )?$", flags=re.IGNORECASE)
+_CASTS: Final = _WORDS.compile(r"\b{casts}\W+(?:\w+\W+)?$", flags=re.IGNORECASE)
 """What stands behind it is a spell, or a feat."""
 _SHORTEST: Final = 3
 _LONGEST: Final = 6
@@ -217,7 +176,7 @@ class NameFinder:
         around = inside | {each.folded for each in spoken[max(at - 3, 0) : at]}
         if run[0].folded in _TITLES:
             return "npc"
-        for kind, signs in (("location", _PLACES), ("faction", _FACTIONS), ("item", _ITEMS)):
+        for kind, signs in _KINDS.items():
             if inside & signs or (around & signs and "of" in around):
                 return kind
         if at and spoken[at - 1].folded in _INTO:

@@ -9,8 +9,7 @@ from typing import Final
 
 from glyphoxa.chronicle.new_names import NameFinder, NewName
 from glyphoxa.chronicle.salience import asks_to_forget
-from glyphoxa.chronicle.sentences import SPEAKER, MarkedSentence, NameSpan, sentences_of
-from glyphoxa.chronicle.statements import facts_in, relations_in
+from glyphoxa.chronicle.statements import SPEAKER, MarkedSentence, NameSpan, facts_in, relations_in, sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,

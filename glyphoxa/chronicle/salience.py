@@ -6,14 +6,15 @@ Signs of an utterance are weighed as in logistic regression. `benchmarks/README.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.sentences import NameSpan, either, pattern, sentences_of
-from glyphoxa.chronicle.statements import facts_in, relations_in
+from glyphoxa.chronicle.statements import NameSpan, facts_in, relations_in, sentences_of
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
@@ -23,61 +24,28 @@ THRESHOLD: Final = 0.2
 """What is at least so salient is kept. It is set for few misses: what is kept needlessly costs a line."""
 _REMEMBERED: Final = 20
 """Utterances in which something was said already."""
-_FORGET: Final = pattern(
-    r"\b(?:don't|do not|please don't|never) (?:you )?(?:remember|write|keep|record|note)\b.*\b(?:that|this|it)\b"
-    r"|(?<!don't )(?<!not )(?<!never )\b(?:forget|strike) (?:that|this) I (?:said|told)|\bforget what I (?:said|told)\b"
-    r"|\boff the record\b|\bvergiss,? was ich\b|\bmerk dir das nicht\b|\bnicht (?:merken|aufschreiben)\b"
-)
-_GAME: Final = pattern(
-    r"\b(?:d\d+|roll|rolls|rolled|check|initiative|damage|hits?|misses|advantage|disadvantage|attack|attacks|saving"
-    r"|natural|plus|modifier|spell slot|level|points|dexterity|strength|constitution|wisdom|charisma|bonus|action"
-    r"|würfel\w*|probe|wurf|schaden|angriff|treffer|stufe)\b|^\W*\d+\W*$"
-)
-_FUTURE: Final = pattern(
-    either(
-        "will shall we'll I'll going_to gonna let's plan promise swear agreed deal tomorrow tonight before until must"
-        " need_to have_to want_to werde werden wollen morgen versprech* schwör* abgemacht müssen bis"
-    )
-    + r"\b"
-)
-_PAST: Final = pattern(
-    either(
-        "was were had told found learned discovered gave took bought lost stole killed died used_to years ago since"
-        " born came went left met heard war hatte sagte fand gab nahm kaufte verlor stahl tötete starb früher seit"
-        " geboren kam ging traf hörte"
-    )
-    + r"\b"
-)
-_THINGS: Final = pattern(
-    either(
-        "gold coins sword axe wand staff ring amulet potion potions map key letter book carpet gem crown armor chest"
-        " flask cask bag scroll symbol door gate tunnel gold silver münzen schwert axt stab ring amulett trank karte"
-        " schlüssel brief buch krone rüstung truhe rolle zeichen tor tunnel"
-    )
-    + r"\b"
-)
-_PEOPLE: Final = pattern(
-    either(
-        "brother sister father mother son daughter wife husband friend enemy king queen lord lady captain mayor priest"
-        " guard guards soldier soldiers goblin goblins dwarf dwarves dragon god people family house clan guild army"
-        " bruder schwester vater mutter sohn tochter freund feind könig königin hauptmann priester wache wachen"
-        " soldaten zwerg zwerge drache gott leute familie gilde heer"
-    )
-    + r"\b"
-)
-_KNOWN: Final = pattern(
-    either(
-        "means symbol secret hidden because know knows believe believe apparently seems realize notice recognize"
-        " familiar from_the name_is called rumors weiß bedeutet geheim* verborgen weil offenbar scheint erkenn* heißt"
-    )
-    + r"\b"
-)
-_REAL_WORLD: Final = pattern(
-    r"\b(?:subscribe\w*|twitch|youtube|twitter|geek|sundry|chat ?room|viewers?|camera|mic|pizza|hashtag|episode)\b"
-)
-_SOUND: Final = pattern(r"\(\w[^)]*\)")
-_ME: Final = pattern(r"\b(?:I|we|my|our|ich|wir|mein\w*|unser\w*)\b")
-_YOU: Final = pattern(r"\b(?:you|your|du|dich|dein\w*|ihr|euch|sie)\b")
+_WORDS: Final = lexicon("chronicle")
+
+
+def _sign(template: str) -> re.Pattern[str]:
+    return _WORDS.compile(template, flags=re.IGNORECASE)
+
+
+_FORGET: Final = _sign("{forget}")
+_SIGNS: Final[Mapping[str, re.Pattern[str]]] = {
+    "the future": _sign(r"{future}\b"),
+    "the past": _sign(r"{past}\b"),
+    "a thing": _sign(r"{things}\b"),
+    "people": _sign(r"{people}\b"),
+    "knowledge": _sign(r"{knowledge}\b"),
+    "the game": _sign(r"\b{game}\b|^\W*\d+\W*$"),
+    "the players' world": _sign(r"\b{real_world}\b"),
+    "a sound": re.compile(r"\(\w[^)]*\)"),
+    "quoted speech": re.compile(r"[\"“„]"),
+    "the first person": _sign(r"\b{first_person}\b"),
+    "the second person": _sign(r"\b{second_person}\b"),
+}
+"""Signs that a pattern finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +147,7 @@ class SalienceJudge:
         self._lately.append(telling)
         mentions = () if self._names is None else self._names.mentions(text)
         taken = [(each.start, each.end) for each in mentions]
-        new = list(self._finder.names_in(text, taken=taken, nobody=_NOBODY))
+        new = list(self._finder.names_in(text, taken=taken, nobody=()))
         spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
         spans += [NameSpan(each.text, each.start, each.end) for each in new]
         sentences = list(sentences_of(text, sorted(spans, key=lambda span: span.start)))
@@ -188,6 +156,8 @@ class SalienceJudge:
         related = any(relations_in(sentence) for sentence in sentences)
         is_aside = marked_out_of_character(text) or out_of_character(text) is not None
         fresh = len(telling - known)
+        found = {sign: float(pattern.search(text) is not None) for sign, pattern in _SIGNS.items()}
+        found["the players' world"] = max(found["the players' world"], float(is_aside))
         return {
             "always": 1.0,
             "length": math.log1p(len(spoken)),
@@ -204,18 +174,5 @@ class SalienceJudge:
             "a promise or plan": float(bool(facts & {"promise", "plan", "decision"})),
             "a discovery or state": float(bool(facts & {"discovery", "status", "occupation", "past", "wish"})),
             "something changes hands": float(bool(facts & {"gave", "bought", "sold", "took", "lost", "price"})),
-            "the future": float(_FUTURE.search(text) is not None),
-            "the past": float(_PAST.search(text) is not None),
-            "a thing": float(_THINGS.search(text) is not None),
-            "people": float(_PEOPLE.search(text) is not None),
-            "knowledge": float(_KNOWN.search(text) is not None),
-            "the game": float(_GAME.search(text) is not None),
-            "the players' world": float(is_aside or _REAL_WORLD.search(text) is not None),
-            "a sound": float(_SOUND.search(text) is not None),
-            "quoted speech": float('"' in text or "“" in text or "„" in text),
-            "the first person": float(_ME.search(text) is not None),
-            "the second person": float(_YOU.search(text) is not None),
+            **found,
         }
-
-
-_NOBODY: Collection[str] = frozenset()

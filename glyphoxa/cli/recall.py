@@ -17,8 +17,7 @@ from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
 from glyphoxa.context.prompt import Budgets
-from glyphoxa.context.relevance import without_call
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select, without_call
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
@@ -29,7 +28,7 @@ from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
-from glyphoxa.recall.terms import MOST_CHARACTERS
+from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Passage

@@ -9,7 +9,7 @@ asked when the gate closes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,8 @@ from glyphoxa.context.wording import RELATIONS
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledFact
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
+from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.facts import TOOK_PART, FactsAsked, facts_asked
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.recall.world_memory import KnownByName
@@ -27,7 +28,6 @@ from glyphoxa.world.graph import KnowledgeGraph, Known
 # What is known of the world as short sentences an NPC can use, and why it may know them.
 
 
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")
 _SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
 _WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
 
@@ -173,20 +173,6 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
     return found
 
 
-def shortened(text: str, most_characters: int) -> str:
-    """The first whole sentences of a text that have room; else its first whole words, and what shows that more would
-    follow.
-    """
-    if len(text) <= most_characters:
-        return text
-    ends = [found.end() for found in _SENTENCE_END.finditer(text) if found.end() <= most_characters]
-    if ends:
-        return text[: ends[-1]]
-    cut = text[: most_characters - 2]  # room for " …"
-    at = cut.rfind(" ")
-    return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"
-
-
 def _spoken(value: object) -> str:
     match value:
         case bool():
@@ -233,38 +219,6 @@ _FARTHEST: Final = 4
 _BESIDE: Final = 0.5
 """Of what else is known of both, against the chain that was asked for."""
 
-_ASKS: Final[Mapping[str, re.Pattern[str]]] = {
-    "en": re.compile(
-        r"\b(?:related to|relat(?:ed|ions?|ionship)|connect(?:ed|ion)|ties? between|to do with"
-        r"|(?:who|what) (?:is|was|are|were) [^?.!]{1,60} to (?!be\b)[^?.!]{1,60}"
-        r"|(?:is|was|are|were) [^?.!]{1,60} (?:anything|something) to"
-        r"|know each other|know one another)\b",
-        re.IGNORECASE,
-    ),
-    "de": re.compile(
-        r"\b(?:verwandt|beziehung(?:en)?|verbindung(?:en)?|verbindet|verbunden|zu tun|zusammenhäng\w+"
-        r"|häng\w+ [^?.!]{1,60} zusammen|steh(?:t|en|st) [^?.!]{1,60} zu [^?.!]{1,60}"
-        r"|(?:wer|was) (?:ist|sind|war|waren) [^?.!]{1,60} für [^?.!]{1,60}"
-        r"|kennen sich|kennen einander)\b",
-        re.IGNORECASE,
-    ),
-}
-_SAYS_YOU: Final[Mapping[str, re.Pattern[str]]] = {
-    "en": re.compile(r"\byou\b", re.IGNORECASE),
-    "de": re.compile(r"\b(?:du|dir|dich|ihr|euch|sie|ihnen)\b", re.IGNORECASE),
-}
-
-
-def asks_how_related(question: str, *, language: str) -> bool:
-    """Whether a question asks what somebody or something is to another.
-
-    >>> asks_how_related("How is Orla related to the smith?", language="en")
-    True
-    >>> asks_how_related("Who is Orla?", language="en")
-    False
-    """
-    return _of(_ASKS, language).search(question) is not None
-
 
 class HowRelated:
     """See the module.
@@ -286,7 +240,7 @@ class HowRelated:
         if self._graph is None or not asks_how_related(question, language=self._campaign.language):
             return ()
         two = [one.known.entity for one in named if one.is_named][:2]
-        if len(two) == 1 and _of(_SAYS_YOU, self._campaign.language).search(question):
+        if len(two) == 1 and speaks_to_the_npc(question, language=self._campaign.language):
             own = self._campaign.npc(npc)
             two.append(Entity(own.entity_id, "npc", own.name))
         return tuple(two) if len(two) == 2 else ()
@@ -319,10 +273,6 @@ def with_chain(chain: Sequence[RecalledFact], facts: Sequence[RecalledFact]) -> 
         return tuple(facts)
     known = {one.fact_id for one in chain}
     return (*chain, *(replace(one, score=min(one.score, _BESIDE)) for one in facts if one.fact_id not in known))
-
-
-def _of(patterns: Mapping[str, re.Pattern[str]], language: str) -> re.Pattern[str]:
-    return patterns.get(primary_language(language), patterns["en"])
 
 
 # The facts about somebody or something that a prompt has room for: those that the question asks for by name, where it

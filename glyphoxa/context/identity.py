@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
 from glyphoxa.context.prompt import Message, with_facts, with_kept
-from glyphoxa.context.wording import SAYS, Example, said_line, wording
+from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -280,8 +280,6 @@ class Identities:
 # of speaking as it. They are in the form that questions have at the table, which it copies.
 
 
-OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
-"""Attributes that say what somebody does."""
 _LONGEST_VALUE = 60
 _SURE = 1.0
 """What the DM may still have to look at is in no example."""

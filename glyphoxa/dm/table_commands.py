@@ -14,12 +14,12 @@ from glyphoxa.domain.commands import (
     Mute,
     Pause,
     Puppet,
-    Resume,
     SayAs,
     ShowControls,
     StopAll,
     TableCommand,
     Unmute,
+    Unpause,
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -31,7 +31,7 @@ ToldCommand = Mapping[str, object]
 _OF_ALL: Mapping[object, TableCommand] = {
     "stop": StopAll(),
     "pause": Pause(),
-    "resume": Resume(),
+    "resume": Unpause(),
     "end": EndSession(),
     "show": ShowControls(),
 }

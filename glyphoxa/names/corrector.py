@@ -17,17 +17,22 @@ transcript agree, or what was prepared on the first would be thrown away.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final, Protocol
 
-from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa.domain.heard import Correction, CorrectionStage, HeardWord
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, applied, composed, words, words_of_text
 from glyphoxa.names.evidence import (
+    SHORTEST,
     SPELLED,
     Look,
+    Reader,
+    Transcript,
     Window,
     WordContext,
     best_possible,
@@ -38,10 +43,51 @@ from glyphoxa.names.evidence import (
 )
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import Similarity, Spelling
-from glyphoxa.names.scheduling import Match, best_without_overlap
-from glyphoxa.names.windows import SHORTEST, Reader, Transcript
 
-# Which words of a transcript spell a name, and whether their case and spaces are a mistake.
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A guess that some adjacent words are a name.
+
+    Attributes:
+        first: Index of the first word.
+        last: Index of the last word, inclusive.
+        suffix: What is put after the name: a possessive or plural ending.
+        score: Evidence, 0 to 1.
+        weight: What the match is worth beside others that it cannot stand together with.
+        keeps: The words are a name as they are and stay so; no other match may have them.
+    """
+
+    first: int
+    last: int
+    name: Name
+    suffix: str
+    score: float
+    weight: float
+    stage: CorrectionStage = "phonetic"
+    reason: str = ""
+    keeps: bool = False
+
+
+def best_without_overlap(matches: Sequence[Match]) -> list[Match]:
+    """The matches that together weigh most, in order (weighted interval scheduling); of equal ones the earlier."""
+    ordered = sorted(matches, key=lambda match: (match.last, match.first))
+    ends = [match.last for match in ordered]
+    best = [0.0]
+    takes: list[bool] = []
+    for at, match in enumerate(ordered):
+        with_it = match.weight + best[bisect_right(ends, match.first - 1, 0, at)]
+        takes.append(with_it > best[at])
+        best.append(max(best[at], with_it))
+    chosen: list[Match] = []
+    at = len(ordered)
+    while at:
+        if takes[at - 1]:
+            chosen.append(ordered[at - 1])
+            at = bisect_right(ends, ordered[at - 1].first - 1, 0, at - 1)
+        else:
+            at -= 1
+    return chosen[::-1]
 
 
 _KINDS_OF_THINGS = frozenset(
@@ -100,9 +146,6 @@ def _suffix(window: Sequence[Word], name: Name) -> str:
     return last.tail or ("s" if stem + last.folded != name.joined else "")
 
 
-# Which words of a transcript are a name that was misheard.
-
-
 _LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
 _NEXT_OVERALL = 0.65
@@ -122,7 +165,7 @@ _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
 with less never had enough, on the spoken names."""
 _REMEMBERED = 8192
 _WITHOUT_WORDS = 1.5
-_DERIVED = frozenset(("ed", "d", "ing", "er", "ers", "s", "es", "ian", "ians", "ish", "ly", "like", "an"))
+_DERIVED: Final = lexicon("names").words("derived")
 
 
 class Matcher:

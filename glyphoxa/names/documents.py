@@ -17,9 +17,8 @@ from jellyfish import jaro_winkler_similarity
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import Word
-from glyphoxa.names.corrector import Corrector
+from glyphoxa.names.corrector import Corrector, Match
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.scheduling import Match
 from glyphoxa.names.sound import coder_for
 
 _CODE_LENGTH = 4

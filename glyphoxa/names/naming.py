@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
@@ -14,18 +15,9 @@ from glyphoxa.names.sound import Coder, Sounder
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
 """In the order in which they claim a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
-ARTICLES = frozenset(("the", "a", "an", "das", "der", "die", "ein", "eine"))
-# What may stand before a person's name and is often left out.
-_TITLES = frozenset(
-    (
-        "aunt", "baron", "baroness", "brother", "capt", "captain", "chief", "commander", "count", "countess", "doctor",
-        "dr", "duchess", "duke", "elder", "emperor", "empress", "father", "general", "king", "lady", "lieutenant",
-        "lord", "lt", "madam", "master", "mayor", "miss", "mister", "mistress", "mother", "mr", "mrs", "ms", "prince",
-        "princess", "prof", "professor", "queen", "saint", "sergeant", "sgt", "sir", "sister", "st", "uncle",
-        "bruder", "burgermeister", "burgermeisterin", "frau", "furst", "furstin", "graf", "grafin", "hauptmann", "herr",
-        "herzog", "herzogin", "konig", "konigin", "meister", "schwester",
-    )
-)  # fmt: skip
+_LEXICON: Final = lexicon("names")
+ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
+_TITLES: Final = frozenset(map(fold, _LEXICON.words("titles")))
 _PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
 _PLACES = frozenset(("location", "place"))
 _SHORTEST_PART = 4

@@ -65,19 +65,16 @@ class Preparation:
     """An actor. See the module's rules.
 
     Args:
-        present: Who is in the scene now.
-        somebody: Who will probably speak first.
         wait_until_quiet: Until nobody speaks and no answer is on its way.
         tell: Takes events of the table.
         now_ms: Unix epoch.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(
         self,
         npcs: Mapping[NpcId, NpcActor],
+        state: TableState,
         *,
-        present: Callable[[], Sequence[NpcId]],
-        somebody: Callable[[], str],
         wait_until_quiet: Callable[[], Awaitable[None]],
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
@@ -85,8 +82,8 @@ class Preparation:
         for npc in npcs.values():
             npc.wait_for_its_turn()
         self._npcs = npcs
-        self._present = present
-        self._somebody = somebody
+        self._present = state.present
+        self._somebody = state.somebody
         self._wait_until_quiet = wait_until_quiet
         self._tell = tell
         self._now_ms = now_ms

@@ -28,19 +28,8 @@ from glyphoxa.domain.heard import (
     Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.npc.actor import (
-    Ask,
-    FallSilent,
-    GiveWords,
-    Hear,
-    Hush,
-    MakeASound,
-    NpcActor,
-    Speak,
-    SpeakOn,
-    Spoke,
-)
+from glyphoxa.domain.turn import LookUp, Stage, TurnRecord, Unaddressed
+from glyphoxa.npc.actor import Ask, Hear, NpcActor, NpcMessage
 from glyphoxa.npc.mouth import (
     FailedEarly,
     Finished,
@@ -65,12 +54,12 @@ from glyphoxa.turns.effects import (
     Commit,
     Effect,
     Fill,
-    GoOn,
     Hold,
     Keep,
     NotAddressed,
     Prime,
     Release,
+    Resume,
     Say,
 )
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -252,15 +241,14 @@ class Room:
         match effect:
             case Prime(npc, player, text):
                 self._readiness.probably_asked(npc, text, self._state.name_of(player))
-            case Begin(turn, npc, player, text, n_kept, is_brief):
+            case Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
-                queued = self._turn_taking.n_waiting
-                self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued, is_brief))
+                self._tell_npc(npc, Ask(effect, self._state.name_of(player), unless, self._turn_taking.n_waiting))
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
-                self._npcs[npc].mailbox.post(GiveWords(turn, text))
+                self._tell_npc(npc, effect)
             case Commit(turn, npc, draft, addressed, at_ms):
                 utterance = self._players.last_kept(draft.player)
                 self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)
@@ -268,18 +256,18 @@ class Room:
                 if turn in self._replies:
                     self._expect(self._replies[turn])
             case Release(turn, npc):
-                self._npcs[npc].mailbox.post(Speak(turn))
+                self._tell_npc(npc, effect)
                 self._book.released(turn, at_ms=now_ms)
-            case Fill(turn, npc):
-                self._npcs[npc].mailbox.post(MakeASound(turn))
+            case Fill(npc=npc):
+                self._tell_npc(npc, effect)
             case Hold(turn, npc, voice_ms):
-                self._npcs[npc].mailbox.post(FallSilent(turn))
+                self._tell_npc(npc, effect)
                 self._book.marked(Marked(npc, turn, Stage.BARGE_IN, voice_ms))
-            case GoOn(turn, npc):
-                self._npcs[npc].mailbox.post(SpeakOn(turn))
-                self._book.went_on(turn)
-            case Cancel(turn, npc, outcome, begun):
-                self._cancel(turn, npc, outcome, begun=begun)
+            case Resume(turn, npc):
+                self._tell_npc(npc, effect)
+                self._book.resumed(turn)
+            case Cancel():
+                self._cancel(effect)
             case Keep(draft, addressed):
                 self._keep_said(draft, addressed)
             case NotAddressed(draft, addressed, is_between):
@@ -292,13 +280,16 @@ class Room:
             case _:
                 assert_never(effect)
 
-    def _cancel(self, turn: TurnId, npc: NpcId, outcome: Outcome | None, *, begun: bool) -> None:
-        if begun:
-            self._npcs[npc].mailbox.post(Hush(turn, is_late=outcome is Outcome.TIMED_OUT))
-            if outcome is None:
-                self._book.dropped(turn)
-        elif outcome is not None and (record := self._book.never_begun(turn, outcome)) is not None:
+    def _cancel(self, effect: Cancel) -> None:
+        if effect.begun:
+            self._tell_npc(effect.npc, effect)
+            if effect.outcome is None:
+                self._book.dropped(effect.turn)
+        elif effect.outcome is not None and (record := self._book.never_begun(effect.turn, effect.outcome)) is not None:
             self._finish(record)
+
+    def _tell_npc(self, npc: NpcId, message: NpcMessage) -> None:
+        self._npcs[npc].mailbox.post(message)
 
     def unwritten(self) -> list[Utterance]:
         """What players said and the journal has not been given, taken out of the mailbox; what was never finished, as
@@ -325,7 +316,7 @@ class Room:
         self._journal.post(utterance)
         for npc in self._turn_taking.present:
             other = self._npcs[to].npc.name if to is not None and to != npc else ""
-            self._npcs[npc].mailbox.post(Hear(utterance, other))
+            self._tell_npc(npc, Hear(utterance, other))
 
     def _leave(self, player: PlayerId) -> None:
         self._pause.left(player)
@@ -356,7 +347,7 @@ class Room:
                 self._book.sentence_rejected(event)
             case SentenceStarted(npc, turn, text, at_ms):
                 meant = self._replies[turn].text if turn in self._replies else ""
-                if (so_far := self._answers.goes_on(event, meant=meant)) is not None:
+                if (so_far := self._answers.continues(event, meant=meant)) is not None:
                     self._journal.post(SoFar(so_far))
                 self._tell(NpcSpeaks(npc, self._npcs[npc].npc.name, turn, text, at_ms))
             case ReplyKnown():
@@ -391,10 +382,8 @@ class Room:
     def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
         self._journal.post(utterance)
         self._players.npc_said(utterance)
-        self._npcs[npc].mailbox.post(Spoke(utterance))
-        for other in utterance.witnesses:
-            if other != npc:
-                self._npcs[other].mailbox.post(Hear(utterance))
+        for witness in utterance.witnesses:
+            self._tell_npc(witness, Hear(utterance))
 
     # -- scene
 

@@ -1,4 +1,8 @@
-"""A running session, as transports see it. Who opens it makes its parts: see `glyphoxa.app.table`."""
+"""The session of a table: it owns the campaign, its memory, the room and the NPCs.
+
+Protocol of use: build it from its parts (`glyphoxa.app.table` does), `open` it before anybody speaks, `close` it at the
+end. What a human says goes from an ear through `on_ear`, what is typed through `say`, into the room.
+"""
 
 from __future__ import annotations
 
@@ -10,190 +14,249 @@ from typing import Final, Protocol
 
 from loguru import logger
 
+from glyphoxa.actors.closing import STEP_MS, ClosingStack
 from glyphoxa.actors.deadline import within
-from glyphoxa.actors.supervisor import Mailbox, Supervisor
+from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, TableEvent, Trouble
+from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
-from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
+from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.dm_channel import CommandInbox, ControlsStore, FollowedCommands, FollowedTalk, KeptControls, Revisions
 from glyphoxa.npc.readiness import Preparation
-from glyphoxa.npc.room import End, Leave, Move, Obey, Room, RoomMessage
-from glyphoxa.npc.table import AudioSink, Ear, NpcVoices, Seat, TableEvents, TableState, TypedLines
+from glyphoxa.npc.room import End, Leave, Move, Obey, Room
+from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableEvents, TableState, TypedLines
 from glyphoxa.transcript.journal import Journal, SessionMark
+from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.reviser import Reviser
-
-# What is heard, or typed, on its way to the room: whoever works ahead of the room is told first.
-
-
-class Hearing:
-    """
-    Args:
-        room: The room's mailbox.
-        typed: Which lines were taken before.
-        now_ms: Unix epoch.
-    """
-
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
-        self,
-        room: Mailbox[RoomMessage],
-        *,
-        session: SessionId,
-        names: TableNames,
-        prefetch: Prefetch,
-        context: HotContextAssembly,
-        typed: TypedLines,
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._room = room
-        self._session = session
-        self._names = names
-        self._prefetch = prefetch
-        self._context = context
-        self._typed = typed
-        self._now_ms = now_ms
-
-    def on_ear(self, event: EarEvent) -> None:
-        """Takes every event of every ear."""
-        self._names.on_ear(event)
-        self._pass_on(event)
-
-    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
-        """See `glyphoxa.npc.table.Table.say`."""
-        text = " ".join(text.split())
-        if not text:
-            return True
-        utterance = id_of_line(self._session, player, line) if line is not None else None
-        if utterance is not None and (known := self._typed.take(utterance)) != "new":
-            return known != "kept"
-        at_ms = self._now_ms()
-        corrected = self._names.correct(text)
-        heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
-        draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
-        for event in (SpeechStarted(player, at_ms), TurnEnded(draft, at_ms)):
-            self._pass_on(event)
-        return True
-
-    def left(self, player: PlayerId) -> None:
-        """They have stood up: nothing more is heard of them."""
-        self._names.left(player)
-        self._room.post(Leave(player))
-
-    def _pass_on(self, event: EarEvent) -> None:
-        if isinstance(event, SpeechStarted):
-            self._prefetch.forget(event.player)
-            self._context.new_speech()
-        self._room.post(event)
-
-
-# What a session leaves: written down, looked at again, learned and sent, each within its time.
-
 
 WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000
 LEARN_MS = 2_000
 LAST_WORDS_MS = 2_000
-
-
-class SessionEnd:
-    """
-    Args:
-        reviser: None where nobody looks again.
-        flush: Sends what waits for the database. False when it has not taken everything in time.
-    """
-
-    within_ms = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS
-    """How long it takes at worst, without `flush`."""
-
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
-        self,
-        *,
-        room: Room,
-        journal: Journal,
-        reviser: Reviser | None,
-        names: TableNames,
-        mark: SessionMark,
-        flush: Callable[[], Awaitable[bool]],
-    ) -> None:
-        self._room = room
-        self._journal = journal
-        self._reviser = reviser
-        self._names = names
-        self._mark = mark
-        self._flush = flush
-
-    async def write_down(self) -> None:
-        try:
-            async with asyncio.timeout(WRITE_DOWN_MS / 1000):
-                await self._journal.wait_until_written()
-        except TimeoutError:
-            if n_lost := await asyncio.to_thread(self.write_last_words):
-                logger.error("the last {} utterances of the session could not be written to disk in time", n_lost)
-        if self._reviser is not None:
-            await self._reviser.finish(SECOND_LOOK_MS)
-        await self._names.finish(LEARN_MS)
-        await self._mark.closed()
-        if not await self._flush():
-            logger.warning("the database has not taken everything yet; the next session sends it")
-
-    def write_last_words(self) -> int:
-        """Write what was said and is not on disk yet, though the event loop be blocked: for a process that ends now. In
-        any thread. Returns how much of it could not be written.
-        """
-        said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
-        return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
-
-
 FALL_SILENT_MS = 2_000
 LEAVE_MS = 2_000
+_END_MS = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS + STEP_MS
+_LOOK_EVERY_MS: Final = 10_000
+"""Who comes and leaves between two looks at an empty table does not count."""
 
 
-class LongTermMemory(Protocol):
-    """Long-term memory of the table."""
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """What was said in a session before a restart, oldest first.
+
+    Attributes:
+        remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
+            of the rest was rolled back.
+        shown: What those who said and heard it are shown. While the database is away, players' words as they were
+            heard: nobody can tell which of the names that were put there is hidden.
+    """
+
+    remembered: Sequence[Utterance]
+    shown: Sequence[Utterance]
+
+
+class SessionMemory(Protocol):
+    """What a session remembers with. No call waits for a database that is away."""
+
+    @property
+    def journal(self) -> Journal: ...
 
     @property
     def health(self) -> MemoryHealth: ...
+
+    async def open(self) -> None: ...
+
+    def start(self, supervisor: Supervisor) -> None: ...
+
+    async def said_before(self, session: SessionId) -> SaidBefore: ...
 
     async def kept(self, session: SessionId) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""
         ...
 
+    async def embed_what_is_new(self) -> None: ...
+
+    async def finish(self) -> bool:
+        """Send what waits for the database. False when it has not taken everything in time."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
-class TableParts:
-    """What a table is made of."""
+class DmChannels:
+    """How what the game master decides in another process reaches an open table.
+
+    Attributes:
+        read: Finds whom a command means; raises `InvalidInput`.
+        refresh: Reads the talk that recall holds in memory.
+    """
+
+    controls: ControlsStore
+    commands: CommandInbox
+    talk: TalkDecisions
+    read: Callable[[Mapping[str, object]], TableCommand]
+    refresh: Callable[[CampaignId], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionParts:
+    """What a session is made of.
+
+    Attributes:
+        mark: Remembers where the session was left.
+        open_ear: Builds an ear for a human that reports to the listener; it does not listen yet.
+        dm: None without long-term memory.
+        close_after_ms: The session ends after nobody has sat at the table for so long; None: never.
+        now_ms: Unix epoch.
+    """
 
     state: TableState
     events: TableEvents
     voices: NpcVoices
-    seats: TableSeats
-    hearing: Hearing
     room: Room
     npcs: Mapping[NpcId, NpcActor]
     names: TableNames
+    prefetch: Prefetch
     context: HotContextAssembly
-    preparation: Preparation
-    journal: Journal
-    memory: LongTermMemory
-    end: SessionEnd
+    memory: SessionMemory
+    mark: SessionMark
+    open_ear: Callable[[Player, EarListener], Awaitable[Ear]]
+    dm: DmChannels | None
+    close_after_ms: int | None
+    now_ms: Callable[[], int]
 
 
-class LiveTable:
-    """See `glyphoxa.npc.table.Table`."""
+class TableSession:
+    """See `glyphoxa.npc.table.Table`, and the module's protocol of use.
 
-    def __init__(self, parts: TableParts, *, earlier: Sequence[Utterance] = ()) -> None:
-        self.earlier = earlier
+    Attributes:
+        earlier: See `Table.earlier`.
+        revisions: Takes better words for what was said.
+        supervisor: Restarts the actors of this session.
+    """
+
+    def __init__(self, parts: SessionParts) -> None:
         self.parts = parts
+        self.earlier: Sequence[Utterance] = ()
+        self.supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
         self._state = parts.state
         self._room = parts.room
+        self._memory = parts.memory
+        self._journal = parts.memory.journal
+        self._typed = TypedLines()
+        self._reviser: Reviser | None = None
         self._stack = AsyncExitStack()
         self._is_closing = False
+        self.revisions = Revisions(
+            self._journal.recent,
+            parts.npcs,
+            somebody=self._state.somebody,
+            wait_until_quiet=self._room.wait_until_quiet,
+            tell=parts.events.tell,
+        )
+        self._preparation = Preparation(
+            parts.npcs,
+            self._state,
+            wait_until_quiet=self._room.wait_until_quiet,
+            tell=parts.events.tell,
+            now_ms=parts.now_ms,
+        )
+        self._seats = TableSeats(
+            self._state,
+            open_ear=lambda player: parts.open_ear(player, self.on_ear),
+            on_left=self._left,
+            is_paused=lambda: self.is_paused,
+        )
+        for watcher in (parts.names.on, self._typed.on, self._preparation.on, parts.mark.on):
+            parts.events.subscribe(watcher)
+
+    def look_again(self, reviser: Reviser) -> None:
+        """Have what is said looked at a second time. Before `open`."""
+        self._reviser = reviser
+        self.parts.events.subscribe(reviser.on)
+
+    # -- opening
+
+    async def open(self, stack: ClosingStack, *, tell: Callable[[str], None]) -> None:
+        """Open every engine and start the actors; `stack` closes them in reverse order.
+
+        Args:
+            tell: Takes lines for the user about what takes long.
+        """
+        parts, state, supervisor = self.parts, self._state, self.supervisor
+        stack.push_step("an actor", STEP_MS, supervisor.close)
+        tell("opening memory")
+        await self._memory.open()
+        await parts.names.open()
+        before = await self._memory.said_before(self.session)
+        self._remember(before)
+        if before.shown:
+            tell(f"session {self.session} goes on: its last {len(before.shown)} utterances are known")
+        await enter(state.scene, state, parts.context)
+        controls = await self._restore_controls()
+        await self._preparation.open_scene(tell)
+        self._memory.start(supervisor)
+        supervisor.start("journal", self._journal.run)
+        stack.push_step("what the session leaves", _END_MS, self._write_down)
+        supervisor.start("room", self._room.run)
+        for npc in parts.npcs.values():
+            supervisor.start(_group_of(npc), npc.run)
+        parts.names.start(supervisor)
+        if self._reviser is not None:
+            supervisor.start("second look", self._reviser.run)
+            supervisor.start("revisions", self.revisions.run)
+        await self.move(state.scene.id)
+        self._room.remember(before.remembered)  # a scene that is entered makes who speaks with whom forgotten
+        if parts.dm is not None and controls is not None:
+            self._follow(parts.dm, controls)
+        supervisor.start("preparation", self._preparation.run)
+        if parts.close_after_ms is not None:
+            supervisor.start("idle close", self._close_when_idle)
+
+    def _remember(self, before: SaidBefore) -> None:
+        """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
+        self._state.remember(before.remembered)
+        self._journal.recent.remember(before.remembered)
+        self._typed.kept(before.shown)
+        self.earlier = before.shown
+
+    async def _restore_controls(self) -> KeptControls | None:
+        """What was in force in this session is so again."""
+        if self.parts.dm is None:
+            return None
+        kept = KeptControls(self.campaign.id, self.session, self.parts.dm.controls)
+        control = self._room.control
+        control.restore(await kept.before(control.controls.npcs))
+        control.on_change(kept.on_changed)
+        return kept
+
+    def _follow(self, dm: DmChannels, controls: KeptControls) -> None:
+        async def obey(command: TableCommand) -> str:
+            told = await self.obey(command)
+            await controls.wait_until_kept()
+            return told
+
+        talk = FollowedTalk(
+            self.campaign.id,
+            self.session,
+            dm.talk,
+            recent=self._journal.recent,
+            revisions=self.revisions,
+            refresh=dm.refresh,
+            after_revise=self._memory.embed_what_is_new,
+        )
+        commands = FollowedCommands(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
+        self.supervisor.start("talk", talk.run)
+        self.supervisor.start("the DM's commands", commands.run)
+        self.supervisor.start("what the DM has in force", controls.run)
+
+    # -- what is there
 
     @property
     def campaign(self) -> Campaign:
@@ -209,7 +272,7 @@ class LiveTable:
 
     @property
     def health(self) -> MemoryHealth:
-        return self.parts.memory.health
+        return self._memory.health
 
     @property
     def is_paused(self) -> bool:
@@ -224,15 +287,45 @@ class LiveTable:
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
         return self.parts.voices.add_sink(sink)
 
+    async def kept(self) -> int:
+        await self._journal.wait_until_written()
+        return await self._memory.kept(self.session)
+
+    async def wait_until_quiet(self) -> None:
+        await self._room.wait_until_quiet()
+
+    async def wait_until_ready(self) -> None:
+        """Until every NPC answers as fast as it can: for who measures that. Nobody speaks meanwhile."""
+        await self._preparation.wait_until_done()
+
+    # -- what happens
+
     async def seat(self, player: Player) -> Seat:
-        return await self.parts.seats.seat(player)
+        return await self._seats.seat(player)
+
+    def on_ear(self, event: EarEvent) -> None:
+        """Take every event of every ear."""
+        self.parts.names.on_ear(event)
+        self._hear(event)
 
     def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
         if self.is_paused:
             raise InvalidInput(
                 "the game master has paused the table, and nothing that is said is kept; try again later"
             )
-        return self.parts.hearing.say(player, text, line=line)
+        text = " ".join(text.split())
+        if not text:
+            return True
+        utterance = id_of_line(self.session, player, line) if line is not None else None
+        if utterance is not None and (known := self._typed.take(utterance)) != "new":
+            return known != "kept"
+        at_ms = self.parts.now_ms()
+        corrected = self.parts.names.correct(text)
+        heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
+        draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
+        self._hear(SpeechStarted(player, at_ms))
+        self._hear(TurnEnded(draft, at_ms))
+        return True
 
     async def move(self, scene: SceneId) -> None:
         entered = self.campaign.scene(scene)
@@ -258,16 +351,36 @@ class LiveTable:
             raise answer
         return answer
 
-    async def wait_until_quiet(self) -> None:
-        await self._room.wait_until_quiet()
+    def _hear(self, event: EarEvent) -> None:
+        if isinstance(event, SpeechStarted):
+            self.parts.prefetch.forget(event.player)
+            self.parts.context.new_speech()
+        self._room.mailbox.post(event)
 
-    async def wait_until_ready(self) -> None:
-        """Until every NPC answers as fast as it can: for who measures that. Nobody speaks meanwhile."""
-        await self.parts.preparation.wait_until_done()
+    def _left(self, player: PlayerId) -> None:
+        self.parts.names.left(player)
+        self._room.mailbox.post(Leave(player))
 
-    async def kept(self) -> int:
-        await self.parts.journal.wait_until_written()
-        return await self.parts.memory.kept(self.session)
+    # -- actors that crash
+
+    def _on_fall(self, group: str, error: BaseException) -> None:
+        self._alarm(f"{group} fell and was started again ({type(error).__name__})", Trouble.RESTARTED, group)
+
+    def _on_given_up(self, group: str) -> None:
+        """An NPC that is out tells whoever asks it."""
+        self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
+        if (npc := self._npc_of(group)) is not None:
+            self.supervisor.start(f"{group}, who declines", npc.decline)
+
+    def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
+        logger.warning("{}", what)
+        npc = self._npc_of(group)
+        self.parts.events.tell(Degraded(what, self.parts.now_ms(), trouble, npc.npc.id if npc is not None else None))
+
+    def _npc_of(self, group: str) -> NpcActor | None:
+        return next((npc for npc in self.parts.npcs.values() if _group_of(npc) == group), None)
+
+    # -- the end
 
     def adopt(self, stack: AsyncExitStack) -> None:
         """Close this with the table: what was opened for it, the last one first."""
@@ -277,14 +390,51 @@ class LiveTable:
         if self._is_closing:
             return
         self._is_closing = True
-        await self.parts.seats.leave_all(LEAVE_MS)
+        await self._seats.leave_all(LEAVE_MS)
         self._room.mailbox.post(End())
         await within(FALL_SILENT_MS, "an NPC that speaks", self._room.wait_until_quiet())
         await self._stack.aclose()
 
+    async def _write_down(self) -> None:
+        """What the session leaves is written, looked at again, learned and sent, each within its time."""
+        try:
+            async with asyncio.timeout(WRITE_DOWN_MS / 1000):
+                await self._journal.wait_until_written()
+        except TimeoutError:
+            if n_lost := await asyncio.to_thread(self.write_last_words):
+                logger.error("the last {} utterances of the session could not be written to disk in time", n_lost)
+        if self._reviser is not None:
+            await self._reviser.finish(SECOND_LOOK_MS)
+        await self.parts.names.finish(LEARN_MS)
+        await self.parts.mark.closed()
+        if not await self._memory.finish():
+            logger.warning("the database has not taken everything yet; the next session sends it")
+
     def write_last_words(self) -> int:
-        """See `SessionEnd.write_last_words`."""
-        return self.parts.end.write_last_words()
+        """Write what was said and is not on disk yet, though the event loop be blocked: for a process that ends now. In
+        any thread. Returns how much of it could not be written.
+        """
+        said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
+        return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
+
+    async def _close_when_idle(self) -> None:
+        after_ms = self.parts.close_after_ms or 0
+        await wait_until_deserted(lambda: self._state.is_empty, for_ms=after_ms)
+        logger.info("nobody has sat at the table for {} minutes: the session ends", after_ms // 60_000)
+        self.parts.events.tell(SessionEnds(self.parts.now_ms()))
+
+
+def _group_of(npc: NpcActor) -> str:
+    """An NPC may be called Room or Scribe, and falls alone all the same."""
+    return f"NPC {npc.npc.id}"
+
+
+async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> None:
+    """Until nobody has sat at the table for so long: an evening that is over holds a machine's memory."""
+    empty_ms = 0
+    while empty_ms < for_ms:
+        await asyncio.sleep(_LOOK_EVERY_MS / 1_000)
+        empty_ms = empty_ms + _LOOK_EVERY_MS if is_empty() else 0
 
 
 async def enter(scene: Scene, state: TableState, context: HotContextAssembly) -> None:
@@ -296,77 +446,6 @@ async def enter(scene: Scene, state: TableState, context: HotContextAssembly) ->
         conversation = state.conversations[npc.id]
         conversation.beginning = beginning_of(state.campaign, npc, context.known(npc.id))
         conversation.enter(scene)
-
-
-# Ends a session at which nobody sits any more: an evening that was over hours ago holds a machine's memory.
-
-
-_LOOK_EVERY_MS: Final = 10_000
-"""Who comes and leaves between two looks does not count."""
-
-
-class IdleClose:
-    """
-    Args:
-        is_empty: Whether nobody sits at the table.
-        after_ms: How long nobody must have.
-        end: Ends the session.
-    """
-
-    def __init__(self, is_empty: Callable[[], bool], *, after_ms: int, end: Callable[[], None]) -> None:
-        self._is_empty = is_empty
-        self._after_ms = after_ms
-        self._end = end
-
-    async def run(self) -> None:
-        """The actor's body."""
-        empty_ms = 0
-        while empty_ms < self._after_ms:
-            await asyncio.sleep(_LOOK_EVERY_MS / 1_000)
-            empty_ms = empty_ms + _LOOK_EVERY_MS if self._is_empty() else 0
-        logger.info("nobody has sat at the table for {} minutes: the session ends", self._after_ms // 60_000)
-        self._end()
-
-
-# The actors of one table: who falls is started again and told of, and an NPC that is out tells whoever asks it.
-
-
-class TableSupervision:
-    """
-    Args:
-        tell: Takes events of the table.
-        now_ms: Unix epoch.
-    """
-
-    def __init__(
-        self, npcs: Mapping[NpcId, NpcActor], *, tell: Callable[[TableEvent], None], now_ms: Callable[[], int]
-    ) -> None:
-        self.supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
-        self._npcs = {_group_of(npc): actor for npc, actor in npcs.items()}
-        self._tell = tell
-        self._now_ms = now_ms
-
-    def start_npcs(self) -> None:
-        for group, npc in self._npcs.items():
-            self.supervisor.start(group, npc.run)
-
-    def _on_fall(self, group: str, error: BaseException) -> None:
-        self._alarm(f"{group} fell and was started again ({type(error).__name__})", Trouble.RESTARTED, group)
-
-    def _on_given_up(self, group: str) -> None:
-        self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
-        if (npc := self._npcs.get(group)) is not None:
-            self.supervisor.start(f"{group}, who declines", npc.decline)
-
-    def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
-        logger.warning("{}", what)
-        npc = self._npcs.get(group)
-        self._tell(Degraded(what, self._now_ms(), trouble, npc.npc.id if npc is not None else None))
-
-
-def _group_of(npc: NpcId) -> str:
-    """An NPC may be called Room or Scribe, and falls alone all the same."""
-    return f"NPC {npc}"
 
 
 # Who sits at a table, each with an ear of their own.

@@ -178,7 +178,7 @@ class NpcVoices:
 
 
 class TableState:
-    """Made before any of the parts. `LiveTable` and its seats change it; the others ask.
+    """Made before any of the parts. `TableSession` and its seats change it; the others ask.
 
     Args:
         conversations: Of every NPC of the campaign.

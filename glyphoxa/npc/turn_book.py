@@ -100,7 +100,7 @@ class TurnBook:
         if entry is not None and at_ms > entry.stages.get(Stage.TURN_END, at_ms):
             entry.stages.setdefault(Stage.FLOOR, at_ms)
 
-    def went_on(self, turn: TurnId) -> None:
+    def resumed(self, turn: TurnId) -> None:
         """What silenced the NPC did not cut it off."""
         if (entry := self._open.get(turn)) is not None:
             entry.stages.pop(Stage.BARGE_IN, None)
@@ -337,7 +337,7 @@ class Answers:
         """Its first sound is heard by these NPCs."""
         self._heard[turn] = _Answer(audience, at_ms)
 
-    def goes_on(self, event: SentenceStarted, *, meant: str = "") -> Utterance | None:
+    def continues(self, event: SentenceStarted, *, meant: str = "") -> Utterance | None:
         """The next piece is heard. What was heard before it; None when that is nothing.
 
         Args:

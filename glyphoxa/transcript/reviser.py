@@ -30,10 +30,20 @@ from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm, Unparseable
 from glyphoxa.language.words import Places, applied
 from glyphoxa.names.corrector import Corrected
-from glyphoxa.names.doubt import Span, doubtful_spans
-from glyphoxa.names.edits import Edit, declared_in, onto_raw, verified
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.names.question import MOST_NAMES, TEMPERATURE, LikelyNames, Question, question_about
+from glyphoxa.names.second_look import (
+    MOST_NAMES,
+    TEMPERATURE,
+    Edit,
+    LikelyNames,
+    Question,
+    Span,
+    declared_in,
+    doubtful_spans,
+    onto_raw,
+    question_about,
+    verified,
+)
 from glyphoxa.transcript.ports import TranscriptLog
 
 # Asks a language model about words that the ear was not sure of. See `glyphoxa.transcript.reviser`.

@@ -18,11 +18,9 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import Unparseable, parsed
 from glyphoxa.language.words import applied
-from glyphoxa.names import question as review
-from glyphoxa.names.doubt import Span
-from glyphoxa.names.edits import declared_in, onto_raw, verified
+from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.question import LikelyNames
+from glyphoxa.names.second_look import LikelyNames, Span, declared_in, onto_raw, verified
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.transcript.delivery import pause_ms
@@ -200,56 +198,6 @@ async def test_nobody_waits_for_a_log_that_is_away(store: Store, tmp_path: Path)
         assert await journal.delivery.wait_until_logged(said.id)
 
 
-class RefusingLog(ClosableLog):
-    """The log of a server whose password was changed, or whose schema is too new: away, for all that we know."""
-
-    async def append(self, utterances: Sequence[Utterance]) -> None:
-        if not self.is_open:
-            raise InvalidInput("memory.postgres_dsn: the server refuses: password authentication failed")
-        await super().append(utterances)
-
-
-async def test_talk_that_a_server_refuses_for_another_reason_is_not_set_aside(store: Store, tmp_path: Path) -> None:
-    told: list[str] = []
-    log = RefusingLog(store.log, is_open=False)
-    async with a_journal(tmp_path / "spool", log, listener=told.append) as journal:
-        await keep(journal, *lines(3))
-        assert not await journal.delivery.flush(50)
-        assert journal.delivery.is_degraded
-        log.is_open = True
-        assert await journal.delivery.flush(DEADLINE_MS)
-    assert await logged(store) == ["u0", "u1", "u2"]
-    assert not (tmp_path / "spool" / "damaged").exists()
-    assert "password authentication failed" in told[0]
-
-
-async def test_a_slow_embedder_does_not_hold_up_the_log(store: Store, tmp_path: Path) -> None:
-    may_end = asyncio.Event()
-    journal = Journal(Spool(tmp_path / "spool"), store.log, after_append=may_end.wait)  # type: ignore[arg-type]
-    running = asyncio.create_task(journal.delivery.run())
-    for said in lines(3):
-        await journal.keep(said)
-        assert await journal.delivery.wait_until_logged(said.id)
-    assert await journal.delivery.flush(1_000)
-    may_end.set()
-    assert await journal.delivery.flush(DEADLINE_MS)
-    assert await logged(store) == ["u0", "u1", "u2"]
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await journal.close()
-
-
-async def test_nobody_waits_for_what_neither_the_disk_nor_the_log_took(store: Store, tmp_path: Path) -> None:
-    door = ClosableLog(store.log, is_open=False)
-    journal = Journal(Spool(tmp_path / "spool", max_bytes=100, alarm=lambda _text: None), door)
-    [said] = lines(1)
-    with pytest.raises(Unavailable):
-        await journal.keep(said)
-    assert journal.delivery.n_waiting == 0
-    assert await journal.delivery.wait_until_logged(said.id)
-    await journal.close()
-
-
 async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
     good = TurnRecord(TurnId("t1"), SESSION, SpeakerId("tamsin"), "Tamsin", "", "", None, "", Outcome.FAILED)
     nested: object = []
@@ -264,17 +212,3 @@ async def test_a_turn_that_no_database_can_hold_keeps_no_other_out(store: Store,
         assert not journal.delivery.is_degraded
     async with store.database.use(CAMPAIGN) as connection:
         assert [row["id"] for row in await connection.fetch("SELECT id FROM turns")] == ["t1"]
-
-
-async def test_without_a_log_the_spool_shrinks_by_itself(tmp_path: Path) -> None:
-    journal = Journal(Spool(tmp_path / "spool", segment_bytes=5_000), None)
-    running = asyncio.create_task(journal.delivery.run())
-    for said in lines(100):
-        await journal.keep(said)
-        assert await journal.delivery.flush(DEADLINE_MS)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await journal.close()
-    assert len(list((tmp_path / "spool").glob("*.spool.gz"))) >= 3
-    with Spool(tmp_path / "spool") as spool:
-        assert [item.utterance for item in spool.pending()] == lines(100)

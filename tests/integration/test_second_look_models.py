@@ -23,14 +23,13 @@ from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSett
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.actor import GetReady, NpcActor, Revise
-from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.actor import GetReady, NpcActor
+from glyphoxa.npc.dm_channel import Revisions
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool
@@ -172,19 +171,6 @@ async def test_a_provider_that_refuses_or_is_late_leaves_the_words_that_were_hea
     assert text == ELDER_NACKS.text
 
 
-@pytest.mark.parametrize(("name", "variable"), [("openai", "OPENAI_API_KEY"), ("google", "GOOGLE_API_KEY")])
-async def test_a_missing_key_is_told_by_the_name_of_its_variable(name: str, variable: str) -> None:
-    settings = CorrectionSettings(llm=SecondLookSettings(name=name))  # type: ignore[arg-type]
-    async with AsyncExitStack() as stack:
-        with pytest.raises(InvalidInput, match=variable):
-            await open_asking(settings, stack, local=LocalModels(), environ={})
-
-
-async def test_nobody_is_asked_unless_the_settings_say_so() -> None:
-    async with AsyncExitStack() as stack:
-        assert await open_asking(Settings().correction, stack, local=LocalModels(), environ=KEYS) is None
-
-
 def test_the_local_model_has_a_place_more_than_there_are_npcs_when_it_looks_again_too() -> None:
     campaign = a_campaign()
     looking = Settings(correction=CorrectionSettings(llm=SecondLookSettings(name="local")))
@@ -215,7 +201,7 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
         assert isinstance(revised, UtteranceRevised)
         for actor in desk.npcs.values():
             told = await actor.mailbox.receive()
-            assert told == Revise(revised.utterance, said.text)
+            assert told == revised
             # And they read it while there is time.
             assert await actor.mailbox.receive() == GetReady("", "Tamsin")
         assert [u.text for u in desk.journal.recent.of(SESSION)] == ["So it went to Ironhold."]

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
+from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
 from glyphoxa.world.events import Event, Undone
@@ -92,18 +92,6 @@ async def test_a_batch_may_speak_of_what_it_brings(town: Store) -> None:
     state = await stands_as_replayed(town, TOWN)
     assert king in state.entities
     assert [e.ended_as for e in state.ended.values()] == ["entity_removed"]
-
-
-async def test_a_campaign_that_is_not_there_is_named_with_those_that_are(town: Store) -> None:
-    with pytest.raises(NotFound, match=r"no campaign 'twon' here: did you mean 'town'\?"):
-        await town.world.commit(CampaignId("twon"), [CALLED], DM)
-    with pytest.raises(NotFound):
-        await town.world.as_of(CampaignId("twon"))
-
-
-async def test_nothing_happens_when_nothing_happened(town: Store) -> None:
-    assert await town.world.commit(TOWN, [], DM) == []
-    assert len(await town.world.events(TOWN)) == 4
 
 
 async def test_writers_take_turns(town: Store, dsn: str, tmp_path: Path) -> None:

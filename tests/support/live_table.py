@@ -26,7 +26,7 @@ from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHea
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
 from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
-from glyphoxa.npc.session import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Ear
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
@@ -245,7 +245,7 @@ class Evening:
         ears: dict[PlayerId, ToldEar],
         mouths: dict[NpcId, AnsweringMouth],
     ) -> None:
-        self.table: LiveTable = opened.table
+        self.table: TableSession = opened.table
         self.desk = None if opened.store is None else DeskSource(opened.store, settings, self.table.campaign.id)
         self.mouths = mouths
         self._ears = ears

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.context.identity import ScopedKnowledge, facts_of, scoped_entities
-from glyphoxa.context.relevance import telling_words
+from glyphoxa.context.selection import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance

@@ -46,7 +46,7 @@ from glyphoxa.domain.ids import (
     id_of_line,
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.npc.session import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import create_app
@@ -339,7 +339,7 @@ async def served(
     listener = bind("127.0.0.1", port)
     url = url_of(listener, scheme="http" if tls is None else "https").rstrip("/")
     page = create_app(table, connect=peers.connect, entrance=entrance, deadlines=deadlines, pulse=pulse)
-    if isinstance(table, TwinTable | LiveTable):
+    if isinstance(table, TwinTable | TableSession):
         add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)
     serving = asyncio.create_task(server.listen(listener))

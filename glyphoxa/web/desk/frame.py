@@ -59,7 +59,7 @@ class CommandedTable(Table, Protocol):
     """A table that obeys its game master."""
 
     async def obey(self, command: TableCommand) -> str:
-        """See `LiveTable.obey`."""
+        """See `TableSession.obey`."""
 
 
 Form = Mapping[str, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.facts import asks_how_related
+from glyphoxa.language.asking import asks_how_related
 
 
 @pytest.mark.parametrize(

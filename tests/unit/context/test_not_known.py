@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.relevance import InMind, not_known
+from glyphoxa.context.repairs import InMind, not_known
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.conversation import asks_what_it_said, looks_for_own_words, of_others
+from glyphoxa.context.conversation import of_others
+from glyphoxa.language.asking import asks_what_it_said, looks_for_own_words
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.context.relevance import told_before
+from glyphoxa.context.repairs import told_before
 from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledUtterance

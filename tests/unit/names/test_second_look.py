@@ -13,10 +13,17 @@ from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import applied, words
 from glyphoxa.names.corrector import Corrector
-from glyphoxa.names.doubt import Span, doubtful_spans
-from glyphoxa.names.edits import Declared, declared_in, onto_raw, verified
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.question import LikelyNames, question_about
+from glyphoxa.names.second_look import (
+    Declared,
+    LikelyNames,
+    Span,
+    declared_in,
+    doubtful_spans,
+    onto_raw,
+    question_about,
+    verified,
+)
 
 NAMES = ("Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Hope", "Vex'ahlia", "Bluecrab Inn")
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in NAMES])

@@ -20,7 +20,7 @@ from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.question import LikelyNames
+from glyphoxa.names.second_look import LikelyNames
 from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin

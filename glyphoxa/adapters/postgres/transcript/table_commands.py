@@ -11,7 +11,7 @@ from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.npc.table_control import AskedCommand
+from glyphoxa.npc.dm_channel import AskedCommand
 
 ANSWERED_WITHIN_S: Final = 5.0
 

@@ -1,19 +1,21 @@
-"""Who sits at a table has an ear of their own, and leaves the seat free, whatever the ear does."""
+"""A session: who sits at the table, where it is, and when it ends by itself."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from glyphoxa.domain.campaign import Player
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.domain.campaign import Player, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.session import LiveSeat, TableSeats
+from glyphoxa.npc.session import LiveSeat, TableSeats, enter, wait_until_deserted
 from glyphoxa.npc.table import TableState
-from tests.support.builders import SESSION, TAMSIN, a_campaign
+from tests.support.builders import FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -151,3 +153,90 @@ async def test_a_paused_table_s_ear_is_given_silence_of_the_same_length() -> Non
     for paused[0] in (False, True, False):
         seat.hear(b"ab")
     assert ear.heard == [b"ab", b"\0\0", b"ab"]
+
+
+# A session at which nobody sits for long enough ends, and no other.
+
+
+MINUTE_S = 60
+
+
+class Evening:
+    """A table that ends after ten empty minutes."""
+
+    def __init__(self) -> None:
+        self.is_empty = True
+        self.ended_s: list[float] = []
+
+    def begin(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        await wait_until_deserted(lambda: self.is_empty, for_ms=10 * MINUTE_S * 1_000)
+        self.ended_s.append(asyncio.get_running_loop().time())
+
+
+def test_a_table_that_nobody_comes_to_ends_once() -> None:
+    async def evening() -> None:
+        table = Evening()
+        idle = table.begin()
+        await asyncio.sleep(60 * MINUTE_S)
+        assert table.ended_s == [10 * MINUTE_S] and idle.done()
+
+    run_in_virtual_time(evening())
+
+
+def test_as_long_as_somebody_sits_there_it_goes_on_and_the_time_counts_from_when_the_last_one_left() -> None:
+    async def evening() -> None:
+        table = Evening()
+        idle = table.begin()
+        await asyncio.sleep(9 * MINUTE_S)
+        table.is_empty = False
+        await asyncio.sleep(300 * MINUTE_S)
+        table.is_empty = True
+        await asyncio.sleep(9 * MINUTE_S)
+        assert table.ended_s == []
+        await asyncio.sleep(2 * MINUTE_S)
+        [ended_s] = table.ended_s
+        assert abs(ended_s - 319 * MINUTE_S) <= 10 and idle.done()  # it looks every ten seconds
+
+    run_in_virtual_time(evening())
+
+
+# A scene is entered as a whole, or not at all.
+
+
+class Context:
+    """Knows nothing of anybody; cannot be asked while it is away."""
+
+    is_away = False
+
+    async def enter(self, scene: Scene) -> None:
+        if self.is_away:
+            raise Unavailable("what the NPCs know cannot be read")
+
+    def known(self, npc: object) -> None:
+        return None
+
+
+def a_table() -> TableState:
+    campaign = a_campaign()
+    conversations = {npc.id: Conversation(npc) for npc in campaign.npcs}
+    return TableState(campaign, SESSION, campaign.scene(MARKET), conversations)
+
+
+async def test_a_scene_that_cannot_be_entered_leaves_the_table_where_it_was() -> None:
+    state, context = a_table(), Context()
+    context.is_away = True
+    forge: Any = state.campaign.scene(FORGE)
+    with pytest.raises(Unavailable):
+        await enter(forge, state, context)  # type: ignore[arg-type]
+    assert state.scene.id == MARKET
+    assert state.present() == (SMITH, INNKEEPER)
+
+
+async def test_a_scene_that_was_entered_says_who_is_present() -> None:
+    state = a_table()
+    await enter(state.campaign.scene(FORGE), state, Context())  # type: ignore[arg-type]
+    assert state.scene.id == FORGE
+    assert state.present_names() == {SMITH: "Grimjaw"}
