@@ -23,7 +23,7 @@ from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.mind import rehearsal_of
 from glyphoxa.app.models import weights_for
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.config.campaign_edit import KeptFile, additions, insert_all, stamp_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
@@ -348,7 +348,7 @@ class CampaignEditor:
         """Raises: InvalidInput: The settings name no campaign file."""
         if settings.campaign is None:
             raise InvalidInput("this table was opened without a campaign file")
-        self.file: Final = KeptFile(settings.campaign)
+        self.file: Final = AtomicFile(settings.campaign)
         self._settings = settings
         self._store = store
         self._campaign = campaign
