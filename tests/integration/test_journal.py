@@ -11,6 +11,7 @@ import pytest
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.transcript.delivery import pause_ms
