@@ -10,20 +10,18 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
-from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
-from glyphoxa.world.events import Cause, Event, Undone
+from glyphoxa.world.events import Event, Undone
 from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactStated
 from tests.support.world_tables import (
     DM,
     FORGE,
     INN,
     MIRA,
-    SWORD,
     TOWN,
     a_town,
-    everything,
     stands_as_replayed,
     told_of,
 )
@@ -39,31 +37,6 @@ async def town(store: Store) -> Store:
 
 def at(place: EntityId) -> FactStated:
     return FactStated(Claim.relation(MIRA, "LOCATED_AT", place))
-
-
-async def test_what_is_stated_is_in_the_log_and_in_the_tables(town: Store) -> None:
-    cause = Cause("talk", 2_000, SessionId("s1"), 3)
-    events = await town.world.commit(TOWN, [at(INN), CALLED], cause)
-    assert [event.seq for event in events] == [5, 6]
-    assert await town.world.events(TOWN, after=4) == events
-    assert set((await everything(town, TOWN)).facts) == {at(INN).claim.fact_id, CALLED.claim.fact_id}
-    assert await told_of(town, TOWN, MIRA) == {"occupation": "innkeeper"}
-    await stands_as_replayed(town, TOWN)
-
-
-async def test_a_place_that_is_left_is_kept_in_the_history(town: Store) -> None:
-    await town.world.commit(TOWN, [at(INN)], DM)
-    await town.world.commit(TOWN, [at(FORGE)], DM)
-    state = await stands_as_replayed(town, TOWN)
-    assert [f.claim.object for f in state.facts.values()] == [FORGE]
-    assert [(e.fact.claim.object, e.ended_as) for e in state.ended.values()] == [(INN, "superseded")]
-
-
-async def test_a_sword_has_one_owner(town: Store) -> None:
-    await town.world.commit(TOWN, [FactStated(Claim.relation(MIRA, "OWNS", SWORD))], DM)
-    await town.world.commit(TOWN, [FactStated(Claim.relation(INN, "OWNS", SWORD))], DM)
-    state = await stands_as_replayed(town, TOWN)
-    assert [f.claim.subject for f in state.facts.values()] == [INN]
 
 
 async def test_a_relation_that_holds_both_ways_is_stored_both_ways(town: Store) -> None:
