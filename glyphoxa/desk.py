@@ -26,7 +26,7 @@ from glyphoxa.app.table import Mind, mind_of, state_of
 from glyphoxa.chronicle.episodes import TOKENS, for_players, heard_by, said_in, summary_of
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.config.campaign_edit import KeptFile, additions, insert_all, stamp_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
@@ -358,7 +358,7 @@ class CampaignEditor:
         """Raises: InvalidInput: The settings name no campaign file."""
         if settings.campaign is None:
             raise InvalidInput("this table was opened without a campaign file")
-        self.file: Final = KeptFile(settings.campaign)
+        self.file: Final = AtomicFile(settings.campaign)
         self._settings = settings
         self._store = store
         self._campaign = campaign

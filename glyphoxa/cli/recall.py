@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
-from glyphoxa.recall.terms import MOST_CHARACTERS
+from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Passage

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.recall.gate import Named
@@ -36,52 +36,6 @@ Side = Literal["subject", "object", "either"]
 
 SHORT_ASK: Final = 12
 """A factual question has no more words; what is longer says more than it asks."""
-
-_OWNER: Final = ("OWNS", "owner")
-_PLACE: Final = ("LOCATED_AT", "location", "whereabouts")
-_SIDES: Final = ("ALLIED_WITH", "MEMBER_OF", "EMPLOYED_BY", "allegiance", "loyalty")
-_ASKING: Final[Mapping[str, Mapping[str, tuple[Side, tuple[str, ...]]]]] = {
-    "en": {
-        "who owns|who owned|owner|whose|owned by": ("object", _OWNER),
-        "own|owns|possess|possesses": ("either", _OWNER),
-        "belong|belongs": ("either", (*_OWNER, "MEMBER_OF")),
-        "where|whereabouts|located|which place": ("subject", _PLACE),
-        "member|join|joined|part of": ("either", ("MEMBER_OF",)),
-        "members|who belongs to": ("object", ("MEMBER_OF",)),
-        "allegiance|loyal|whose side|on which side": ("either", _SIDES),
-        "ally|allies|allied|alliance|friends with": ("either", ("ALLIED_WITH",)),
-        "enemy|enemies|hostile|foe|foes|rival|rivals": ("either", ("HOSTILE_TO",)),
-        "work for|works for|working for|serve|serves|employed|hired": ("either", ("EMPLOYED_BY", "employer")),
-        "employer|boss": ("subject", ("EMPLOYED_BY", "employer")),
-        "employs|who works for|who serves": ("object", ("EMPLOYED_BY",)),
-        "father|mother|parent|parents": ("subject", ("CHILD_OF", "parents", "father", "mother")),
-        "child|children|son|sons|daughter|daughters|kids": ("object", ("CHILD_OF", "children")),
-        "child of|son of|daughter of|whose child|whose son|whose daughter": ("either", ("CHILD_OF",)),
-        "took part|take part|taken part|participated|who fought": ("either", ("PARTICIPATED_IN",)),
-        "needs help|quest|who gave": ("either", ("QUEST_GIVER",)),
-        "who knows|knows": ("either", ("KNOWS",)),
-    },
-    "de": {
-        "wem gehört|besitzer|besitzerin|eigentümer|eigentümerin|wessen": ("object", _OWNER),
-        "besitzt": ("either", _OWNER),
-        "gehört|gehören": ("either", (*_OWNER, "MEMBER_OF")),
-        "wo|wohin|welchem ort": ("subject", _PLACE),
-        "mitglied|gehört an|angehört|beigetreten": ("either", ("MEMBER_OF",)),
-        "mitglieder": ("object", ("MEMBER_OF",)),
-        "treu|loyal|wessen seite|welcher seite": ("either", _SIDES),
-        "verbündet|verbündete|verbündeten|verbündeter|bündnis": ("either", ("ALLIED_WITH",)),
-        "feind|feinde|feinden|feindlich|verfeindet|gegner": ("either", ("HOSTILE_TO",)),
-        "arbeitet für|arbeitest du für|dient|angestellt": ("either", ("EMPLOYED_BY", "employer")),
-        "arbeitgeber|chef|dienstherr": ("subject", ("EMPLOYED_BY", "employer")),
-        "wer arbeitet für|wer dient": ("object", ("EMPLOYED_BY",)),
-        "vater|mutter|eltern": ("subject", ("CHILD_OF", "parents", "father", "mother")),
-        "kind|kinder|sohn|söhne|tochter|töchter": ("object", ("CHILD_OF", "children")),
-        "kind von|sohn von|tochter von|wessen sohn|wessen tochter": ("either", ("CHILD_OF",)),
-        "teilgenommen|beteiligt": ("either", ("PARTICIPATED_IN",)),
-        "auftrag|auftraggeber|braucht hilfe": ("either", ("QUEST_GIVER",)),
-        "wer kennt|kennt": ("either", ("KNOWS",)),
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +94,10 @@ def _longest_at(heard: Sequence[str], at: int, phrases: _Phrases) -> tuple[int, 
 def _phrases_of(language: str) -> _Phrases:
     """By their first word, the longest first."""
     phrases: dict[str, list[tuple[tuple[str, ...], Side, tuple[str, ...]]]] = {}
-    for listed, (side, predicates) in _ASKING.get(language, {}).items():
+    for listed, side, predicates in lexicon("recall", language).value("asks") or ():
         for phrase in listed.split("|"):
             parts = tuple(word.full for word in words(phrase))
-            phrases.setdefault(parts[0], []).append((parts, side, predicates))
+            phrases.setdefault(parts[0], []).append((parts, side, tuple(predicates.split(", "))))
     for same_start in phrases.values():
         same_start.sort(key=lambda each: -len(each[0]))
     return phrases

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -13,7 +14,7 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, SearchTerms
@@ -28,22 +29,10 @@ APART: Final = 0.5
 POOL: Final = 50
 """So many of the best are put in another order."""
 
-_ENGLISH: Final = (
-    # "Which of her friends are ...", "What kinds of swords does ...": a plural before the verb.
-    r"^\W*(?:\w+\s){0,3}?(?:what|which)\s+(?:[\w'’-]+\s){0,3}?[\w'’-]{3,}(?<!s)s\s+"
-    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|would|will|might|should)\b",
-    r"^\W*(?:\w+\s){0,3}?(?:what|which|who|where|how many)\b.*\b(?:has|have)\b",
-    r"\b(?:both|all|each|every|in common|things|ways|types|kinds)\b",
-)
-_GERMAN: Final = (
-    r"^\W*(?:\w+\s){0,3}?welche\s+[\w-]+(?:en|er|e|s)\b",
-    r"^\W*(?:\w+\s){0,3}?(?:was|wen|wo|wie viele)\b.*\b(?:alles|schon|bisher)\b",
-    r"\b(?:beide|alle|jede[nrs]?|gemeinsam|dinge|arten)\b",
-)
-_PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
-    "en": re.compile("|".join(_ENGLISH), re.IGNORECASE),
-    "de": re.compile("|".join(_GERMAN), re.IGNORECASE),
-}
+
+@cache
+def _several(language: str) -> re.Pattern[str]:
+    return lexicon("recall", language).pattern("several", flags=re.IGNORECASE)
 
 
 def wants_several(question: str, *, language: str) -> bool:
@@ -52,8 +41,7 @@ def wants_several(question: str, *, language: str) -> bool:
     >>> wants_several("Which cities has Joren seen?", language="en")
     True
     """
-    pattern = _PATTERNS.get(primary_language(language))
-    return pattern is not None and pattern.search(question) is not None
+    return _several(language).search(question) is not None
 
 
 def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32], *, cost: float = APART) -> list[int]:
@@ -170,12 +158,18 @@ DEFAULT: Final = RankingWeights()
 class Ranking:
     """
     Attributes:
-        scores: Shape (n,), higher is better.
-        shares: What each score is made of, by signal, each of shape (n,): they add up to it.
+        scores: Shape (n,), higher is better: the sum of the signals, each with its weight.
+        signals: Those with a weight, each of shape (n,).
     """
 
     scores: Scores
-    shares: Mapping[Signal, Scores] = field(default_factory=dict)
+    signals: Mapping[Signal, Scores]
+    weights: Mapping[Signal, float]
+
+    def shares_of(self, at: int) -> dict[Signal, float]:
+        """What the score of one turn is made of; signals that add nothing are left out."""
+        found = {name: self.weights[name] * float(values[at]) for name, values in self.signals.items()}
+        return {name: round(share, 4) for name, share in found.items() if share}
 
 
 def rank(
@@ -194,11 +188,11 @@ def rank(
     """
     signals = signals_of(question, seen, speakers) | dict(also)
     table = weights.by_words if seen.cosines is None else weights.by_words_and_meaning
-    shares = {name: np.float32(weight) * signals[name] for name, weight in table.items() if name in signals}
-    scores = np.zeros(len(seen), float32)
-    for share in shares.values():
-        scores += share
-    return Ranking(scores, shares)
+    weighed = {name: signals[name] for name in table if name in signals}
+    scores, share = np.zeros(len(seen), float32), np.empty(len(seen), float32)
+    for name, values in weighed.items():
+        scores += np.multiply(values, np.float32(table[name]), out=share)
+    return Ranking(scores, weighed, table)
 
 
 # -- ranked
@@ -260,7 +254,7 @@ class Ranked:
         said = self._said(at)
         cosines = self.seen.cosines
         reason = f"witnessed in session {said.session_id}"
-        signals = {name: round(float(values[at]), 4) for name, values in self.ranking.shares.items() if values[at]}
+        signals = self.ranking.shares_of(at)
         if self.fit is not None and self.fit.scores[at] >= _FITS:
             reason = f"{reason}; {self.fit.reason}"
             if self.is_of_then:
@@ -301,7 +295,8 @@ def rank_view(
         also[Signal.TIME] = fit.prior
     speakers = frozenset(heard[name] for name in asked.speakers if name in heard)
     ranking = rank(asked, seen, speakers=speakers, also=also, weights=weights)
-    may_be_told = ~np.isin(seen.columns.rows, index.rows_of(query.exclude))
+    excluded = index.rows_of(query.exclude)
+    may_be_told = np.isin(seen.columns.rows, excluded, invert=True) if excluded else np.ones(len(seen), bool_)
     if between.after_ms is not None:
         may_be_told &= seen.columns.at_ms >= between.after_ms
     if between.before_ms is not None:

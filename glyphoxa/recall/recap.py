@@ -8,7 +8,6 @@ the session, so that its beginning and its end are both in it.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.language.sentences import first_sentences
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.signals import (
     Fit,
@@ -50,7 +50,7 @@ _LEAST_FIT: Final = 0.25
 _TRIED: Final = 3
 """Of a stretch, until one is short enough."""
 _ROUNDING: Final = 1e-6
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+")
+_TOKEN_CHARACTERS: Final = 4
 _LAST_SESSION: Final = SessionReference("session", back=1)
 
 
@@ -245,7 +245,7 @@ def timeline_of(
 
 def estimated_tokens(text: str) -> int:
     """About four characters a token."""
-    return len(text) // 4 + 1
+    return len(text) // _TOKEN_CHARACTERS + 1
 
 
 def _chosen(fit: Fit | None, sessions: Sequence[PastSession], talk: RankedTalk, *, most: int) -> list[int]:
@@ -262,13 +262,7 @@ def _chosen(fit: Fit | None, sessions: Sequence[PastSession], talk: RankedTalk, 
 
 def _cut(text: str, share: int, *, n_lead: int = 0) -> str:
     """The sentences that there is room for, from the first on, behind so many characters."""
-    kept, lead = "", " " * n_lead
-    for sentence in _SENTENCE_END.split(text.strip()):
-        longer = f"{kept} {sentence}".strip()
-        if estimated_tokens(lead + longer) > share:
-            break
-        kept = longer
-    return kept
+    return first_sentences(text, share * _TOKEN_CHARACTERS - n_lead - 1)
 
 
 def _meant(index: int, fit: Fit | None, turns: TurnTimes, *, part: bool) -> NDArray[int64]:

@@ -14,11 +14,11 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.language.asking import IRREGULAR
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.recall.days import Days, TableTimes
-from glyphoxa.recall.time_reader import TimeAsk, read_time, read_words, tells_time
+from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, read_time, read_words, tells_time
 
 # -- terms
 #
@@ -29,8 +29,6 @@ from glyphoxa.recall.time_reader import TimeAsk, read_time, read_words, tells_ti
 # finds it as well.
 
 NAME = "="
-MOST_WORDS = 200
-"""Of a question: beyond that it is a speech, and its end is what is asked."""
 _STEMMERS = {
     "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
     "fr": "french", "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian",
@@ -147,13 +145,10 @@ def traits_of(text: str, *, language: str) -> Trait:
 # A question as memory reads it: its words, whom it names, what it says of time, and how its meaning is asked for.
 
 
-MOST_CHARACTERS = 2_000
-"""Of a question; the end of a longer one is what is asked."""
 _ANY_DAY_MS = 1_700_000_000_000
 """That a time is told does not depend on the day."""
 _SHORTEST = 3
 """Letters of a short form of a name."""
-_SELF = {"en": ("I", "my"), "de": ("ich", "mein")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +260,7 @@ def _as_self(text: str, name: str, language: str) -> str:
     """
     if not name.strip() or name not in text:
         return text
-    own = _SELF.get(primary_language(language))
+    own = lexicon("recall", language).value("self")
     if own is None:
         return text
     escaped = re.escape(name)

@@ -1,9 +1,16 @@
-"""How a language tells times: the words and patterns of `data/LANGUAGE/time.toml`, as regular expressions.
+"""Reads what a question says of time: "last week", "before the feast", "the first time we met", "on 12 Hammer".
 
-A pattern is one over folded words (see `glyphoxa.language.words.fold`) set apart by single spaces, and matches
-whole words only. `{n}` stands in it for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}`
-for a month and `{s}` for a season, each a group of that name; another name stands for a list of the file. Repetitions
-are bounded, so that reading stays linear.
+The words and patterns of a language are in `glyphoxa/language/data/LANGUAGE/time.toml`. A pattern is one over folded
+words (see `glyphoxa.language.words.fold`), separated by single spaces, and matches whole words only. `{n}` stands in it
+for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}` for a month and `{s}` for a season,
+each a group of that name; another name stands for a list of the file. Repetitions are bounded, so reading is linear.
+
+The order is: dates, the phrases of the language in the order of its file, the event by which a time is told. Later
+steps leave alone what an earlier one has taken. Of several dates the first counts, and a date outranks a relative
+time: "last year, as you said on 26 June 2023" was said on that day.
+
+No library: a general date parser (dateparser) takes milliseconds to look through a sentence, knows nothing of sessions
+and events, and reads "may" and "second" as dates. Reading takes about 0.1 ms and knows no clock.
 """
 
 from __future__ import annotations
@@ -15,18 +22,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.lexicon import data_file, primary_language
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.recall.days import DAY_MS, Days, Story, TimeWindow
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]
 
-_DATA: Final = Path(__file__).parent / "data"
 _YEAR: Final = r"(?:19|20|21)\d\d"
 _NUMBERED: Final = {"n": ("numbers", 1), "o": ("ordinals", 1), "m": ("months", 1), "w": ("weekdays", 0)}
 
@@ -74,7 +79,7 @@ class TimeWords:
 @lru_cache(maxsize=16)
 def read_words(language: str) -> TimeWords | None:
     """None if nothing is known of that language."""
-    path = _DATA / language / "time.toml"
+    path = data_file(language, "time.toml")
     if not (language.isalpha() and path.is_file()):
         return None
     data = tomllib.loads(path.read_text("utf-8"))
@@ -139,20 +144,10 @@ def _numbered(text: str, first: int) -> dict[str, int]:
 
 
 # -- reader
-#
-# Reads what a question says of time: "last week", "before the feast", "the first time we met", "on 12 Hammer".
-#
-# The order is: dates, the phrases of the language in the order of its file, the event by which a time is told. Later
-# steps leave alone what an earlier one has taken. Of several dates the first counts, and a date outranks a relative
-# time: "last year, as you said on 26 June 2023" was said on that day.
-#
-# No library: a general date parser (dateparser) takes milliseconds to look through a sentence, knows nothing of
-# sessions and events, and reads "may" and "second" as dates. Reading takes about 0.1 ms and knows no clock.
-
 
 MOST_CHARACTERS: Final = 2_000
 MOST_WORDS: Final = 200
-"""Only the end of a long speech is read: it is what is asked."""
+"""Of a question. Only the end of a longer one is read: it is what is asked."""
 _MOST_EVENT_WORDS: Final = 12
 _UNIT_DAYS: Final[Mapping[str, float]] = {
     "minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "weekend": 7, "tenday": 10, "fortnight": 14, "month": 30,

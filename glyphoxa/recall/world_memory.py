@@ -27,7 +27,8 @@ from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.facts import named_entity, named_relation, tie_id
 from glyphoxa.recall.gate import ExactGate, Named
-from glyphoxa.recall.terms import MOST_CHARACTERS, Terms
+from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState

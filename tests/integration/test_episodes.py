@@ -100,14 +100,6 @@ async def test_what_the_dm_says_of_a_session_stands(table: Store) -> None:
     assert await recalled(table, INNKEEPER) is None
 
 
-async def test_the_dm_may_say_otherwise_afterwards(table: Store) -> None:
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
-    desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), table.talk_search, lambda: 3_000_000)
-    await desk.summarise(EVENING, "They met the smith.", [SMITH])
-    assert await recalled(table, SMITH) == "They met the smith."
-    assert await recalled(table, INNKEEPER) is None
-
-
 async def test_a_recap_for_the_players_names_nobody_they_may_not_know(
     table: Store, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
