@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ import asyncpg
 import pytest
 
 from tests.support.command_line import CommandLine, a_settings_file, run
-from tests.support.postgres import wait_until
 
 CAMPAIGN = Path(__file__).parents[1] / "support" / "campaign.yaml"
 
@@ -116,17 +114,6 @@ async def test_a_campaign_file_is_for_its_own_campaign(cli: CommandLine) -> None
     )
 
 
-async def test_a_mistake_is_one_line_with_its_place_and_no_traceback(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text("campaign:\n  nmae: Town\n")
-    assert await run("campaign", "check", wrong) == 1
-    told = capsys.readouterr().err
-    assert f"{wrong}:2: unknown key 'nmae', did you mean 'name'?" in told
-    assert "Traceback" not in told
-
-
 async def test_tables_are_checked_without_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "entities.csv").write_text("name,type\nOrla,npc\nBo,ncp\n")
     assert await run("campaign", "check", tmp_path) == 1
@@ -154,12 +141,6 @@ async def test_links_of_tables_into_a_campaign_are_checked_where_one_is_named(cl
     assert "no campaign 'town' here" in await cli.problem("campaign", "check", tables, "--campaign", "town")
 
 
-async def test_a_campaign_that_cannot_be_played_is_not_loaded(cli: CommandLine, tmp_path: Path) -> None:
-    assert "'Grimjaw': no voice preset 'hart', did you mean 'heart'?" in await cli.problem(
-        *load(changed(tmp_path, "voice: heart", "voice: hart"))
-    )
-
-
 async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_another(
     cli: CommandLine, tmp_path: Path
 ) -> None:
@@ -176,29 +157,9 @@ async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_an
     assert not (tmp_path / "other.yaml").exists()
 
 
-async def test_a_folder_is_no_campaign_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "campaign.yaml").write_bytes(CAMPAIGN.read_bytes())
-    assert await run("campaign", "check", tmp_path) == 1
-    assert f"a campaign file is named itself: {tmp_path / 'campaign.yaml'}" in capsys.readouterr().err
-
-
 async def test_without_long_term_memory_there_is_nothing_to_load_into(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s.yaml").write_text("memory: {postgres_dsn: none}\n")
     assert await run("campaign", "load", CAMPAIGN, "--config", tmp_path / "s.yaml") == 1
     assert "there is no long-term memory" in capsys.readouterr().err
-
-
-async def test_without_a_server_of_ones_own_the_embedded_one_is_started_and_stopped(
-    reachable_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-
-    monkeypatch.setenv("GLYPHOXA_DATA", str(reachable_dir))
-    assert await run("campaign", "load", CAMPAIGN, "--yes") == 0
-    server = EmbeddedPostgres(reachable_dir / "postgres")
-    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
-    assert await run("campaign", "list") == 0
-    assert "saltmere" in capsys.readouterr().out
-    await asyncio.to_thread(wait_until, lambda: server.pid() is None)

@@ -74,14 +74,6 @@ async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> N
     assert re.search(r"  disagrees with \w{8} Grimjaw occupation: blacksmith \(accepted\)", text)
 
 
-async def test_what_is_no_longer_held_is_still_shown(cli: CommandLine) -> None:
-    await cli.told("facts", "reject", SCARED.fact_id)
-    text = await cli.told("show", "fact", SCARED.fact_id)
-    assert "no longer held: rejected (event" in text
-    assert re.search(r" dm +rejected: it$", text, re.MULTILINE)
-    assert f"{SCARED.fact_id}  Elowen fears: the sea" in await cli.told("show", "history", SCARED.fact_id[:7])
-
-
 async def test_a_dm_edits_and_retcons(cli: CommandLine) -> None:
     text = await cli.told("facts", "correct", DEBT.fact_id, "--value", "60")
     assert "Elowen debt: 60: accepted, witnessed: Grimjaw" in text
@@ -133,11 +125,6 @@ async def test_a_fact_is_added_by_hand(cli: CommandLine) -> None:
     text = await cli.told("facts", "state", "Grimjaw", "occupation", "--value", "spy")
     assert "Grimjaw occupation: spy: conflict, public" in text
     assert re.search(r"it disagrees with \w{8}: `glyphoxa facts accept \w{8}` ends that one", text)
-
-
-async def test_where_somebody_is_now_ends_where_she_was(cli: CommandLine) -> None:
-    text = await cli.told("facts", "state", "Elowen", "LOCATED_AT", "--object", "The Drowned Lantern")
-    assert "no longer held: Elowen LOCATED_AT The Anvil (superseded)" in text
 
 
 async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandLine) -> None:
@@ -207,21 +194,3 @@ async def test_a_mistake_is_one_line_that_names_the_thing(
     cli: CommandLine, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in await cli.problem("facts", *arguments)
-
-
-async def test_without_memory_there_are_no_facts(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "none.yaml").write_text("memory:\n  postgres_dsn: none\n")
-    without = CommandLine(tmp_path / "none.yaml", capsys)
-    assert "there is no long-term memory to hold talk or facts" in await without.problem("facts", "review")
-
-
-async def test_a_fact_of_what_was_merged_keeps_its_whole_history(cli: CommandLine) -> None:
-    for name in ("Grey Man", "Old Fool"):
-        await cli.told("entity", "add", name, "npc")
-    await cli.told("facts", "state", "Grey Man", "note", "--value", "limps")
-    [fact] = re.findall(r"^(\w{8}) ", await cli.told("show", "facts", "--about", "Grey Man"), re.MULTILINE)
-    for kept, gone in (("Old Fool", "Grey Man"), ("Elowen", "Old Fool")):
-        await cli.told("entity", "merge", kept, gone)
-    text = await cli.told("show", "history", fact)
-    assert text.startswith(fact) and "Elowen note: limps" in text.splitlines()[0]
-    assert "stated: " in text and text.count("merged ") == 2

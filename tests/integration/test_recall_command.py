@@ -64,17 +64,6 @@ async def test_whatever_is_asked_there_is_an_answer_in_one_line(cli: CommandLine
     )
 
 
-async def test_of_a_very_long_question_it_is_said_that_its_end_counts(cli: CommandLine) -> None:
-    shown = await recalled(cli, "word " * 2_000 + "silver?", "Grimjaw", "--explain")
-    assert DEBT in shown
-    assert "left out: all but the last 2,000 characters of the question" in shown
-
-
-async def test_before_the_first_evening_nothing_was_said(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
-    cli = CommandLine(a_settings_file(tmp_path, campaign_dsn), capsys)
-    assert await recalled(cli, "Any news?", "Grimjaw") == ("Grimjaw recalls nothing: nothing was said yet\n")
-
-
 async def test_without_the_models_weights_words_alone_decide_and_that_is_said(cli: CommandLine, tmp_path: Path) -> None:
     with cli.settings.open("a") as file:
         file.write(f"models: {{dir: {tmp_path / 'no weights'}}}\n")
@@ -96,16 +85,3 @@ async def test_without_the_models_weights_words_alone_decide_and_that_is_said(cl
 async def test_who_asks_wrongly_hears_what_is_right(cli: CommandLine, arguments: tuple[str, ...], problem: str) -> None:
     code, shown, said = await cli.run("recall", *arguments)
     assert (code, shown, problem in said) == (1, "", True)
-
-
-async def test_an_explanation_has_room_on_a_terminal_of_80_columns(
-    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    shown = await recalled(cli, "What does Elowen owe in silver?", "Grimjaw", "--explain")
-    assert max(map(len, shown.splitlines())) <= 80
-    told = " ".join(shown.split())
-    assert DEBT in told
-    assert "session: s1 when: 2096-10-02 07:08 score:" in told
-    assert "known because: witnessed in session s1 in the prompt: yes" in told

@@ -141,12 +141,6 @@ async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Sto
     assert {(one.heard, one.status.state) for one in await learned.statuses(CAMPAIGN)} == before
 
 
-async def test_one_campaign_strikes_nothing_of_another_and_a_fork_goes_its_own_way(table: Store) -> None:
-    await table.world.fork(CAMPAIGN, other := type(CAMPAIGN)("other"), name="Other")
-    await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
-    assert [said.id for said in await table.log.recent(other, SESSION, since_ms=0)] == ["u1", "u2"]
-
-
 # The command
 
 

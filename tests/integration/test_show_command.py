@@ -34,12 +34,6 @@ async def test_what_was_rolled_back_is_told_apart(cli: CommandLine) -> None:
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
 
-async def test_without_a_session_the_last_one_is_meant(cli: CommandLine) -> None:
-    assert await cli.told("show", "transcript") == await cli.told("show", "transcript", "s2")
-    corrected = await cli.told("show", "transcript", "--corrected")
-    assert corrected == await cli.told("show", "transcript", "s2", "--corrected")
-
-
 async def test_the_last_utterances_of_a_session_come_latest_first(cli: CommandLine) -> None:
     found = rows(await cli.told("show", "transcript", "s1", "--limit", "2"))
     assert found == [
@@ -84,25 +78,6 @@ async def test_who_asks_for_what_is_not_there_hears_what_is(
     cli: CommandLine, arguments: tuple[str, ...], problem: str
 ) -> None:
     assert problem in await cli.problem("show", "said", *arguments)
-
-
-async def test_an_empty_log_says_so(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
-    cli = CommandLine(a_settings_file(tmp_path, campaign_dsn), capsys)
-    for action in ("sessions", "coverage", "said"):
-        assert await cli.told("show", action) == "nothing was said yet\n"
-    assert await cli.told("show", "said", "silver") == "nothing like that was said\n"
-
-
-async def test_a_database_that_is_new_is_made_without_a_word(tmp_path: Path, empty_dsn: str, capsys: Capture) -> None:
-    cli = CommandLine(a_settings_file(tmp_path, empty_dsn), capsys)
-    told = "no campaign is stored; load one: glyphoxa campaign load FILE\n"
-    assert await cli.run("campaign", "list") == (0, told, "")
-
-
-async def test_what_was_heard_stands_beside_what_is_kept(cli: CommandLine) -> None:
-    kept = "Elowen never goes near the water, she fears it."
-    found = rows(await cli.told("show", "transcript", "s1", "--corrected"))
-    assert found == [["1", "2096-10-02 07:07", "Tamsin", kept, kept.replace("Elowen", "a lone")]]
 
 
 async def test_entities_are_told_by_type(cli: CommandLine) -> None:
