@@ -249,9 +249,8 @@ class Room:
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._tell_npc(npc, effect)
-            case Commit(turn, npc, draft, addressed, at_ms):
-                utterance = self._players.last_kept(draft.player)
-                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)
+            case Commit(turn, npc, draft, at_ms=at_ms):
+                self._book.committed(effect, utterance=self._players.last_kept(draft.player))
                 self._tell(NpcThinks(npc, self._npcs[npc].npc.name, turn, draft.player, at_ms))
                 if turn in self._replies:
                     self._expect(self._replies[turn])
