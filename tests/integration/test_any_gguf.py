@@ -44,7 +44,6 @@ class Hub(HubServer):
 
     Attributes:
         files: By repository and path.
-        small: Paths of files that every repository has, and whose hashes are not declared.
         gated: Only for users with this token.
         refuse: Answers every request, if set.
         asked: Paths, in order.
@@ -55,7 +54,6 @@ class Hub(HubServer):
     def __init__(self) -> None:
         super().__init__()
         self.files: dict[str, dict[str, bytes]] = {}
-        self.small: tuple[str, ...] = ()
         self.gated = ""
         self.refuse: Refusal | None = None
         self.asked: list[str] = []
@@ -90,8 +88,7 @@ class Hub(HubServer):
 
     def _declare(self, request: BaseHTTPRequestHandler, repo: str) -> None:
         """As `?blobs=true` is answered: the hashes of large files are in the list of all."""
-        small = ("README.md", *self.small)
-        files: list[dict[str, object]] = [{"rfilename": name, "size": 12, "blobId": "1" * 40} for name in small]
+        files: list[dict[str, object]] = [{"rfilename": "README.md", "size": 12, "blobId": "1" * 40}]
         for name, content in self.files[repo].items():
             lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
             files.append({"rfilename": name, "size": len(content), "blobId": "2" * 40, "lfs": lfs})

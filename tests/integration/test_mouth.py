@@ -379,6 +379,38 @@ async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
         assert machine.done == ["restore", *["save"] * done]
 
 
+async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_is(server: ModelServer) -> None:
+    alone = asyncio.Lock()
+
+    def a_model() -> SpokenLLM:
+        return SpokenLLM(
+            api_key="x",
+            base_url=server.base_url,
+            settings=OpenAILLMSettings(model="m"),
+            primes=True,
+            cache=OneMachine(alone),
+        )
+
+    async with stage(server, llm=a_model()) as first, stage(server, llm=a_model()) as second:
+        server.gate.clear()
+        first.begin("t1")
+        await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
+        second.begin("t2")
+        second.mouth.cancel(TurnId("t2"))
+        second.mouth.prime(prompt("How is"))
+        second.begin("t3")
+        await second.until(lambda: bool(second.of(Injected, "t3")))
+        assert len(server.requests) == 1
+        server.gate.set()
+        await first.until(lambda: turns.Stage.FIRST_SENTENCE in [m.stage for m in first.of(Marked)])
+        second.release("t3")
+        assert (await second.finished("t3")).heard == "Well met. The blade is ready."
+        assert [asked["max_tokens"] for asked in server.requests[1:] if "max_tokens" in asked] == []
+        first.release("t1")
+        await first.finished("t1")
+        assert not alone.locked()
+
+
 EXCUSES = ("Hm? Say that again.", "What was it?")
 
 

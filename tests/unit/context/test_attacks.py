@@ -28,7 +28,7 @@ from tests.support.memory import LogTwin
 from tests.support.minds import PATIENT, Mind
 from tests.support.patience import DEADLINE_MS
 
-FORMS: Final = Path(__file__).parents[2] / "benchmarks" / "data" / "injection" / "attacks.yaml"
+FORMS: Final = Path(__file__).parents[3] / "benchmarks" / "data" / "injection" / "attacks.yaml"
 TRIGGER: Final = "Mandragora"
 """Stands in every attack: asked of it, an NPC has the whole in mind."""
 _WIDE: Final = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
