@@ -43,6 +43,14 @@ Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
 
 
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients try again at once."""
+    monkeypatch.setattr("glyphoxa.adapters.google_models._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("glyphoxa.adapters.google_models._JITTER_S", 0.0)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
+
+
 def by_topic(text: str, dimensions: int) -> Sequence[float]:
     """Kin one way, the weather another, everything else nowhere near; not of unit length."""
     for axis, word in enumerate(("sister", "kin", "rain", "weather")):
@@ -200,9 +208,7 @@ async def test_whatever_text_there_is_can_be_sent(name: str) -> None:
 
 
 @both
-async def test_a_provider_that_is_busy_once_is_asked_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glyphoxa.adapters.google_models._FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("glyphoxa.adapters.google_models._JITTER_S", 0.0)
+async def test_a_provider_that_is_busy_once_is_asked_again(name: str) -> None:
     for status in (429, 503):
         async with provider(name, Vectors(by_topic, refusals=[status])) as (embedder, vectors):
             assert await embedder.embed(["Aye."]) is not None
