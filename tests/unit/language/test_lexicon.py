@@ -52,10 +52,11 @@ def test_every_language_has_a_file_for_the_topic(topic: str) -> None:
 
 @pytest.mark.parametrize("file", PATTERNS, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_every_alternative_of_a_file_is_a_pattern(file: Path) -> None:
-    content = tomllib.loads(file.read_text("utf-8"))
-    known = Lexicon([content])
+    text = file.read_text("utf-8")
+    content = tomllib.loads(text)
+    known, macros = Lexicon([content]), dict.fromkeys(set(PLACE.findall(text)) - set(content), "")
     for value in content.values():
         alternatives = [value] if isinstance(value, str) else value
-        if isinstance(alternatives, list) and all(isinstance(text, str) for text in alternatives):
-            for text in alternatives:
-                known.compile(text, **dict.fromkeys(set(PLACE.findall(text)) - set(content), ""))
+        if isinstance(alternatives, list) and all(isinstance(each, str) for each in alternatives):
+            for each in alternatives:
+                known.compile(each, **macros)
