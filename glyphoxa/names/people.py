@@ -14,13 +14,11 @@ All of it is linear in the text: what a player sends is as long as they like.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.ids import EntityId, PlayerId
 from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, words
@@ -43,6 +41,10 @@ _PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
 
 
+def is_person(name: Name) -> bool:
+    return name.entity_type in ("npc", "player")
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Words by which somebody is named, and who may be meant by them."""
@@ -56,13 +58,14 @@ class _Place:
     is_role: bool = False
 
 
-def mentions_of_people(text: str, names: Gazetteer, npcs: Mapping[EntityId, Npc]) -> list[AddresseeMention]:
-    """The people named in a text, in order.
+def mentions_of_people(
+    text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person
+) -> tuple[AddresseeMention, ...]:
+    """The people named in a text, in order, by their entities: who plays them is for the caller to add.
 
     Args:
         names: All names of the campaign: what belongs to the name of a place calls nobody.
-        npcs: Those who play. Of persons who are neither these nor players only those are found who are called beyond
-            doubt.
+        can_be_called: Who is listened for. Of other persons only those are found who are called beyond doubt.
     """
     spoken = words(text)
     mentions = names.mentions_in(spoken)
@@ -74,42 +77,34 @@ def mentions_of_people(text: str, names: Gazetteer, npcs: Mapping[EntityId, Npc]
     places = sorted([*found, *_without_article(spoken, taken, names)], key=lambda place: place.start)
     calls = calls_in(text, places)
     people: list[AddresseeMention] = []
+    is_anybody_listened_for = False
     for number, place in enumerate(places):
         is_called, is_sure = calls.of[number] in (CallKind.CALLED, CallKind.MEANT), number in calls.sure
         for name in place.meant:
-            if place.is_role and not is_called:
+            is_listened_for = can_be_called(name)
+            if (place.is_role and not is_called) or not (is_listened_for or (is_sure and is_person(name))):
                 continue
-            if _is_listened_for(name, npcs) or (is_sure and name.entity_type in ("npc", "player")):
-                people.append(_mention(name, place, npcs, is_vocative=is_called, is_sure=is_sure))
+            is_anybody_listened_for = is_anybody_listened_for or is_listened_for
+            people.append(
+                AddresseeMention(
+                    None,
+                    name.canonical,
+                    place.position,
+                    is_called,
+                    is_sure,
+                    start=place.start,
+                    end=place.end,
+                    is_owner=place.is_owner,
+                    is_role=place.is_role,
+                    entity_id=name.entity_id,
+                )
+            )
     whispered = _whispered(text, people)
     if whispered is not None:
-        return [whispered, *(each for each in people if each.position > whispered.position)]
-    if not any(each.is_played for each in people):
-        people += _sound_alikes(text, spoken, taken, names, npcs)
-    return sorted(people, key=lambda person: person.position)
-
-
-def _is_listened_for(name: Name, npcs: Mapping[EntityId, Npc]) -> bool:
-    return name.entity_id in npcs or name.entity_type == "player"
-
-
-def _mention(
-    name: Name, place: _Place, npcs: Mapping[EntityId, Npc], *, is_vocative: bool, is_sure: bool
-) -> AddresseeMention:
-    npc = npcs.get(name.entity_id)
-    return AddresseeMention(
-        npc.id if npc is not None else None,
-        npc.name if npc is not None else name.canonical,
-        place.position,
-        is_vocative,
-        is_sure,
-        is_played=_is_listened_for(name, npcs),
-        player=PlayerId(name.entity_id) if name.entity_type == "player" else None,
-        start=place.start,
-        end=place.end,
-        is_owner=place.is_owner,
-        is_role=place.is_role,
-    )
+        return (whispered, *(each for each in people if each.position > whispered.position))
+    if not is_anybody_listened_for:
+        people += _sound_alikes(text, spoken, taken, names, can_be_called)
+    return tuple(sorted(people, key=lambda person: person.position))
 
 
 def _without_article(spoken: Sequence[Word], taken: set[int], names: Gazetteer) -> Iterator[_Place]:
@@ -154,7 +149,7 @@ def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMentio
     who = found[group].strip()
     if who.split()[-1].casefold() not in _TABLE_GROUP and _may_be_a_place(who, text[:start]):
         return None
-    return AddresseeMention(None, who, 0, is_vocative=True, is_sure=True, is_whispered=True, is_played=False)
+    return AddresseeMention(None, who, 0, is_vocative=True, is_sure=True, is_whispered=True)
 
 
 def _may_be_a_place(who: str, before: str) -> bool:
@@ -165,26 +160,27 @@ def _may_be_a_place(who: str, before: str) -> bool:
 
 
 def _sound_alikes(
-    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, npcs: Mapping[EntityId, Npc]
+    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
 ) -> Iterator[AddresseeMention]:
     n = len(spoken)
     is_pause = [True, *(_is_pause(text, before, after) for before, after in pairwise(spoken)), True]
     for at, word in enumerate(spoken):
         if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not (is_pause[at] and is_pause[at + 1]):
             continue
-        if (name := _sounding_like(word.folded, names, npcs)) is not None:
-            place = _Place(name.canonical, at, word.start, word.end, (name,))
-            yield _mention(name, place, npcs, is_vocative=True, is_sure=False)
+        if (name := _sounding_like(word.folded, names, can_be_called)) is not None:
+            yield AddresseeMention(
+                None, name.canonical, at, True, start=word.start, end=word.end, entity_id=name.entity_id
+            )
 
 
 def _is_pause(text: str, before: Word, after: Word) -> bool:
     return _PUNCTUATION.search(text, before.end, after.start) is not None
 
 
-def _sounding_like(folded: str, names: Gazetteer, npcs: Mapping[EntityId, Npc]) -> Name | None:
+def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name], bool]) -> Name | None:
     for code in names.coder(folded) if names.coder is not None else ():
         for name in names.by_code.get(code, ()):
-            if name.is_shared or not _is_listened_for(name, npcs):
+            if name.is_shared or not can_be_called(name):
                 continue
             if name.joined[0] == folded[0] and abs(len(name.joined) - len(folded)) <= 1:
                 return name

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from loguru import logger
@@ -27,7 +27,7 @@ from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarte
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
-from glyphoxa.names.gazetteer import Gazetteer, NamesListener, ObservableGazetteer, cast_of, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
 from glyphoxa.names.people import mentions_of_people
@@ -112,7 +112,18 @@ class TableNames:
 
     def mentions(self, text: str) -> list[AddresseeMention]:
         """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
-        return mentions_of_people(text, self._made.names, self._npcs)
+        return [
+            self._played(call) for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
+        ]
+
+    def _played(self, call: AddresseeMention) -> AddresseeMention:
+        """With the NPC or the player who has this name."""
+        if call.entity_id is not None and (npc := self._npcs.get(call.entity_id)) is not None:
+            return replace(call, npc=npc.id, name=npc.name)
+        entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
+        if entry is not None and entry.entity_type == "player":
+            return replace(call, player=PlayerId(entry.entity_id))
+        return replace(call, is_played=False)
 
     def may_show(self, text: str) -> bool:
         """Whether a text holds no name but those that everybody knows."""
@@ -120,6 +131,9 @@ class TableNames:
 
     def nearby(self) -> frozenset[EntityId]:
         return self.hints.nearby()
+
+    def _can_be_called(self, name: Name) -> bool:
+        return name.entity_id in self._npcs or name.entity_type == "player"
 
     # -- told by the table
 

@@ -6,11 +6,9 @@ import time
 
 import pytest
 
-from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.people import mentions_of_people
-from glyphoxa.turns.address import AddresseeMention
 
 
 def people(*names: str, language: str = "en") -> Gazetteer:
@@ -18,14 +16,8 @@ def people(*names: str, language: str = "en") -> Gazetteer:
     return Gazetteer.build([*entries, Entry("Bart", EntityId("bart"), "npc", ("the innkeeper",))], language=language)
 
 
-def called(said: str, names: Gazetteer) -> list[AddresseeMention]:
-    ids = [entry.entity_id for entry in names.entries]
-    npcs = {each: Npc(NpcId(each), each, names.by_joined[each].canonical, "") for each in ids}
-    return mentions_of_people(said, names, npcs)
-
-
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("said", "called"),
     [
         ("Bart, what's the special tonight?", "Bart"),
         ("bard, what's the special?", "Bart"),
@@ -39,9 +31,9 @@ def called(said: str, names: Gazetteer) -> list[AddresseeMention]:
         ("Wait. Grimjaw, that is mine.", "Grimjaw"),
     ],
 )
-def test_a_name_is_called(said: str, name: str) -> None:
-    calls = called(said, people("Grimjaw", "Glyphoxa", "Marek", "Greta"))
-    assert next(call.name for call in calls if call.is_vocative) == name
+def test_a_name_is_called(said: str, called: str) -> None:
+    calls = mentions_of_people(said, people("Grimjaw", "Glyphoxa", "Marek", "Greta"))
+    assert next(call.name for call in calls if call.is_vocative) == called
 
 
 @pytest.mark.parametrize(
@@ -56,7 +48,7 @@ def test_a_name_is_called(said: str, name: str) -> None:
     ],
 )
 def test_a_name_is_talked_about(said: str) -> None:
-    (call,) = called(said, people("Grimjaw"))
+    (call,) = mentions_of_people(said, people("Grimjaw"))
     assert (call.name, call.is_vocative) == ("Grimjaw", False)
 
 
@@ -66,7 +58,7 @@ def test_the_work_for_a_text_grows_with_it_and_not_with_its_square() -> None:
     def cpu_ns(n: int) -> int:
         text = "and Grimjaw told captain Mirelle so " * n
         started = time.process_time_ns()
-        assert len(called(text, names)) == 2 * n
+        assert len(mentions_of_people(text, names)) == 2 * n
         return time.process_time_ns() - started
 
     small = min(cpu_ns(300) for _ in range(4))
@@ -77,4 +69,4 @@ def test_the_work_for_a_text_grows_with_it_and_not_with_its_square() -> None:
     "said", ["let us roll initiative please", "the elder of the village", "", "…", "smash the door", "he ate bread."]
 )
 def test_no_name_is_heard_where_there_is_none(said: str) -> None:
-    assert called(said, people("Grimjaw", "Ilva", "Ash")) == []
+    assert mentions_of_people(said, people("Grimjaw", "Ilva", "Ash")) == ()
