@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.adapters.postgres.chronicle.log import MOST_ATTEMPTS, PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.chronicle import chronicle_worker
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor

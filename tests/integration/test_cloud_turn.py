@@ -133,7 +133,7 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
     async with OpenAiServer(replies, key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        check = partial(_check, order)
+        check = partial(_check, order, repairs=False)
         async with stage(server, llm=llm, tts=tts, tools=box, new_check=check) as play:  # type: ignore[arg-type]
             play.begin()
             play.release()

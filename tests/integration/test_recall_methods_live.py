@@ -18,8 +18,7 @@ from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.chronicle import local_slots, slot_of
-from glyphoxa.app.deep_recall import open_deep_recall
+from glyphoxa.app.background import local_slots, open_deep_recall, slot_of
 from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput

@@ -16,8 +16,7 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.openai_models import LocalStructuredLlm
-from glyphoxa.app.chronicle import local_slots
-from glyphoxa.app.correction import make_reviser, open_asking, transcribed
+from glyphoxa.app.background import local_slots, make_reviser, open_asking, transcribed
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
