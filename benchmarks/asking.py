@@ -24,7 +24,7 @@ from benchmarks.table import Listener, write_talk
 from glyphoxa.actors.closing import ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
-from glyphoxa.app.chronicle import local_slots
+from glyphoxa.app.background import local_slots
 from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import command, percentile, positive, read_rows, run, to_write, write_rows
-from glyphoxa.app.chronicle import RULES, TalkReaders, open_talk_readers
+from glyphoxa.app.background import RULES, TalkReaders, open_talk_readers
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk

@@ -30,8 +30,8 @@ from aiohttp import WSMsgType, web
 from benchmarks.servers.deepgram import Word, results
 from benchmarks.servers.local import LocalServer, until
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from demo.recordings import RATE_HZ, read_recording, samples_of
 from demo.script import read_evening
-from glyphoxa.adapters.wav import RATE_HZ, read_recording, samples_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.language.sentences import SentenceSplitter
 

@@ -25,9 +25,10 @@ from demo.console import Programme
 from demo.page import page
 from demo.play import RATE_HZ, check
 from demo.played import SessionPlayed, read_played, session_json, session_wav
+from demo.recordings import read_recording
 from demo.report import DemoCheck, Figures, evening_json, figures
 from demo.script import Evening, read_evening
-from glyphoxa.adapters.wav import read_recording, write_wav
+from glyphoxa.adapters.wav import write_wav
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.campaign import Campaign

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
@@ -17,17 +18,20 @@ from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
-from glyphoxa.app.chronicle import Audience, recap_of
+from glyphoxa.app.background import make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
-from glyphoxa.app.mind import rehearsal_of
 from glyphoxa.app.models import weights_for
+from glyphoxa.app.table import Mind, mind_of, state_of
+from glyphoxa.chronicle.episodes import TOKENS, for_players, heard_by, said_in, summary_of
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.config.campaign_edit import KeptFile, additions, insert_all, stamp_of
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.composition import ComposedPrompt
+from glyphoxa.context.composition import ComposedPrompt, compose
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk
@@ -36,16 +40,22 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NameLearning
-from glyphoxa.npc.table import Table
+from glyphoxa.names.table_names import TableNames
+from glyphoxa.npc.session import enter
+from glyphoxa.npc.table import Table, TableState
+from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import Recall
+from glyphoxa.transcript.delivery import MemoryWatch
+from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
 
@@ -348,7 +358,7 @@ class CampaignEditor:
         """Raises: InvalidInput: The settings name no campaign file."""
         if settings.campaign is None:
             raise InvalidInput("this table was opened without a campaign file")
-        self.file: Final = KeptFile(settings.campaign)
+        self.file: Final = AtomicFile(settings.campaign)
         self._settings = settings
         self._store = store
         self._campaign = campaign
@@ -421,3 +431,139 @@ class CampaignEditor:
         except GlyphoxaError:
             self.file.replace(before, instead_of=stamp_of(draft.text))
             raise
+
+
+# What happened in a session, in its own most salient lines.
+
+
+_ROWS_A_LINE = 40
+"""A line takes as long to judge as so many rows take to read."""
+
+
+Audience = Literal["players", "dm"] | NpcId
+
+
+async def recap_of(
+    store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = TOKENS
+) -> Sequence[str]:
+    """
+    Args:
+        audience: `players`: what they may be read aloud. `dm`: all that was said, with the names as they are. An NPC:
+            what it heard.
+        tokens: How much there is room for.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    log = PostgresChronicleLog(store.database, store.world)
+    stored = await store.campaigns.get(campaign)
+    known = await log.known(campaign)
+    said = await said_in(log, campaign, session)
+
+    def told() -> list[str]:
+        heard = said
+        if audience == "players":
+            heard = for_players(said, known, stored.language)
+        elif audience != "dm":
+            heard = heard_by(NpcId(audience), said)
+        lines = summary_of(heard, language=stored.language, names=names_of(known, stored.language), tokens=tokens)
+        return [line.in_words(stored.language) for line in lines]
+
+    # An evening takes a second to read, in which a table that is open would hear nothing.
+    return await offload(told, amount=len(said) * _ROWS_A_LINE)
+
+
+# An NPC that is asked with nobody to hear it: the prompt that its model would be sent, as a table would make it.
+
+
+def state_at_a_desk(settings: Settings, campaign: Campaign, session: SessionId) -> TableState:
+    """As a table would open that session."""
+    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, session, now_ms=now_ms)
+    return state_of(settings, campaign, session, mark)
+
+
+def guard_at_a_desk(store: Store) -> MemoryGuard:
+    """Memory for one question. Nobody looks whether a database that fails is back."""
+
+    async def ping() -> None: ...
+
+    watch = MemoryWatch(ping=ping, make_good=ping, changed=lambda: None, now_ms=now_ms)
+    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, by_name=store.by_name)
+
+
+def names_at_a_desk(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
+    """The names of a table that nobody plays: nothing is learned."""
+
+    async def never(_: UtteranceId) -> bool:
+        return False
+
+    return make_names(campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=never)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A table with one player, and nobody to hear it.
+
+    Attributes:
+        memory: None without long-term memory, and for a campaign that is not stored yet.
+    """
+
+    settings: Settings
+    memory: Store | None
+    mind: Mind
+    npc: Npc
+    player: Player
+
+    async def ask(self, line: str) -> ComposedPrompt:
+        """What the NPC's model would be sent if the player said this. No model is asked, and nothing is changed."""
+        state, player = self.mind.state, self.player
+        names = names_at_a_desk(self.settings, state.campaign, self.memory)
+        await names.open()
+        text = names.correct(" ".join(line.split())).text
+        state.sits_down(player)
+        async with self._in_the_scene():
+            self.mind.prefetch.forget(player.id)
+            self.mind.context.new_speech()
+            prompt = state.conversations[self.npc.id].prompt(text, player.name)
+            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
+            deadline_ms = self.settings.context.deadline_ms
+            return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms)
+
+    @asynccontextmanager
+    async def _in_the_scene(self) -> AsyncIterator[None]:
+        """With what a table reads before anybody speaks."""
+        state = self.mind.state
+        try:
+            if self.memory is not None:
+                await self.memory.past_talk.transcripts.refresh(state.campaign.id)
+                await self.memory.by_name.refresh(state.campaign.id)
+            await enter(state.scene, state, self.mind.context)
+            yield
+        finally:
+            await self.mind.prefetch.close()
+
+
+def rehearsal_of(
+    settings: Settings,
+    store: Store | None,
+    campaign: Campaign,
+    who: tuple[Npc, Player],
+    session: tuple[SessionId, Scene | None, Sequence[Utterance]],
+) -> Rehearsal:
+    """
+    Args:
+        store: None without long-term memory.
+        who: Who is asked, and by whom.
+        session: Which, where it is, and what was said of it that is still in mind; without a scene the table is where
+            it would open, or where it has this NPC.
+    """
+    npc, player = who
+    name, scene, said = session
+    state = state_at_a_desk(settings, campaign, name)
+    state.remember(said)
+    if scene is not None:
+        state.scene = scene
+    elif npc.id not in state.scene.npcs:
+        state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
+    mind = mind_of(settings, state, store, None if store is None else guard_at_a_desk(store))
+    return Rehearsal(settings, store, mind, npc, player)

@@ -32,7 +32,7 @@ LONGEST_FIRST = (
     "integration/test_scope_options.py",
     "browser/test_bad_network.py",
     "browser/test_page_for_all.py",
-    "integration/test_plans_chunks.py",
+    "integration/test_many_chunks.py",
     "integration/test_benchmark_memory_run.py",
     "integration/test_demo_processes.py",
     "integration/test_wheel.py",

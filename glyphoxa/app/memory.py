@@ -14,7 +14,7 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.chronicle import TalkReaders, chronicle_worker, episode_writer
+from glyphoxa.app.background import TalkReaders, chronicle_worker, episode_writer
 from glyphoxa.app.models import LaterEmbedders, LocalModels, open_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges

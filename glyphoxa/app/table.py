@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
@@ -18,14 +18,27 @@ from glyphoxa.actors.closing import STEP_MS, ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-from glyphoxa.app import correction, engines
-from glyphoxa.app.chronicle import local_slots, talk_readers_at_table
+from glyphoxa.app import engines
+from glyphoxa.app.background import (
+    local_slots,
+    make_names,
+    make_reviser,
+    open_asking,
+    open_deep_talk,
+    talk_readers_at_table,
+)
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.memory import TableMemory, open_store_for
-from glyphoxa.app.mind import mind_of, state_of
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.identity import beginning
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.scene import Past
+from glyphoxa.context.selection import ByName
+from glyphoxa.context.wording import wording
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -38,11 +51,12 @@ from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
-from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableEvents
+from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableEvents, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.loop_lag import measure_lag
 from glyphoxa.observability.service_time import ServiceTime
 from glyphoxa.providers.extras import need
+from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.sessions import LastSessions
@@ -171,6 +185,77 @@ def make_observers(settings: ObservabilitySettings) -> Observers:
     return Observers(metrics, tracer)
 
 
+# What the NPCs of a table have in mind.
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """
+    Attributes:
+        state: Where the table is, who is there, and what each NPC has heard.
+        context: What gathers the rest for an answer.
+    """
+
+    state: TableState
+    prefetch: Prefetch
+    context: HotContextAssembly
+
+
+def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
+    """Where the session was left, else in the first scene. Nobody is seated, and nothing was heard."""
+    tokens = settings.budgets.history_tokens
+    left_in = mark.before.scene if mark.before is not None else None
+    scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
+    conversations = {
+        npc.id: Conversation(
+            _with_fillers(npc, settings, campaign), beginning=beginning(campaign, npc), history_tokens=tokens
+        )
+        for npc in campaign.npcs
+    }
+    return TableState(campaign, session, scene, conversations)
+
+
+def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
+    """Its author's, else its language's where the settings ask for some: a hosted voice is paid to render them."""
+    is_without = settings.filler_after_ms and not npc.fillers
+    return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
+
+
+def mind_of(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> Mind:
+    """
+    Args:
+        store: None without long-term memory; `guard` is what may be asked of it.
+    """
+    campaign = state.campaign
+    budgets = settings.budgets
+    prefetch = Prefetch(
+        campaign.id,
+        by_name=ByName(campaign, guard, accept_at=settings.memory.auto_accept),
+        talk=guard,
+        language=campaign.language,
+        present=state.present_names,
+        known_utterances=state.known_utterances,
+        max_recalled=budgets.max_recalled,
+    )
+    context = HotContextAssembly(
+        campaign,
+        graph=guard,
+        talk=guard,
+        prefetch=prefetch,
+        known_utterances=state.known_utterances,
+        holds_words=state.holds_words,
+        heard_before=state.heard_before,
+        talk_of=state.talk_of,
+        story_day=lambda: campaign.story_day if store is None else store.past_talk.transcripts.story_day(campaign.id),
+        budgets=budgets,
+        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
+        accept_at=settings.memory.auto_accept,
+        # A model that answers in place of a larger one is given the same context.
+        repairs=any(each.profile.needs_repairs for each in settings.in_turn),
+    )
+    return Mind(state, prefetch, context)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """What a table is opened with.
@@ -215,7 +300,7 @@ class _Wiring:
             now_ms=now_ms,
         )
         stack.push_step("memory", STEP_MS, self.memory.close)
-        self.names = correction.make_names(
+        self.names = make_names(
             campaign,
             settings.correction,
             store,
@@ -352,8 +437,6 @@ class _Wiring:
         opening, memory, context = self.opening, self.memory, self.mind.context
         if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
             return memory.guard
-        # Loaded by who asks for it alone.
-        from glyphoxa.app.deep_recall import open_deep_talk
 
         def heard_last(npc: NpcId) -> list[str]:
             heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
@@ -375,7 +458,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
     settings, campaign, store = opening.settings, opening.campaign, opening.store
     wiring = _Wiring(opening, stack)
     state, memory, names, tell = wiring.state, wiring.memory, wiring.names, wiring.events.tell
-    asking = await correction.open_asking(settings.correction, stack, local=opening.local)
+    asking = await open_asking(settings.correction, stack, local=opening.local)
     npcs = wiring.npcs()
     minutes = settings.server.close_after_minutes
     room = Room(
@@ -406,7 +489,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
             now_ms=now_ms,
         )
     )
-    reviser = correction.make_reviser(
+    reviser = make_reviser(
         campaign,
         names,
         asking=asking,

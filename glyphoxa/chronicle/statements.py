@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from glyphoxa.chronicle.new_names import occupation_in
-from glyphoxa.language.lexicon import Lexicon, lexicon
+from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 
 _SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
 """A clause behind a semicolon tells for itself, and places of names must stay: this is no `SentenceSplitter`."""
@@ -24,7 +24,10 @@ SPEAKER: Final = "I"
 """In place of a key: whoever says it."""
 
 _WORDS: Final = lexicon("chronicle")
-_BY_LANGUAGE: Final = [lexicon("chronicle", language) for language in ("en", "de")]
+_BY_LANGUAGE: Final = [
+    lexicon("chronicle", language) for language in sorted(languages(), key=lambda each: each != "en")
+]
+"""English first: of two patterns that fit, the earlier one counts."""
 _MAY_BE: Final = _WORDS.compile(r"\b{may_be}\b", flags=re.IGNORECASE)
 _DENIED: Final = _WORDS.compile(r"\b{denied}\b", flags=re.IGNORECASE)
 _CLAUSE_END: Final = _WORDS.compile(r"[,;:—–]| {clause_joins} ")
@@ -129,12 +132,12 @@ def _pattern(of: Lexicon, template: str, **more: str) -> re.Pattern[str]:
 
 
 def _patterns(name: str, **more: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(_pattern(of, template, **more) for of in _BY_LANGUAGE for template in of.value(name))
+    return tuple(_pattern(of, template, **more) for of in _BY_LANGUAGE for template in of.value(name) or ())
 
 
 def _listed(name: str) -> Iterator[tuple[Lexicon, Mapping[str, Any]]]:
     """The tables of a list, English ones first."""
-    return ((of, each) for of in _BY_LANGUAGE for each in of.value(name))
+    return ((of, each) for of in _BY_LANGUAGE for each in of.value(name) or ())
 
 
 def key_of(sentence: MarkedSentence, sign: str) -> str:

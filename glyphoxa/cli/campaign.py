@@ -36,6 +36,7 @@ from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
 from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
@@ -399,7 +400,7 @@ async def _import(options: argparse.Namespace) -> int:
     if options.new is not None:
         check_new_id(options.new)
     settings = settings_with_memory(options.config, to_hold="campaigns")
-    text = await asyncio.to_thread(_read_bundle, options.file)
+    text = await asyncio.to_thread(text_of, options.file, most_bytes=MOST_BYTES)
     try:
         bundle = read_bundle(text)
         into = options.new or bundle.id
@@ -428,17 +429,6 @@ def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
         raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes: a bundle has at most {MOST_BYTES:,}")
     write_new_file(path, data)
     return len(data)
-
-
-def _read_bundle(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InvalidInput(f"{path} has {path.stat().st_size:,} bytes: a bundle has at most {MOST_BYTES:,}")
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is no UTF-8 text from byte {error.start} on: a bundle is") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 # The story's calendar

@@ -93,7 +93,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
         yield None
         return
     # Loaded by who asks for it alone.
-    from glyphoxa.app.deep_recall import load_deep_recall
+    from glyphoxa.app.background import load_deep_recall
 
     async with AsyncExitStack() as stack:
         yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)

@@ -48,9 +48,8 @@ from glyphoxa.world.wording import moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.app.mind import Rehearsal
     from glyphoxa.context.composition import ComposedPrompt
-    from glyphoxa.desk import Desk
+    from glyphoxa.desk import Desk, Rehearsal
 
 _MOST_FACTS: Final = 50
 _MOST_SAID: Final = 20
@@ -338,7 +337,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     ),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.app.chronicle import Audience, recap_of
+    from glyphoxa.desk import Audience, recap_of
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
@@ -473,7 +472,7 @@ async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
 
 async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
     from glyphoxa.app.engines import read_playable
-    from glyphoxa.app.mind import rehearsal_of
+    from glyphoxa.desk import rehearsal_of
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.chronicle import (
+from glyphoxa.app.background import (
     chronicle_log,
     chronicle_worker,
     chronicler_of,

@@ -8,11 +8,11 @@ no, unless a function says otherwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from glyphoxa.language.lexicon import languages, lexicon, primary_language
+from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import fold, words
 
@@ -135,60 +135,60 @@ def names_in(question: str, *, language: str) -> list[str]:
     >>> names_in("Was hat Ritter Gottwin am Montag zu meinem Bruder gesagt?", language="de")
     ['Ritter Gottwin']
     """
-    find = _NAMES.get(primary_language(language))
-    return [] if find is None else list(dict.fromkeys(find(question)))
+    known = lexicon("asking", language)
+    if not known:
+        return []
+    found = _among_nouns(question, language) if known.value("nouns_have_capitals") else _by_capitals(question, known)
+    return list(dict.fromkeys(found))
 
 
-_ENGLISH_NAME: Final = re.compile(
-    r"(?<=[a-z,;:'’] )[A-Z][\w'’]+(?: (?:of (?:the |Saint )?|the )?[A-Z][\w'’]+)*(?<!['’]s)"
-)
-_NO_NAMES: Final = lexicon("asking", "en").words("no_names")
-_GERMAN_WORD: Final = re.compile(r"[^\W\d_]+|[.!?:]")
-_WITH_ARTICLE: Final = lexicon("asking", "de").pattern("with_article")
-_ADJECTIVE: Final = re.compile(r"\w{2,}e[nrsm]?")
-_TITLES: Final = lexicon("asking", "de").words("titles")
-
-
-def _english(question: str) -> Iterator[str]:
-    for found in _ENGLISH_NAME.finditer(question):
+def _by_capitals(question: str, known: Lexicon) -> Iterator[str]:
+    no_names = known.words("no_names")
+    for found in _capitals(known).finditer(question):
         name = re.sub(r"['’]s?$", "", found.group())
-        if name.casefold() not in _NO_NAMES:
+        if name.casefold() not in no_names:
             yield name
 
 
-def _german(question: str) -> Iterator[str]:
+@cache
+def _capitals(known: Lexicon) -> re.Pattern[str]:
+    return known.compile(r"(?<=[a-z,;:'’] )[A-Z][\w'’]+(?: {name_joints}?[A-Z][\w'’]+)*(?<!['’]s)")
+
+
+_WORD_OR_STOP: Final = re.compile(r"[^\W\d_]+|[.!?:]")
+
+
+def _among_nouns(question: str, language: str) -> Iterator[str]:
     """Nouns have capitals too: a name is one that no dictionary lists, and that has no article. Adjectives have none:
     one that has a capital is part of a name ("die Rote Hand").
     """
-    vocabulary = vocabulary_of("de")
+    vocabulary, titles = vocabulary_of(language), lexicon("asking", language).words("titles")
+    articles = _pattern("with_article", primary_language(language))
     before, title, adjective = ".", "", ""
-    for word in _GERMAN_WORD.findall(question):
+    for word in _WORD_OR_STOP.findall(question):
         is_begin = before in ".!?:" or not word[0].isupper()
         folded = fold(word)
         if title and word[0].isupper():
             yield f"{title} {word}"
         elif adjective and word[0].isupper():
             yield f"{adjective} {word}"
-        elif not is_begin and word.casefold() not in _TITLES and not _WITH_ARTICLE.fullmatch(before.casefold()):
+        elif not is_begin and word.casefold() not in titles and not articles.fullmatch(before.casefold()):
             listed = min(vocabulary.rarity(folded), vocabulary.proper.get(folded, UNLISTED))
             if listed == UNLISTED:
                 yield word
-        title = word if word.casefold() in _TITLES and word[0].isupper() else ""
-        adjective = word if not is_begin and _is_adjective(folded, vocabulary) else ""
+        title = word if word.casefold() in titles and word[0].isupper() else ""
+        adjective = word if not is_begin and _is_adjective(folded, vocabulary, language) else ""
         before = word
 
 
-def _is_adjective(folded: str, vocabulary: Vocabulary) -> bool:
+def _is_adjective(folded: str, vocabulary: Vocabulary, language: str) -> bool:
     """By its ending, and listed with a small letter but as no noun."""
     return (
-        _ADJECTIVE.fullmatch(folded) is not None
+        _pattern("adjective", primary_language(language)).fullmatch(folded) is not None
         and folded not in vocabulary.stop
         and vocabulary.rarity(folded) < UNLISTED
         and vocabulary.proper.get(folded, UNLISTED) == UNLISTED
     )
-
-
-_NAMES: Final[Mapping[str, Callable[[str], Iterator[str]]]] = {"en": _english, "de": _german}
 
 
 # Whether a sentence refers to the past. Every partial transcript is asked, so that recall can start before the speaker

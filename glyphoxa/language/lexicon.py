@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 _DATA: Final = Path(__file__).parent / "data"
-_COMMA: Final = re.compile(r",\s+")
 _PLACE: Final = re.compile(r"\{([a-z]\w*)\}")
 _NOTHING: Final = "(?!)"
 """Matches no text."""
@@ -39,8 +38,9 @@ def languages() -> tuple[str, ...]:
 
 
 def data_file(language: str, name: str) -> Path:
-    """A file in a language's folder. Language tags are reduced to their primary language."""
-    return _DATA / primary_language(language) / name
+    """A file in the folder of a language (a BCP 47 tag); it may not exist."""
+    known = primary_language(language)
+    return _DATA / (known if known in languages() else "none") / name
 
 
 class Lexicon:
@@ -96,7 +96,7 @@ class Lexicon:
 
 
 def _alternatives(value: str | Sequence[str]) -> Sequence[str]:
-    return [word for word in _COMMA.split(value.strip()) if word] if isinstance(value, str) else value
+    return [word for word in " ".join(value.split()).split(", ") if word] if isinstance(value, str) else value
 
 
 def _expanded(file: Mapping[str, Any], name: str, macros: Mapping[str, str]) -> list[str]:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from glyphoxa.language.lexicon import lexicon
+
 _COLONS: Final = ":：﹕︓꞉∶ː"
 _LABELS: Final = re.compile(rf"(?<!\d)[{_COLONS}]|[{_COLONS}](?!\d)")
 """A colon between digits tells the time, and no more."""
 _QUOTES: Final = str.maketrans(dict.fromkeys('"“”„‟«»＂″', "'"))
-_SECTIONS: Final = r"facts|remembered|scene|earlier|for this answer|deny it|streitest es ab|system|assistant|user"
-"""The labels of a prompt or how they end, and the roles of a chat."""
-_SECTION: Final = re.compile(rf"\b({_SECTIONS})(\s*)[{_COLONS}]", re.IGNORECASE)
-_SPEAKER: Final = re.compile(rf"\b((?:says|said|sagt|sagte)(?: (?:to|zu) [^{_COLONS}]{{1,40}})?)(\s*)[{_COLONS}]", re.I)
+_WORDS: Final = lexicon("speech")
+_SECTION: Final = _WORDS.compile(rf"\b({{sections}})(\s*)[{_COLONS}]", flags=re.IGNORECASE)
+_SPEAKER: Final = _WORDS.compile(
+    rf"\b({{says}}(?: {{says_to}} [^{_COLONS}]{{1,40}})?)(\s*)[{_COLONS}]", flags=re.IGNORECASE
+)
 
 
 def in_one_line(text: str) -> str:

@@ -15,23 +15,19 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.language.lexicon import lexicon
 
 _ENDERS = ".!?…"
 _CLOSERS = "\"'”’»)]*_"
 _CLAUSE_ENDERS = ",;:—–"
-_ABBREVIATIONS = frozenset(
-    (
-        "bzw", "ca", "capt", "col", "cpt", "dr", "etc", "fr", "gen", "hr", "jr", "lt", "mr", "mrs", "ms",
-        "prof", "sgt", "sr", "st", "usw", "vs", "z.b", "e.g", "i.e", "d.h",
-    )
-)  # fmt: skip
-_BEFORE_NUMBERS = frozenset(("no", "nr"))
+_WORDS: Final = lexicon("speech")
+_ABBREVIATIONS: Final = _WORDS.words("abbreviations")
+_BEFORE_NUMBERS: Final = _WORDS.words("before_numbers")
 """Abbreviations only in front of a digit: "No. 5", but "No. It is mine."."""
-_JOINS = re.compile(
-    r"\s(?=(?:and|because|but|if|or|since|that|until|when|where|which|while|who"
-    r"|aber|bis|dass|denn|oder|und|weil|wenn|wo)\s)"
-)
-"""Before these one may take breath (English and German)."""
+_JOINS: Final = _WORDS.compile(r"\s(?={joins}\s)")
+"""Before these one may take breath."""
 _LAST_WORD = re.compile(r"([\w.]*\w)$")
 
 

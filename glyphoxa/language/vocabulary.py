@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from glyphoxa.language.lexicon import data_file, primary_language
+from glyphoxa.language.lexicon import data_file, lexicon
 
 _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
@@ -70,25 +71,17 @@ class Vocabulary:
 @cache
 def vocabulary_of(language: str) -> Vocabulary:
     """The vocabulary of a language tag, read once. A language without one gets empty sets."""
-    match primary_language(language):
-        case "en":
-            common, proper = _sized("en")
-            common |= dict.fromkeys(_listed("en", "table.txt"), _AT_TABLES)
-            return Vocabulary(stop=frozenset(_listed("en", "stop.txt")), common=common, proper=proper)
-        case "de":
-            # A fifth of the words of a modern text is in no free list: compounds, forms of verbs.
-            common, proper = _sized("de")
-            return Vocabulary(stop=frozenset(_listed("de", "stop.txt")), common=common, proper=proper, is_known=False)
-        case _:
-            return Vocabulary(stop=frozenset(), common={}, proper={}, is_known=False)
+    common, proper = _sized(data_file(language, "words.txt.gz"))
+    common |= dict.fromkeys(_listed(data_file(language, "table.txt")), _AT_TABLES)
+    is_known = bool(lexicon("speech", language).value("word_list_is_complete"))
+    return Vocabulary(frozenset(_listed(data_file(language, "stop.txt"))), common, proper, is_known)
 
 
-def _sized(language: str) -> tuple[dict[str, int], dict[str, int]]:
+def _sized(file: Path) -> tuple[dict[str, int], dict[str, int]]:
     """Common words and proper names, each with the size of the smallest dictionary that lists it."""
-    packed = data_file(language, "words.txt.gz").read_bytes()
     common: dict[str, int] = {}
     proper: dict[str, int] = {}
-    for line in gzip.decompress(packed).decode("utf-8").splitlines():
+    for line in gzip.decompress(file.read_bytes()).decode("utf-8").splitlines() if file.is_file() else ():
         size, *listed = line.split()
         for word in listed:
             if word.islower():
@@ -98,6 +91,6 @@ def _sized(language: str) -> tuple[dict[str, int], dict[str, int]]:
     return common, proper
 
 
-def _listed(language: str, file: str) -> list[str]:
-    text = data_file(language, file).read_text(encoding="ascii")
+def _listed(file: Path) -> list[str]:
+    text = file.read_text(encoding="ascii") if file.is_file() else ""
     return [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]

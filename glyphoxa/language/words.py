@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa.language.lexicon import lexicon
 
 # Signs that follow a letter and are none: accents, vowel points and vowel signs, and the invisible ones that join
 # or hyphenate. Python's \w knows only the letters.
@@ -45,7 +46,7 @@ _UNMARKED = str.maketrans(
 """Letters that an English keyboard has not, and that Unicode does not take apart."""
 _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]")
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
-_ABBREVIATED = frozenset(("capt", "dr", "fr", "hr", "lt", "mr", "mrs", "ms", "prof", "sgt", "st"))
+_ABBREVIATED = lexicon("speech").words("title_abbreviations")
 _REMEMBERED = 8192
 _TEXTS_REMEMBERED = 64
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")

@@ -67,10 +67,19 @@ class Similarity:
 
     @property
     def overall(self) -> float:
-        return overall(self.sound, self.edits, self.spelling)
+        return _overall(self.sound, self.edits, self.spelling)
 
 
-def overall(sound: float, edits: float, spelling: float) -> float:
+def likeness(letters: str, sound: str, name: Name) -> float:
+    """`Similarity.overall` of a name and of what was heard, given folded and as it sounds."""
+    return _overall(
+        edit_similarity(sound, name.sound),
+        edit_similarity(letters, name.joined),
+        JaroWinkler.similarity(letters, name.joined),
+    )
+
+
+def _overall(sound: float, edits: float, spelling: float) -> float:
     """One figure to rank names by; half of it is the sound."""
     return 0.5 * sound + 0.3 * edits + 0.2 * spelling
 
@@ -118,14 +127,9 @@ class NameIndex:
         if not candidates:
             return []
         sound = sounder(heard)
-        by_sound = [(-edit_similarity(sound, name.sound), name.joined, name) for name in candidates]
-        by_sound.sort(key=itemgetter(0, 1))
-        # Half of the worth is in the sound: what does not sound alike need not be spelled out.
-        scored = [
-            (-overall(-unlike, edit_similarity(heard, joined), JaroWinkler.similarity(heard, joined)), joined, name)
-            for unlike, joined, name in by_sound[: 2 * limit]
-        ]
-        scored.sort(key=itemgetter(0, 1))
+        scored = sorted(
+            ((-likeness(heard, sound, name), name.joined, name) for name in candidates), key=itemgetter(0, 1)
+        )
         return [name for _, _, name in scored[:limit]]
 
     def _looked_at(self, heard: str, codes: tuple[str, ...], least_shared: float) -> list[Name]:

@@ -21,12 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rapidfuzz.distance import JaroWinkler, Levenshtein
-
 from glyphoxa.domain.heard import UNSURE, HeardWord, Utterance
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
+from glyphoxa.names.index import likeness
 from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
 
 _FEWEST_SPELLED = 3
@@ -141,7 +140,6 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
     inside = [word for word in words(raw) if word.start >= start and word.end <= end]
     explained = [(c.start, c.end) for c in where.corrections if c.after]
     explained += [(mention.start, mention.end) for mention in names.mentions(raw)]
-    codes = wanted.codes
     for first in range(len(inside)):
         joined = ""
         for last in range(first, min(first + names.widest, len(inside))):
@@ -154,13 +152,13 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
             window = inside[first : last + 1]
             if not _fits(window, joined, wanted, names):
                 continue
-            likeness = _likeness(joined, names.coder(joined) if names.coder else (), wanted.joined, codes)
+            alike = likeness(joined, names.sounder(joined), wanted)
             is_odd = any(_is_odd(word, where.words, names) for word in window)
-            if likeness < _LEAST_LIKENESS["odd" if is_odd else "ordinary"]:
+            if alike < _LEAST_LIKENESS["odd" if is_odd else "ordinary"]:
                 continue
             heard = as_heard(raw[window[0].start : window[-1].end])
             if objection(heard, wanted.entity_id, names) is None:
-                yield likeness, heard
+                yield alike, heard
 
 
 def _fits(window: Sequence[Word], joined: str, wanted: Name, names: Gazetteer) -> bool:
@@ -183,10 +181,3 @@ def _is_odd(word: Word, heard: Sequence[HeardWord], names: Gazetteer) -> bool:
     if word.is_capital and not word.opens:
         return True
     return vocabulary.is_known and not vocabulary.is_ordinary(word.folded) and not vocabulary.is_ordinary(word.full)
-
-
-def _likeness(one: str, its_codes: Sequence[str], other: str, other_codes: Sequence[str]) -> float:
-    """Spelling and sound together, where both have a sound; only spelling otherwise."""
-    spelling = (JaroWinkler.similarity(one, other) + Levenshtein.normalized_similarity(one, other)) / 2
-    sounds = [Levenshtein.normalized_similarity(left, right) for left in its_codes for right in other_codes]
-    return 0.55 * spelling + 0.45 * max(sounds) if sounds else spelling

@@ -92,7 +92,7 @@ NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Directed | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
-"""Whoever talks to an NPC that fell waits that long for it at worst, besides what it takes to open its engine anew."""
+"""After a crash, an engine that has not closed by then is left behind."""
 
 
 class NpcActor:
@@ -104,10 +104,9 @@ class NpcActor:
         tell: Takes what the engine reports. It is called in the event loop and must return at once.
         now_ms: Milliseconds since the Unix epoch.
         tiers: Chooses how deep it looks in each turn.
-        close_within_ms: After a fall, an engine that has not closed by then is left behind.
     """
 
-    def __init__(  # noqa: PLR0913 - what an actor reaches others by, given once
+    def __init__(
         self,
         conversation: Conversation,
         *,
@@ -115,7 +114,6 @@ class NpcActor:
         tell: Callable[[MouthEvent], None],
         now_ms: Callable[[], int],
         tiers: TierSelector | None = None,
-        close_within_ms: int = CLOSE_MS,
     ) -> None:
         self.npc = conversation.npc
         self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._may_go_unread)
@@ -131,7 +129,6 @@ class NpcActor:
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
         self._direction = ""
-        self._close_within_ms = close_within_ms
 
     @property
     def says_given_words(self) -> bool:
@@ -168,11 +165,11 @@ class NpcActor:
         """The actor's body."""
         try:
             await self.open()
-            self._give_up_open_turns("the NPC's engine fell and was started again")
+            self._give_up_open_turns("the NPC's engine crashed and was restarted")
             while True:
                 self._take(await self.mailbox.receive())
         except Exception:
-            await within(self._close_within_ms, f"the engine of {self.npc.name}", self._close_mouth())
+            await within(CLOSE_MS, f"the engine of {self.npc.name}", self._close_mouth())
             raise
         finally:
             await self._close_mouth()

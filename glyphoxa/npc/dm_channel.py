@@ -22,6 +22,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.npc.actor import GetReady, NpcActor
+from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import RecentTalk
 from glyphoxa.transcript.ports import DecidedTalk, News, TalkDecisions
 from glyphoxa.turns.dm_controls import Direction, DmControls
@@ -231,7 +232,7 @@ class Revisions:
         wait_until_quiet: Callable[[], Awaitable[None]],
         tell: Callable[[TableEvent], None],
     ) -> None:
-        self._recent = recent
+        self.recent = recent
         self._npcs = npcs
         self._somebody = somebody
         self._wait_until_quiet = wait_until_quiet
@@ -267,9 +268,9 @@ class Revisions:
         for one in news:
             match one:
                 case UtteranceRetracted(utterance, is_retracted=True):
-                    self._recent.retracted(utterance.id)
+                    self.recent.retracted(utterance.id)
                 case UtteranceRevised(utterance):
-                    self._recent.revised(utterance)
+                    self.recent.revised(utterance)
                 case _:
                     pass  # what is given back is recalled; to those who talk it is over
 
@@ -285,30 +286,29 @@ class Revisions:
 
 
 class FollowedTalk:
-    """What an NPC has heard this evening stands in its prompt, and on the page: both follow at once. What is recalled
+    """Follows what the game master decides of a session's talk: retracted, rolled back, or other words.
+
+    What an NPC has heard this evening stands in its prompt, and on the page: both follow at once. What is recalled
     follows by itself.
 
     Args:
         refresh: Reads the talk that recall holds in memory: what leaves a prompt would else be recalled into it.
-        after_revise: Awaited when there are other words: what was derived from the old ones is made anew. It must not
+        after_revise: Awaited when there are other words: what was derived from the old ones is made again. It must not
             raise.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(
         self,
-        campaign: CampaignId,
-        session: SessionId,
+        state: TableState,
         decisions: TalkDecisions,
-        *,
-        recent: RecentTalk,
         revisions: Revisions,
+        *,
         refresh: Callable[[CampaignId], Awaitable[object]],
         after_revise: Callable[[], Awaitable[None]],
     ) -> None:
-        self._campaign = campaign
-        self._session = session
+        self._campaign = state.campaign.id
+        self._session = state.session
         self._decisions = decisions
-        self._recent = recent
         self._revisions = revisions
         self._refresh = refresh
         self._after_revise = after_revise
@@ -336,5 +336,5 @@ class FollowedTalk:
             await self._after_revise()
 
     def _text_of(self, utterance: UtteranceId) -> str | None:
-        recent = self._recent.of(self._session, limit=sys.maxsize)
+        recent = self._revisions.recent.of(self._session, limit=sys.maxsize)
         return next((said.text for said in recent if said.id == utterance), None)

@@ -144,7 +144,7 @@ class TableSession:
     def __init__(self, parts: SessionParts) -> None:
         self.parts = parts
         self.earlier: Sequence[Utterance] = ()
-        self.supervisor = Supervisor(on_fall=self._on_fall, on_given_up=self._on_given_up)
+        self.supervisor = Supervisor(on_crash=self._on_crash, on_given_up=self._on_given_up)
         self._state = parts.state
         self._room = parts.room
         self._memory = parts.memory
@@ -243,11 +243,9 @@ class TableSession:
             return told
 
         talk = FollowedTalk(
-            self.campaign.id,
-            self.session,
+            self._state,
             dm.talk,
-            recent=self._journal.recent,
-            revisions=self.revisions,
+            self.revisions,
             refresh=dm.refresh,
             after_revise=self._memory.embed_what_is_new,
         )
@@ -363,12 +361,12 @@ class TableSession:
 
     # -- actors that crash
 
-    def _on_fall(self, group: str, error: BaseException) -> None:
-        self._alarm(f"{group} fell and was started again ({type(error).__name__})", Trouble.RESTARTED, group)
+    def _on_crash(self, group: str, error: BaseException) -> None:
+        self._alarm(f"{group} crashed and was restarted ({type(error).__name__})", Trouble.RESTARTED, group)
 
     def _on_given_up(self, group: str) -> None:
         """An NPC that is out tells whoever asks it."""
-        self._alarm(f"{group} fell too often and is out until the session is opened anew", Trouble.OUT, group)
+        self._alarm(f"{group} crashed too often and is out until the session is opened again", Trouble.OUT, group)
         if (npc := self._npc_of(group)) is not None:
             self.supervisor.start(f"{group}, who declines", npc.decline)
 
@@ -425,7 +423,7 @@ class TableSession:
 
 
 def _group_of(npc: NpcActor) -> str:
-    """An NPC may be called Room or Scribe, and falls alone all the same."""
+    """An NPC may be called Room or Scribe, and still crashes alone."""
     return f"NPC {npc.npc.id}"
 
 

@@ -155,7 +155,7 @@ class TableEvents:
             try:
                 watcher(event)
             except Exception as error:  # whoever watches must not stop the table
-                logger.opt(exception=error).error("a listener of the table fell")
+                logger.opt(exception=error).error("a listener of the table raised an error")
 
 
 class NpcVoices:

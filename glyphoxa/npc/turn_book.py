@@ -354,8 +354,9 @@ class Answers:
         return self._utterance(event.npc, answer, heard, meant, event.at_ms - answer.began_ms)
 
     def ends(self, event: Finished) -> tuple[Finished, Utterance | None]:
-        """How it ended, and what was heard of it; None when that is nothing. An engine that fell does not know how far
-        it came: then all but its last piece was heard.
+        """Return how it ended, and what was heard of it; None when that is nothing.
+
+        An engine that crashed does not know how far it came: then all but its last piece was heard.
         """
         answer = self._heard.pop(event.turn, None)
         if answer is None:

@@ -78,12 +78,18 @@ class Doubted:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Better:
-    """Words that were verified: only doubtful ones changed, and they to names."""
+@dataclass(eq=False, slots=True)
+class Revision:
+    """Better words for what was said.
 
+    Attributes:
+        edits: What a model changed: only doubtful words, and they to names.
+    """
+
+    was: Utterance
     utterance: Utterance
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    tries: int = 0
 
 
 class GaveWay(Exception):
@@ -124,7 +130,7 @@ class SecondLook:
         if self._asking.gives_way and self._answering is not None:
             self._answering.cancel()
 
-    async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Better | None:
+    async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Revision | None:
         """None: the text stays as it was.
 
         Args:
@@ -195,7 +201,7 @@ class SecondLook:
         self._is_model_away = False
         return answer
 
-    async def _checked(self, doubted: Doubted, answer: dict[str, Any], likely: LikelyNames) -> Better | None:
+    async def _checked(self, doubted: Doubted, answer: dict[str, Any], likely: LikelyNames) -> Revision | None:
         """What is left of an answer; None when that is nothing."""
         was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
         if not isinstance(text, str):
@@ -213,7 +219,7 @@ class SecondLook:
         except ValueError as error:
             logger.error("utterance {} keeps the words that were heard: {}", was.id, error)
             return None
-        return Better(replace(was, text=applied(was.text, edits), corrections=corrections), edits)
+        return Revision(was, replace(was, text=applied(was.text, edits), corrections=corrections), edits)
 
 
 OnProof = Callable[[str, str, Utterance], None]
@@ -227,15 +233,7 @@ _LINES_BEFORE = 2
 _LONGEST_CHARS = 2_000
 
 
-@dataclass(eq=False, slots=True)
-class _Revision:
-    was: Utterance
-    utterance: Utterance
-    edits: tuple[Edit, ...] = ()
-    tries: int = 0
-
-
-_Waiting = TypeVar("_Waiting", Doubted, _Revision)
+_Waiting = TypeVar("_Waiting", Doubted, Revision)
 
 
 class Reviser:
@@ -293,7 +291,7 @@ class Reviser:
         self._pause = pause
         self._capacity = capacity
         self._questions: deque[Doubted] = deque()
-        self._writes: deque[_Revision] = deque()
+        self._writes: deque[Revision] = deque()
         self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
         self._work = asyncio.Event()
         self._moved = asyncio.Event()
@@ -368,10 +366,10 @@ class Reviser:
         if corrected.text == utterance.text:
             return utterance
         better = replace(utterance, text=corrected.text, corrections=corrected.corrections)
-        self._revise(_Revision(utterance, better))
+        self._revise(Revision(utterance, better))
         return better
 
-    def _revise(self, revision: _Revision) -> None:
+    def _revise(self, revision: Revision) -> None:
         """The table hears of it at once, the log as soon as it can."""
         if len(self._writes) >= _WAITING_WRITES:
             self._writes.popleft()
@@ -438,7 +436,7 @@ class Reviser:
             waiting.popleft()
         self._moved.set()
 
-    async def _write(self, revision: _Revision) -> None:
+    async def _write(self, revision: Revision) -> None:
         is_new = True
         if self._log is not None:
             try:
@@ -463,11 +461,11 @@ class Reviser:
     async def _ask(self, doubted: Doubted) -> None:
         if self._second_look is not None:
             try:
-                better = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
+                revision = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
             except GaveWay:
                 return  # it stays the first in the queue
-            if better is not None:
-                self._revise(_Revision(doubted.utterance, better.utterance, better.edits))
+            if revision is not None:
+                self._revise(revision)
         self._done_with(self._questions, doubted)
 
     def _is_next(self, doubted: Doubted) -> bool:

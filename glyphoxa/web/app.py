@@ -26,7 +26,7 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Presence, Pulse, Rationed, SeatLimits
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
 from glyphoxa.web.requests import (
     Guard,
     address_of,
@@ -314,7 +314,9 @@ class _Web:
 
     async def _serve(self, socket: WebSocket, outbox: PageOutbox, limits: SeatLimits, place: TakenSeat | None) -> None:
         cookies = dict(socket.cookies)
-        presence = Presence(
+        await PageSocket(
+            socket,
+            self._table,
             place,
             outbox,
             limits,
@@ -322,8 +324,8 @@ class _Web:
             on_move=lambda grants, scene: self._record(
                 AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=address_of(socket)
             ),
-        )
-        await PageSocket(socket, self._table, presence, pulse=self._pulse).serve()
+            pulse=self._pulse,
+        ).serve()
 
     async def _sit(self, socket: WebSocket, player: PlayerId, outbox: PageOutbox) -> TakenSeat:
         """Take a seat as `Seats.sit` does, and send beats meanwhile while an ear opens."""

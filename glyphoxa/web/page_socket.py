@@ -114,48 +114,30 @@ class Pulse:
     server_waits_ms: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """The reader at the other end of a websocket.
+@dataclass(slots=True, eq=False)
+class PageSocket:
+    """One page's websocket; see the module.
 
     Attributes:
-        place: None: a spectator.
-        grants: What they may do now: a link can be revoked while its page is open.
-        on_move: Told of each change of scene that was asked for here.
+        place: Where its reader sits; None for a spectator.
+        grants: What the reader may do now: a link can be revoked while its page is open.
+        on_move: Is told of each change of scene that was asked for here.
     """
 
+    socket: WebSocket
+    table: Table
     place: TakenSeat | None
     outbox: PageOutbox
     limits: SeatLimits
     grants: Callable[[], Grants]
     on_move: Callable[[Grants, SceneId], None]
-
-    @property
-    def player(self) -> PlayerId | None:
-        return self.place.player.id if self.place is not None else None
-
-    def need(self, action: Action) -> Grants:
-        """Raises: NotInvited | Forbidden."""
-        grants = self.grants()
-        grants.need(action, self.player if action is Action.PLAY else None)
-        return grants
-
-
-class PageSocket:
-    """One page's websocket; see the module."""
-
-    def __init__(self, socket: WebSocket, table: Table, presence: Presence, *, pulse: Pulse) -> None:
-        self._socket = socket
-        self._table = table
-        self._presence = presence
-        self._outbox = presence.outbox
-        self._limits = presence.limits
-        self._pulse = pulse
-        self._heard_ms = _now_ms()
-        self._beats = False
+    pulse: Pulse
+    _heard_ms: int = 0
+    _beats: bool = False
 
     async def serve(self) -> None:
         """Serve until the page leaves, falls silent, or is sent nothing more."""
+        self._heard_ms = _now_ms()
         tasks = [asyncio.create_task(work) for work in (self._read(), self._write(), self._beat())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -164,28 +146,28 @@ class PageSocket:
                 task.cancel()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):
                 if isinstance(ended, Exception):
-                    logger.opt(exception=ended).error("the page of {} broke off", self._presence.player)
+                    logger.opt(exception=ended).error("the page of {} broke off", self._player)
 
     async def _beat(self) -> None:
         while True:
-            self._outbox.put_json({"type": "beat"})
-            await asyncio.sleep(self._pulse.every_ms / 1_000)
+            self.outbox.put_json({"type": "beat"})
+            await asyncio.sleep(self.pulse.every_ms / 1_000)
             if not self._is_still_invited():
-                self._outbox.shut(Shut.NOT_INVITED)
+                self.outbox.shut(Shut.NOT_INVITED)
                 return
-            if self._beats and _now_ms() - self._heard_ms > self._pulse.server_waits_ms:
-                logger.info("a page fell silent: {} has left the table", self._presence.player)
+            if self._beats and _now_ms() - self._heard_ms > self.pulse.server_waits_ms:
+                logger.info("a page fell silent: {} has left the table", self._player)
                 return
 
     async def _write(self) -> None:
-        while (message := await self._outbox.next()) is not None:
+        while (message := await self.outbox.next()) is not None:
             try:
-                await self._socket.send_text(message)
+                await self.socket.send_text(message)
             except (WebSocketDisconnect, RuntimeError):
                 return
-        why = self._outbox.why_shut or Shut.CLOSED
+        why = self.outbox.why_shut or Shut.CLOSED
         try:
-            await self._socket.close(why.code, reason=why.reason)
+            await self.socket.close(why.code, reason=why.reason)
         except (WebSocketDisconnect, RuntimeError):
             logger.debug("the page had gone before it was told to")
 
@@ -193,10 +175,10 @@ class PageSocket:
         while True:
             text = ""
             try:
-                text = await self._socket.receive_text()
+                text = await self.socket.receive_text()
                 self._heard_ms = _now_ms()
                 # Whoever sends too much is read more slowly: their network holds back what is left.
-                await asyncio.sleep(self._limits.messages.take(at_ms=_now_ms()) / 1_000)
+                await asyncio.sleep(self.limits.messages.take(at_ms=_now_ms()) / 1_000)
                 await self._obey(text)
             except (WebSocketDisconnect, RuntimeError):
                 # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
@@ -221,37 +203,47 @@ class PageSocket:
             case _:
                 raise InvalidInput('a message is {"say": "some text", "id": …}, {"move": "a scene"} or {"beat": true}')
 
+    @property
+    def _player(self) -> PlayerId | None:
+        return self.place.player.id if self.place is not None else None
+
+    def _need(self, action: Action) -> Grants:
+        """Raises: NotInvited | Forbidden."""
+        grants = self.grants()
+        grants.need(action, self._player if action is Action.PLAY else None)
+        return grants
+
     def _is_still_invited(self) -> bool:
         try:
-            self._presence.need(Action.WATCH if self._presence.place is None else Action.PLAY)
+            self._need(Action.WATCH if self.place is None else Action.PLAY)
         except InvalidInput:
             return False
         return True
 
     def _say(self, words: str, line: str | None) -> None:
-        player = self._presence.player
+        player = self._player
         if player is None:
             raise Forbidden(Action.PLAY)
-        self._presence.need(Action.PLAY)
+        self._need(Action.PLAY)
         if line is not None and not is_line(line):
             raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
         if len(words) > MAX_TEXT_LENGTH:
             raise TooLong(len(words))
-        if wait_ms := self._limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
+        if wait_ms := self.limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
             raise Rationed("you type", wait_ms=wait_ms)
         if line is None:
-            self._table.say(player, words)
-        elif not self._table.say(player, words, line=LineId(line)):
-            self._outbox.put_json({"type": "kept", "line": line})
+            self.table.say(player, words)
+        elif not self.table.say(player, words, line=LineId(line)):
+            self.outbox.put_json({"type": "kept", "line": line})
 
     async def _move(self, scene: SceneId) -> None:
-        grants = self._presence.need(Action.MOVE)
-        if wait_ms := self._limits.requests.take(at_ms=_now_ms()):
+        grants = self._need(Action.MOVE)
+        if wait_ms := self.limits.requests.take(at_ms=_now_ms()):
             raise Rationed("the scene changes", wait_ms=wait_ms)
         try:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
-                await self._table.move(scene)
-            self._presence.on_move(grants, scene)
+                await self.table.move(scene)
+            self.on_move(grants, scene)
         except TimeoutError as error:
             raise NotNow("the scene did not change in time; try again") from error
 
@@ -259,7 +251,7 @@ class PageSocket:
         self, code: str, message: str, *, line: str | None = None, values: Mapping[str, str | int] | None = None
     ) -> None:
         told: Json = {"type": "error", "code": code, "message": message, "values": values or {}, "line": line}
-        self._outbox.put_json(told)
+        self.outbox.put_json(told)
 
 
 def _line_in(text: str) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.chronicle import chronicle_worker
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from demo.recordings import read_recording, resample
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
-from glyphoxa.adapters.wav import read_recording, resample
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.heard import EagerTurn, HeardWord, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.language.words import words_of_text

@@ -170,11 +170,6 @@ def test_a_missing_program_directory_is_named(reachable_dir: Path, monkeypatch: 
         EmbeddedPostgres(reachable_dir).start()
 
 
-def test_a_server_that_does_not_run_has_no_dsn(reachable_dir: Path) -> None:
-    with pytest.raises(Unavailable, match="does not run"):
-        EmbeddedPostgres(reachable_dir).dsn()
-
-
 def test_a_wrong_setting_is_told_in_the_words_of_the_server(reachable_dir: Path) -> None:
     with pytest.raises(Unavailable, match="no_such_setting"):
         EmbeddedPostgres(reachable_dir, settings={"no_such_setting": "1"}).start()

@@ -9,7 +9,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.chronicle import chronicle_worker, episode_writer
+from glyphoxa.app.background import chronicle_worker, episode_writer
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
@@ -96,14 +96,6 @@ async def test_what_the_dm_says_of_a_session_stands(table: Store) -> None:
     desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), table.talk_search, lambda: 3_000_000)
     await desk.summarise(EVENING, "They met the smith.", [SMITH])
     assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None
-    assert await recalled(table, SMITH) == "They met the smith."
-    assert await recalled(table, INNKEEPER) is None
-
-
-async def test_the_dm_may_say_otherwise_afterwards(table: Store) -> None:
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
-    desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), table.talk_search, lambda: 3_000_000)
-    await desk.summarise(EVENING, "They met the smith.", [SMITH])
     assert await recalled(table, SMITH) == "They met the smith."
     assert await recalled(table, INNKEEPER) is None
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from demo.recordings import read_recording
 from demo.script import ScriptLine, read_evening
 from glyphoxa.adapters.local.whisper import Whisper
-from glyphoxa.adapters.wav import read_recording
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId

@@ -16,7 +16,7 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.chronicle import (
+from glyphoxa.app.background import (
     TalkReaders,
     chronicle_log,
     chronicler_of,

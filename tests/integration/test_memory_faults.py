@@ -26,6 +26,7 @@ from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others, wait_until
+from tests.support.proof import IS_PROOF
 from tests.support.recording import ClosableLog, a_journal, lines
 
 
@@ -71,7 +72,7 @@ asyncio.run(play(sys.argv[1], Path(sys.argv[2])))
 """
 
 
-@pytest.mark.parametrize("n_told", [1, 40, 400])
+@pytest.mark.parametrize("n_told", [1, 400] if IS_PROOF else [40])
 async def test_what_a_killed_process_called_kept_is_in_the_log_once(
     store: Store, dsn: str, tmp_path: Path, n_told: int
 ) -> None:

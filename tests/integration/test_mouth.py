@@ -119,21 +119,6 @@ async def test_a_held_reply_fades_out_at_once_and_goes_on_to_its_end_where_it_wa
         assert len(play.sound) - len(fade) * 2 == finished.audio_ms * 48
 
 
-async def test_a_reply_can_be_cut_off_while_it_is_held(server: ModelServer) -> None:
-    server.reply = ("One two three four five six seven eight nine ten.",)
-    async with stage(server) as play:
-        play.begin()
-        play.release()
-        await play.until(lambda: len(play.sound) >= 48 * 100)
-        play.mouth.hold(TurnId("t1"))
-        n_held = len(play.sound)
-        play.cancel()
-        finished = await play.finished()
-        assert finished.interrupted
-        assert len(finished.heard) < len(finished.reply)
-        assert len(play.sound) == n_held
-
-
 async def test_a_brief_answer_is_one_sentence_and_the_model_is_asked_for_one(server: ModelServer) -> None:
     server.reply = ("Iron is dear. ", "It comes from far. ", "And so on.")
     async with stage(server) as play:
@@ -228,16 +213,6 @@ async def test_a_clause_that_the_voice_cannot_say_does_not_cost_the_rest(server:
         assert finished.error == ""
 
 
-async def test_a_voice_that_fails_throughout_is_the_reason_for_the_silence(server: ModelServer) -> None:
-    def broken(text: str) -> Iterator[NDArray[np.int16]]:
-        raise RuntimeError("the voice is gone")
-
-    async with stage(server, tts=make_tts(broken, voice="broken")) as play:
-        play.begin()
-        play.release()
-        assert "the voice is gone" in (await play.finished()).error
-
-
 async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelServer) -> None:
     async with stage(server, new_check=lambda asked: lambda piece: Verdict(fault=Fault.NARRATED)) as play:
         play.begin()
@@ -276,20 +251,6 @@ async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
     assert (finished.heard, len(server.requests)) == (heard, 2)
     rejected = [event.unsaid.text for event in play.events if isinstance(event, SentenceRejected)]
     assert rejected == ["I am here."] * n_rejected
-
-
-async def test_a_second_try_is_freer_than_the_first_and_the_next_answer_is_not(server: ModelServer) -> None:
-    def new_check(asked: Asked) -> Callable[[str], Verdict]:
-        is_rejected = len(server.requests) < 1
-        return lambda piece: Verdict(fault=Fault.IDENTITY) if is_rejected else Verdict(piece)
-
-    async with stage(server, new_check=new_check) as play:
-        for turn in ("t1", "t2"):
-            play.begin(turn)
-            play.release(turn)
-            await play.finished(turn)
-    assert [asked["temperature"] for asked in server.requests] == pytest.approx([0.6, 0.9, 0.6])
-    assert all("seed" not in asked for asked in server.requests)
 
 
 async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(server: ModelServer) -> None:
@@ -351,13 +312,6 @@ async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) 
         play.release()
         await play.finished()
     assert answered[-1].question == "How is my blade?"
-
-
-async def test_a_model_without_words_is_an_error(server: ModelServer) -> None:
-    server.reply = ()
-    async with stage(server) as play:
-        play.begin()
-        assert (await play.finished()).error == "the model returned no words"
 
 
 async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> None:
@@ -472,24 +426,6 @@ async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_
         assert not alone.locked()
 
 
-@pytest.mark.parametrize("status", [200, 400])
-async def test_a_machine_is_free_again_after_a_reply_that_was_cut_off_or_failed(
-    server: ModelServer, status: int
-) -> None:
-    alone = asyncio.Lock()
-    settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, cache=OneMachine(alone))
-    async with stage(server, llm=llm) as play:
-        server.status = status
-        server.gate.clear()
-        play.begin()
-        await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
-        play.cancel()
-        await play.finished()
-        async with asyncio.timeout(DEADLINE_S), alone:
-            pass
-
-
 EXCUSES = ("Hm? Say that again.", "What was it?")
 
 
@@ -517,17 +453,6 @@ async def test_an_answer_that_does_not_come_is_a_line_in_character_and_the_next_
         assert (await play.finished("t4")).heard == "Well met. The blade is ready."
 
 
-async def test_an_answer_that_fails_is_a_line_in_character(server: ModelServer) -> None:
-    async with stage(server, excuses=EXCUSES) as play:
-        await play.mouth.wait_until_drained()
-        server.status = 400
-        play.begin()
-        play.release()
-        assert "out of order" in (await play.finished()).error
-        assert len(play.sound) == len(EXCUSES[0]) * 10 * 48
-        assert not play.of(FailedEarly)
-
-
 async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_character_as_soon_as_it_may(
     server: ModelServer,
 ) -> None:
@@ -548,18 +473,6 @@ async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_characte
         play.cancel("t2")  # they went on speaking: of this one nobody hears that it failed
         assert "out of order" in (await play.finished("t2")).error
         assert not play.sound
-
-
-async def test_an_answer_that_does_not_come_behind_its_filler_is_a_line_in_character(server: ModelServer) -> None:
-    async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",)), excuses=EXCUSES) as play:
-        await play.mouth.wait_until_drained()
-        server.gate.clear()
-        play.begin()
-        play.release()
-        play.mouth.fill(TurnId("t1"), "Hm.")
-        play.mouth.give_up(TurnId("t1"))
-        assert "timed out" in (await play.finished()).error
-        assert len(play.sound) == (len("Hm.") + len(EXCUSES[0])) * 10 * 48
 
 
 def two_words(text: str) -> Iterator[NDArray[np.int16]]:

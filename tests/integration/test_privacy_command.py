@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog, Postg
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
-from glyphoxa.app.chronicle import chronicle_worker, episode_writer
+from glyphoxa.app.background import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
 from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -25,7 +24,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
-from glyphoxa.transcript.ports import Embedding, FeedUtterance, TalkPage, TalkQuery
+from glyphoxa.transcript.ports import FeedUtterance, TalkPage, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
@@ -181,32 +180,6 @@ async def test_a_change_that_is_seen_later_has_a_later_number(memory: Store, dsn
     assert {said.text for said in seen} == {"One.!", "Two!"}
 
 
-async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
-    memory: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So many, page after page, would have the garbage collector stop everybody for a twentieth of a second."""
-    await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(100)])
-    await memory.chunks.fill_missing(CAMPAIGN)
-    feed = PostgresTalkFeed(memory.database, has_vectors=True)
-    generation = (await feed.changes(CAMPAIGN, since=0, limit=0)).head.generation
-    assert generation is not None
-    made: list[FeedUtterance | Embedding] = []
-    for kind in (FeedUtterance, Embedding):
-
-        def make(*values: Any, kind: Any = kind, **named: Any) -> Any:
-            made.append(kind(*values, **named))
-            return made[-1]
-
-        monkeypatch.setattr(f"glyphoxa.adapters.postgres.transcript.feed.{kind.__name__}", make)
-    page = (await feed.changes(CAMPAIGN, since=0, limit=500)).said
-    embeddings = await feed.embeddings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], generation)
-    assert len(page) == len(embeddings) == 100
-    assert made == []
-    assert [said.text for said in page[98:]] == ["My sister, 98.", "My sister, 99."]
-    assert {one.utterance_id: one.vectors.shape for one in embeddings} == {f"u{n}": (1, 384) for n in range(100)}
-    assert len(made) == 102
-
-
 async def test_talk_of_before_the_change_numbers_has_some(empty_dsn: str, tmp_path: Path) -> None:
     folder = tmp_path / "before"
     folder.mkdir()
@@ -278,31 +251,6 @@ async def test_a_fork_remembers_the_same_and_each_goes_its_own_way(memory: Store
     await memory.log.append([told("My sister is here.", id="u3", campaign_id=other, at_ms=4_000)])
     assert "u3" in await ids(memory, campaign=other)
     assert "u3" not in await ids(memory)
-
-
-async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, dsn: str, tmp_path: Path) -> None:
-    lines = ["My sister sails.", "It rains.", "The sword is done.", "A blade for my sibling?", "Bad weather."]
-    talk = [
-        told(f"{lines[n % 5]} {n}", id=f"u{n}", at_ms=1_000 * n, session_id=SessionId(f"s{n // 20}")) for n in range(60)
-    ]
-    rng = random.Random(7)
-    for at in range(0, 60, 7):
-        await memory.log.append(talk[at : at + 7])
-        await ids(memory)
-        if rng.random() < 0.5:
-            await memory.chunks.fill_missing(CAMPAIGN)
-        await memory.log.revise(replace(talk[at], text=f"My sister, {at}."), was=talk[at])
-    await memory.world.rollback(CAMPAIGN, SessionId("s2"), 10, DM)
-    await memory.chunks.fill_missing(CAMPAIGN)
-    await memory.past_talk.transcripts.refresh(CAMPAIGN)
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
-        for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
-            before = await memory.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
-            after = await restarted.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
-            assert [(one.utterance_id, one.text, one.reason) for one in before] == [
-                (one.utterance_id, one.text, one.reason) for one in after
-            ]
-            assert [one.score for one in before] == pytest.approx([one.score for one in after], abs=1e-4)
 
 
 async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(memory: Store) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,15 +19,13 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.transcript_memory import Another
-from glyphoxa.recall.vectors import Embedder, WrongDimensions
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
-from tests.integration.test_reindex import is_free
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.editions import tagged, watch_editions
 from tests.support.embedders import an_embedder
 from tests.support.network import a_network
 from tests.support.patience import DEADLINE_MS
-from tests.support.postgres import wait_until
 from tests.support.world_tables import a_campaign_row
 
 N = 60
@@ -185,33 +182,6 @@ async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
     assert asked_with == {0.1}
 
 
-async def test_vectors_that_were_made_anew_by_the_same_model_are_read_anew(dsn: str) -> None:
-    async with opened(dsn) as table:
-        await an_evening(table)
-        before = table.past_talk.transcripts.index(CAMPAIGN)
-        assert (await reindexed(dsn, OLD, full=True)).swapped
-        assert await is_of(table, OLD)
-        assert table.past_talk.transcripts.index(CAMPAIGN) is not before
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-
-
-async def test_an_embedder_that_gives_another_size_half_way_costs_a_table_nothing(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch_editions(monkeypatch)
-    async with opened(dsn, another=another) as table:
-        await an_evening(table)
-        with pytest.raises(WrongDimensions):
-            await reindexed(dsn, stepwise(WIDE, lambda n: np.ones((16, 5), float32) if n == 3 else None))
-        assert await is_of(table, OLD)
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        done = await reindexed(dsn, WIDE)
-        assert done.swapped
-        assert 0 < done.filled.embedded < N  # it goes on where it was
-        assert await is_of(table, WIDE)
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-
-
 async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,42 +222,3 @@ async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
             except Unavailable:
                 continue
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
-
-
-_SLOW_PROCESS = """
-import asyncio, sys
-from tests.integration.test_reindex_recall import WIDE, reindexed, stepwise
-
-async def wait(n):
-    if n == 3:
-        print("in the middle", flush=True)
-        await asyncio.Event().wait()
-
-asyncio.run(reindexed(sys.argv[1], stepwise(WIDE, wait)))
-"""
-
-
-async def test_a_reindexing_that_is_killed_half_way_costs_a_table_nothing(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch_editions(monkeypatch)
-    async with opened(dsn, another=another) as table:
-        await an_evening(table)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _SLOW_PROCESS, dsn, stdout=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
-        try:
-            assert await process.stdout.readline() == b"in the middle\n"
-            await table.log.append([told("A lantern is lit.", 100)])
-            assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        finally:
-            process.kill()
-            await process.wait()
-        await table.chunks.fill_missing(CAMPAIGN)
-        assert await is_of(table, OLD)
-        assert await ids(table, "the lamp?", 1) == ["u100"]
-        await asyncio.to_thread(wait_until, lambda: asyncio.run(is_free(dsn)))
-        assert (await reindexed(dsn, WIDE)).swapped
-        assert await is_of(table, WIDE)
-        assert await ids(table, "the lamp?", 1) == ["u100"]

@@ -16,14 +16,12 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.openai_models import LocalStructuredLlm
-from glyphoxa.app.chronicle import local_slots
-from glyphoxa.app.correction import make_reviser, open_asking, transcribed
+from glyphoxa.app.background import local_slots, make_reviser, open_asking, transcribed
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
@@ -170,19 +168,6 @@ async def test_a_provider_that_refuses_or_is_late_leaves_the_words_that_were_hea
 ) -> None:
     text, _ = await looked_at(name, json.dumps(RIGHT), tmp_path, **changes)
     assert text == ELDER_NACKS.text
-
-
-@pytest.mark.parametrize(("name", "variable"), [("openai", "OPENAI_API_KEY"), ("google", "GOOGLE_API_KEY")])
-async def test_a_missing_key_is_told_by_the_name_of_its_variable(name: str, variable: str) -> None:
-    settings = CorrectionSettings(llm=SecondLookSettings(name=name))  # type: ignore[arg-type]
-    async with AsyncExitStack() as stack:
-        with pytest.raises(InvalidInput, match=variable):
-            await open_asking(settings, stack, local=LocalModels(), environ={})
-
-
-async def test_nobody_is_asked_unless_the_settings_say_so() -> None:
-    async with AsyncExitStack() as stack:
-        assert await open_asking(Settings().correction, stack, local=LocalModels(), environ=KEYS) is None
 
 
 def test_the_local_model_has_a_place_more_than_there_are_npcs_when_it_looks_again_too() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import OpenAiServer
+from demo.recordings import read_recording
 from glyphoxa.adapters.local.hibari_voice import PRESETS
-from glyphoxa.adapters.wav import read_recording
 from glyphoxa.cli.main import main
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 

@@ -272,13 +272,6 @@ def test_a_part_with_wrong_bytes_is_begun_again(tmp_path: Path, hub: HubOfOneFil
     assert brain(tmp_path).read_bytes() == CONTENT
 
 
-def test_a_truncated_file_on_the_hub_is_not_taken(tmp_path: Path, hub: HubOfOneFile) -> None:
-    hub.content = CONTENT[:HALF]
-    with pytest.raises(Unavailable, match=f"is another file: {HALF} bytes instead of {len(CONTENT)}"):
-        store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
-    assert not brain(tmp_path).exists()
-
-
 def test_a_file_with_a_changed_byte_is_fetched_again(tmp_path: Path, hub: HubOfOneFile) -> None:
     brain(tmp_path).parent.mkdir(parents=True)
     brain(tmp_path).write_bytes(b"?" + CONTENT[1:])

@@ -16,14 +16,13 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from loguru import logger
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -52,9 +51,9 @@ class BadInvitation(Refusal):
         super().__init__("this link is not good any more; ask your game master for a new one")
 
 
-@dataclass(frozen=True, slots=True)
-class Invitations:
-    """
+class Invitations(BaseModel):
+    """The links of a campaign, as its file holds them.
+
     Attributes:
         key: `KEY_BYTES` random bytes.
         numbers: Of each grant's `key`, how often it was revoked; 0 if it is not there.
@@ -62,9 +61,13 @@ class Invitations:
         url: Where the table was opened last, with a slash at its end; "" if it never was.
     """
 
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, ser_json_bytes="hex", val_json_bytes="hex", hide_input_in_errors=True
+    )
+
     key: bytes
-    numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    codes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    numbers: dict[str, int] = Field(default_factory=dict)
+    codes: dict[str, int] = Field(default_factory=dict)
     url: str = ""
 
     def token(self, grant: Grant) -> str:
@@ -80,7 +83,7 @@ class Invitations:
         """
         codes = {digest: until for digest, until in self.codes.items() if until > now_s}
         codes[_digest(code)] = now_s + CODE_GOOD_FOR_S
-        return replace(self, codes=codes), self._signed("link", Grant(Role.DM), code)
+        return self.model_copy(update={"codes": codes}), self._signed("link", Grant(Role.DM), code)
 
     def redeemed(self, token: str, *, now_s: int) -> tuple[Invitations, Grant]:
         """
@@ -95,7 +98,8 @@ class Invitations:
         digest = _digest(code)
         if self.codes.get(digest, 0) <= now_s:
             raise BadInvitation
-        return replace(self, codes={each: until for each, until in self.codes.items() if each != digest}), grant
+        unused = {each: until for each, until in self.codes.items() if each != digest}
+        return self.model_copy(update={"codes": unused}), grant
 
     def cookie(self, grant: Grant, *, now_s: int) -> str:
         """Return the value that a browser shows from now on."""
@@ -111,8 +115,8 @@ class Invitations:
 
     def revoked(self, grant: Grant) -> Invitations:
         """Return invitations in which every existing link and cookie of the grant is void."""
-        codes: Mapping[str, int] = {} if grant.role is Role.DM else self.codes
-        return replace(self, numbers={**self.numbers, grant.key: self._number(grant) + 1}, codes=codes)
+        numbers = {**self.numbers, grant.key: self._number(grant) + 1}
+        return self.model_copy(update={"numbers": numbers, "codes": {} if grant.role is Role.DM else self.codes})
 
     def _number(self, grant: Grant) -> int:
         return self.numbers.get(grant.key, 0)
@@ -150,15 +154,6 @@ def _digest(code: str) -> str:
 
 
 T = TypeVar("T")
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    key: str
-    numbers: dict[str, int]
-    codes: dict[str, int]
-    url: str
 
 
 class InvitationRegister:
@@ -205,7 +200,7 @@ class InvitationRegister:
             InvalidInput: The file cannot be read or written.
         """
         with self._locked():
-            before = Invitations(secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
+            before = Invitations(key=secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
             after, returned = change(before)
             self._write(after)
         return returned
@@ -221,25 +216,17 @@ class InvitationRegister:
 
     def _read(self) -> Invitations:
         try:
-            kept = _File.model_validate_json(self._path.read_bytes())
-            key = bytes.fromhex(kept.key)
+            return Invitations.model_validate_json(self._path.read_bytes())
         except OSError as error:
             raise InvalidInput(f"{self._path}: {error.strerror}") from error
-        except (ValidationError, ValueError) as error:
+        except ValidationError as error:
             raise InvalidInput(
-                f"{self._path} does not hold invitations; remove it, and every link is made anew"
+                f"{self._path} does not hold invitations; remove it, and every link is made again"
             ) from error
-        return Invitations(key, kept.numbers, kept.codes, kept.url)
 
     def _write(self, invitations: Invitations) -> None:
-        kept = _File(
-            key=invitations.key.hex(),
-            numbers=dict(invitations.numbers),
-            codes=dict(invitations.codes),
-            url=invitations.url,
-        )
         try:
-            replace_private(self._path, kept.model_dump_json())
+            replace_private(self._path, invitations.model_dump_json())
         except OSError as error:
             raise InvalidInput(f"{self._path}: {error.strerror}") from error
 
@@ -276,7 +263,7 @@ class Links:
             url: With a slash at its end.
         """
         if self.url != url:
-            self.register.change(lambda now: (replace(now, url=url), None))
+            self.register.change(lambda now: (now.model_copy(update={"url": url}), None))
 
     @property
     def url(self) -> str:

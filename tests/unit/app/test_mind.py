@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.app.mind import state_of
+from glyphoxa.app.table import state_of
 from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId

@@ -17,7 +17,7 @@ from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.app.chronicle import open_structured_llm
+from glyphoxa.app.background import open_structured_llm
 from glyphoxa.app.models import load_embedder, needed
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check

@@ -11,9 +11,9 @@ import pytest
 from demo.evening import between, copy_campaign
 from demo.play import RATE_HZ, Sound, Stretches, check, mixed, play_session, soft_limit
 from demo.played import SessionPlayed, read_played, session_wav
+from demo.recordings import read_recording, samples_of
 from demo.report import evening_json, figures
 from demo.script import Evening, read_evening
-from glyphoxa.adapters.wav import read_recording, samples_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound

@@ -13,16 +13,15 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-OFF = ("glyphoxa.memory_graph.", "glyphoxa.app.deep_recall", "glyphoxa.names.documents")
-OPENS_IT = OFF[1]
+OFF = ("glyphoxa.memory_graph.", "glyphoxa.names.documents")
 root = Path(glyphoxa.__path__[0])
 for package in ("cli", "app", "web"):
     for path in sorted((root / package).rglob("*.py")):
         name = ".".join(("glyphoxa", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
-        if name != OPENS_IT and not name.endswith("__main__"):
+        if not name.endswith("__main__"):
             importlib.import_module(name)
 
-from glyphoxa.app.correction import corrector_of
+from glyphoxa.app.background import corrector_of
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.names.gazetteer import Gazetteer
 

@@ -1,3 +1,5 @@
+"""Names that were misheard are corrected, and what is something else is left alone."""
+
 from itertools import pairwise
 
 import pytest
@@ -5,7 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.names import OWN
+from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.documents import documents_corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
@@ -25,7 +29,22 @@ def corrector(*names: str, language: str = "en", learned: dict[str, str] | None 
     return Corrector(Gazetteer.build(entries, language=language))
 
 
+def heard(text: str, **confidences: float) -> tuple[HeardWord, ...]:
+    """What a recogniser knows of a text: sure of all words but those named."""
+    return tuple(HeardWord(word.start, word.end, confidences.get(word.folded, 0.98)) for word in words(text))
+
+
+def _many_names() -> Corrector:
+    rows = [line.split("\t") for line in (OWN / "spoken" / "N-test.tsv").read_text("utf-8").splitlines()]
+    return Corrector(Gazetteer.build([Entry(name, EntityId(name), kind) for name, kind in rows]))
+
+
 CORRECTOR = corrector(*NAMES)
+MANY = _many_names()
+FEW = corrector(
+    "Vaelis", "Glabbagool", "Thornwall", "Grimjaw", "Tower of Whispers", "Hope", "Will", "Dawn Bringer", "Marek"
+)
+GERMAN = corrector("Greta", "Gott", "Bart", "Grimjaw", "Eldrinax", "Falkenrast", "Morwenna", language="de")
 
 
 def undone(corrected: Corrected) -> str:
@@ -39,116 +58,126 @@ def undone(corrected: Corrected) -> str:
 
 
 @pytest.mark.parametrize(
-    ("heard", "meant"),
+    ("names", "heard", "meant"),
     [
-        ("elder nacks", "Eldrinax"),
-        ("ELDRINAX", "Eldrinax"),
-        ("eldrinaks", "Eldrinax"),
-        ("iron hold", "Ironhold"),
-        ("grim jaw", "Grimjaw"),
-        ("tower of wispers is dangerous.", "Tower of Whispers is dangerous."),
-        ("Glavagul", "Glabbagool"),
-        ("Fukrudin", "Vukradin"),
-        ("Zantarum", "Zhentarim"),
-        ("Menzo Bronson", "Menzoberranzan"),
-        ("Vulking Valve", "Velkynvelve"),
-        ("so we walked out of the city and asked elder nacks about iron hold",
+        (CORRECTOR, "elder nacks", "Eldrinax"),
+        (CORRECTOR, "ELDRINAX", "Eldrinax"),
+        (CORRECTOR, "eldrinaks", "Eldrinax"),
+        (CORRECTOR, "iron hold", "Ironhold"),
+        (CORRECTOR, "grim jaw", "Grimjaw"),
+        (CORRECTOR, "tower of wispers is dangerous.", "Tower of Whispers is dangerous."),
+        (CORRECTOR, "Glavagul", "Glabbagool"),
+        (CORRECTOR, "Fukrudin", "Vukradin"),
+        (CORRECTOR, "Zantarum", "Zhentarim"),
+        (CORRECTOR, "Menzo Bronson", "Menzoberranzan"),
+        (CORRECTOR, "Vulking Valve", "Velkynvelve"),
+        (CORRECTOR, "so we walked out of the city and asked elder nacks about iron hold",
          "so we walked out of the city and asked Eldrinax about Ironhold"),
+        # Everything around a name stays; a possessive or plural ending is kept.
+        (CORRECTOR, "  Well...  \t(elder-nacks), “GRIM JAW’S” forge?!\n",
+         "  Well...  \t(Eldrinax), “Grimjaw’S” forge?!\n"),
+        (CORRECTOR, "Eldrinaks's sword and the Zentarims", "Eldrinax's sword and the Zhentarims"),
+        (MANY, "Severina castle lane", "Severina Castellane"),
+        (MANY, "Siverina kastellane", "Severina Castellane"),
+        (MANY, "Bagdan var coff", "Bogdan Varkov"),
+        (MANY, "crooked land turn", "Crooked Lantern"),
+        (MANY, "moktrak", "Mogthrak"),
+        (corrector("Morwenna"), "More Wenna gave me this ring", "Morwenna gave me this ring"),
+        # The same words are a name sooner when nothing stands around them.
+        (corrector("Phandalin"), "Mandolin?", "Phandalin?"),
+        (corrector("Glyphoxa", "Schattenwald", language="de"), "So, Glyfoxa, wo ist der Schattenwalt?",
+         "So, Glyphoxa, wo ist der Schattenwald?"),
     ],
 )  # fmt: skip
-def test_misheard_names_are_put_right(heard: str, meant: str) -> None:
-    assert CORRECTOR.correct(heard).text == meant
+def test_misheard_names_are_corrected(names: Corrector, heard: str, meant: str) -> None:
+    assert names.correct(heard).text == meant
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("names", "text"),
     [
-        "I would like a cup of tea please",
-        "the elder of the village",
-        "older men",
-        "ate bread",
-        "was liegt gerade auf dem Tisch",
-        "bard, what's the special?",
-        "smash the door, the ashes, vanish into",
-        "Eldrinax walked out of Ironhold, past the Tower of Whispers.",
-        "Vex'ahlia's bow belongs to Vex’ahlia.",
-        "We hold iron and the jaw is grim",
-        "Nooooo, hahaha, uhm, okay!",
-    ],
-)
-def test_ordinary_speech_is_left_alone(text: str) -> None:
-    assert CORRECTOR.correct(text) == Corrected(text, ())
-
-
-def _many_names() -> Corrector:
-    rows = [line.split("\t") for line in (OWN / "spoken" / "N-test.tsv").read_text("utf-8").splitlines()]
-    return Corrector(Gazetteer.build([Entry(name, EntityId(name), kind) for name, kind in rows]))
-
-
-MANY = _many_names()
-
-
-@pytest.mark.parametrize(
-    "heard",
-    [
+        (CORRECTOR, "I would like a cup of tea please"),
+        (CORRECTOR, "the elder of the village"),
+        (CORRECTOR, "older men"),
+        (CORRECTOR, "ate bread"),
+        (CORRECTOR, "was liegt gerade auf dem Tisch"),
+        (CORRECTOR, "bard, what's the special?"),
+        (CORRECTOR, "smash the door, the ashes, vanish into"),
+        (CORRECTOR, "Eldrinax walked out of Ironhold, past the Tower of Whispers."),
+        (CORRECTOR, "Vex'ahlia's bow belongs to Vex’ahlia."),
+        (CORRECTOR, "We hold iron and the jaw is grim"),
+        (CORRECTOR, "Nooooo, hahaha, uhm, okay!"),
+        # Words shared with a name do not make the rest alike.
+        (CORRECTOR, "House Valdrik and the Staff of Merlin"),
         # A first name that was misheard, and what is said next.
-        "Siverina try to calm.",
-        "Bagdan do i know.",
-        "Crooket go and find.",
-        "Xullroe burned for two.",
-        "Immavable i run away.",
+        (MANY, "Siverina try to calm."),
+        (MANY, "Bagdan do i know."),
+        (MANY, "Crooket go and find."),
+        (MANY, "Xullroe burned for two."),
+        (MANY, "Immavable i run away."),
         # Nicknames that nobody listed.
-        "Mad Brak!",
-        "Red Joss!",
-        "Gold Wren!",
-        "Iron Joss!",
+        (MANY, "Mad Brak!"),
+        (MANY, "Red Joss!"),
+        (MANY, "Gold Wren!"),
+        (MANY, "Iron Joss!"),
         # Phrases of everyday words.
-        "Day insect.",
-        "Lake customer.",
+        (MANY, "Day insect."),
+        (MANY, "Lake customer."),
+        # Names that are ordinary words attract nothing.
+        (FEW, "I hope you will come back."),
+        (FEW, "Will you help us? I hope so."),
+        (FEW, "the dawn bringer of news came late"),
+        (FEW, "I walked along the wall and into the thorn bush."),
+        (FEW, "the mark on the door is old"),
+        (corrector("Ash", "Bear", "Whisper", "Stone", "Rose"),
+         "the ashes, a beer, he whispers, don't bare the stove, she rows the boat"),
+        (corrector("Morwenna"), "give me more when you can"),
+        (corrector("Phandalin"), "she plays the mandolin in the evening"),
+        (corrector("Polymorph"), "he was polymorphed"),
+        # Between two names that are equally like it nothing is decided.
+        (corrector("Kalamir", "Kalemar"), "where is kalomor now"),
+        # A confirmed form of stop words is not used.
+        (corrector("Theodan", learned={"the": "Theodan"}), "the end"),
+        (GERMAN, "was liegt gerade auf dem Tisch"),
+        (GERMAN, "wie geht es dir"),
+        (GERMAN, "er hat Brot gegessen"),
+        (GERMAN, "Gestern Abend sind wir durch den Wald zur alten Mühle gegangen."),
+        (GERMAN, "Der Schmied hat gerade keine Zeit, aber seine Tochter kann euch helfen."),
+        (GERMAN, "Wir brauchen noch Fackeln, Seile und ein paar Heiltränke aus der Stadt."),
+        (GERMAN, "Ich würfle auf Wahrnehmung und schaue mir die Tür genauer an."),
+        *((FEW, text) for text in ("…", "🐉", "🐉 Vaelis 🐉", "\u202eVaelis\u202c", "I", "\n\n")),
     ],
-)
-def test_words_that_are_their_own_are_not_swallowed_by_a_name(heard: str) -> None:
-    assert MANY.correct(heard) == Corrected(heard, ())
+)  # fmt: skip
+def test_other_speech_is_left_alone(names: Corrector, text: str) -> None:
+    assert names.correct(text) == Corrected(text, ())
 
 
 @pytest.mark.parametrize(
-    ("heard", "meant"),
+    ("names", "text", "unsure", "meant"),
     [
-        ("Severina castle lane", "Severina Castellane"),
-        ("Siverina kastellane", "Severina Castellane"),
-        ("Bagdan var coff", "Bogdan Varkov"),
-        ("crooked land turn", "Crooked Lantern"),
-        ("moktrak", "Mogthrak"),
+        (FEW, "what does phalis look like", {}, "what does phalis look like"),
+        (FEW, "what does phalis look like", {"phalis": 0.15}, "what does Vaelis look like"),
+        (FEW, "the mark on the door is old", {}, "the mark on the door is old"),
+        (corrector("Uller", learned={"open": "Uller"}), "I pray to open every night", {"open": 0.2},
+         "I pray to Uller every night"),
     ],
-)
-def test_what_sounds_like_the_whole_name_is_still_put_right(heard: str, meant: str) -> None:
-    assert MANY.correct(heard).text == meant
+)  # fmt: skip
+def test_doubt_of_the_recogniser_decides(names: Corrector, text: str, unsure: dict[str, float], meant: str) -> None:
+    assert names.correct(text, heard=heard(text, **unsure)).text == meant
 
 
-def test_german_words_that_sound_like_a_name_are_left_alone() -> None:
-    german = corrector("Greta", "Gott", "Bart", language="de")
-    for text in ("was liegt gerade auf dem Tisch", "wie geht es dir", "er hat Brot gegessen"):
-        assert german.correct(text).text == text
+def test_one_doubted_word_does_not_make_a_wide_window_doubtful() -> None:
+    names = corrector("Velmari Consortium", "Hestia")
+    text = "I leave a coin for Hastia"
+    assert "Velmari" not in names.correct(text, heard=heard(text, hastia=0.1)).text
 
 
-def test_german_names_are_found_by_their_german_sound() -> None:
-    german = corrector("Glyphoxa", "Schattenwald", language="de")
-    assert german.correct("So, Glyfoxa, wo ist der Schattenwalt?").text == "So, Glyphoxa, wo ist der Schattenwald?"
-
-
-def test_everything_around_a_name_stays_as_it_is() -> None:
-    heard = "  Well...  \t(elder-nacks), “GRIM JAW’S” forge?!\n"
-    assert CORRECTOR.correct(heard).text == "  Well...  \t(Eldrinax), “Grimjaw’S” forge?!\n"
-
-
-def test_a_possessive_or_plural_ending_is_kept() -> None:
-    assert CORRECTOR.correct("Eldrinaks's sword and the Zentarims").text == "Eldrinax's sword and the Zhentarims"
-
-
-def test_a_stop_word_may_be_the_beginning_of_a_name_that_sounds_the_same() -> None:
-    morwenna = corrector("Morwenna")
-    assert morwenna.correct("More Wenna gave me this ring").text == "Morwenna gave me this ring"
-    assert morwenna.correct("give me more when you can").text == "give me more when you can"
+def test_a_name_that_is_near_needs_less() -> None:
+    far, near = (
+        FEW.correct("we met glabagle there", nearby=nearby).corrections
+        for nearby in (frozenset(), frozenset({EntityId("Glabbagool")}))
+    )
+    assert [each.score for each in near] > [each.score for each in far]
 
 
 def test_a_correction_says_where_what_and_why() -> None:
@@ -164,24 +193,6 @@ def test_a_form_that_the_dm_confirmed_is_exact() -> None:
     corrected = taught.correct("In Finland we met Blue Crabin, a finlander.")
     assert corrected.text == "In Phandalin we met Vukradin, a finlander."
     assert [correction.stage for correction in corrected.corrections] == ["learned", "learned"]
-
-
-def test_a_confirmed_form_of_stop_words_only_is_not_used() -> None:
-    assert corrector("Theodan", learned={"the": "Theodan"}).correct("the end").text == "the end"
-
-
-def test_a_name_that_is_an_ordinary_word_attracts_nothing() -> None:
-    plain = corrector("Ash", "Bear", "Whisper", "Stone", "Rose")
-    text = "the ashes, a beer, he whispers, don't bare the stove, she rows the boat"
-    assert plain.correct(text).text == text
-
-
-def test_words_shared_with_a_name_do_not_make_the_rest_alike() -> None:
-    assert CORRECTOR.correct("House Valdrik and the Staff of Merlin").text == "House Valdrik and the Staff of Merlin"
-
-
-def test_a_form_of_a_name_is_not_taken_for_a_garble() -> None:
-    assert corrector("Polymorph").correct("he was polymorphed").text == "he was polymorphed"
 
 
 @pytest.mark.parametrize("names", [(), ("",), ("a",), ("the",), ("Bo",), ("😀",), ("שלום",), ("李",), ("of the",)])
@@ -226,36 +237,54 @@ SPEECH = st.lists(HEARD, max_size=12).map(" ".join) | st.text(max_size=80)
 FEW_NAMES = st.lists(st.sampled_from(NAMES) | st.text("abdeiklnorstvx' ", min_size=1, max_size=12), max_size=8)
 
 
-@given(SPEECH)
-@example("tower of wispers Grim-jaw's")
-def test_correcting_twice_changes_nothing_more(text: str) -> None:
+@given(
+    SPEECH,
+    st.lists(st.none() | st.floats(0, 1), min_size=40, max_size=40),
+    st.sets(st.sampled_from([EntityId(name) for name in NAMES])),
+)
+@example("tower of wispers Grim-jaw's", [None] * 40, set())
+def test_whatever_is_known_the_raw_text_comes_back_and_correcting_twice_changes_nothing(
+    text: str, confidences: list[float | None], nearby: set[EntityId]
+) -> None:
+    known = tuple(
+        HeardWord(word.start, word.end, confidence) for word, confidence in zip(words(text), confidences, strict=False)
+    )
+    corrected = CORRECTOR.correct(text, heard=known, nearby=nearby)
+    assert undone(corrected) == text
+    for correction in corrected.corrections:
+        assert text[correction.start : correction.end] == correction.before != correction.after
+    assert all(before.end <= after.start for before, after in pairwise(corrected.corrections))
+    assert CORRECTOR.correct(text, heard=known, nearby=nearby) == corrected
     once = CORRECTOR.correct(text)
     assert CORRECTOR.correct(once.text) == Corrected(once.text, ())
 
 
 @given(FEW_NAMES, st.lists(st.text("abdeiklnorstvx'", min_size=1, max_size=9), max_size=8).map(" ".join))
-def test_correcting_twice_changes_nothing_more_whatever_the_names(names: list[str], text: str) -> None:
+def test_whatever_the_names_correcting_twice_changes_nothing(names: list[str], text: str) -> None:
     of_these = corrector(*names)
     once = of_these.correct(text)
     assert of_these.correct(once.text).text == once.text
     assert undone(once) == text
-
-
-@given(SPEECH)
-def test_the_raw_text_comes_back_from_the_corrections(text: str) -> None:
-    corrected = CORRECTOR.correct(text)
-    assert undone(corrected) == text
-    for correction in corrected.corrections:
-        assert text[correction.start : correction.end] == correction.before != correction.after
-
-
-@given(SPEECH)
-def test_corrections_are_in_order_and_apart(text: str) -> None:
-    spans = [(correction.start, correction.end) for correction in CORRECTOR.correct(text).corrections]
-    assert all(start < end for start, end in spans)
-    assert all(before[1] <= after[0] for before, after in pairwise(spans))
-
-
-@given(st.text())
-def test_without_names_every_text_comes_back_as_it_is(text: str) -> None:
     assert corrector().correct(text) == Corrected(text, ())
+
+
+def test_learned_forms_count_for_what_is_like_them() -> None:
+    taught = corrector("Glabbagool", learned={"Bubblegush": "Glabbagool"})
+    assert corrector("Glabbagool").correct("Bubblegosh, come here!").corrections == ()
+    corrected = taught.correct("Bubblegosh, come here!")
+    assert corrected.text == "Glabbagool, come here!"
+    assert "Bubblegush" in corrected.corrections[0].reason
+
+
+def test_a_common_word_that_was_learned_needs_a_sign() -> None:
+    """A confirmed form must not rewrite ordinary speech."""
+    taught = corrector("Uller", learned={"open": "Uller", "don bringer": "Uller"})
+    assert taught.correct("leave the door open, please").text == "leave the door open, please"
+    assert taught.correct("I met don bringer at the gate").text == "I met Uller at the gate"
+    assert taught.correct("Open!").text == "Uller!"
+
+
+def test_very_long_transcripts_are_corrected_whole() -> None:
+    text = "we walked to the tower of wispers and asked elder nacks about it, " * 160
+    corrected = CORRECTOR.correct(text)
+    assert corrected.text.count("Eldrinax") == corrected.text.count("Tower of Whispers") == 160

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import wavfile
 
-from glyphoxa.adapters.wav import RATE_HZ, pcm16, read_recording, resample, samples_of, write_wav
+from demo.recordings import RATE_HZ, pcm16, read_recording, resample, samples_of
+from glyphoxa.adapters.wav import write_wav
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from tests.support.proof import n_examples
 
