@@ -71,7 +71,7 @@ class Lexicon:
             for key, words in file.get(name, {}).items():
                 yield key, frozenset(_alternatives(words))
 
-    def compile(self, template: str, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
+    def compile(self, template: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
         """A pattern in which `{name}` stands for the alternatives under a key, of all languages.
 
         Args:
@@ -80,7 +80,7 @@ class Lexicon:
         made = {name: self._filled(text, macros) for name, text in macros.items()}
         return re.compile(self._filled(template, made), flags)
 
-    def pattern(self, name: str, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
+    def pattern(self, name: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
         """The alternatives under one key. It matches nothing where no language has the key."""
         return self.compile(f"{{{name}}}", flags=flags, **macros)
 

@@ -153,3 +153,13 @@ def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Wor
 
 def _is_ordinary(parts: Iterable[str], vocabulary: Vocabulary) -> bool:
     return all(vocabulary.is_ordinary(part) or len(part) < 2 for part in parts)
+
+
+def looks_like_a_name(word: Word, vocabulary: Vocabulary) -> bool:
+    """Whether it is in no dictionary, or has a capital letter within a sentence."""
+    if len(word.folded) < 2 or word.folded in vocabulary.stop or word.folded.isdigit():
+        return False
+    if word.is_capital and not word.opens:
+        return True
+    is_odd = vocabulary.is_known and not vocabulary.is_ordinary(word.folded) and not vocabulary.is_ordinary(word.full)
+    return is_odd and "'" not in word.text and "’" not in word.text

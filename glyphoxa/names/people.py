@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.naming import ARTICLES
+from glyphoxa.turns.address import AddresseeMention
 
 _WORDS: Final = lexicon("calls")
 _WHISPERED: Final = _WORDS.compile(
@@ -39,33 +39,6 @@ _PLACE_ARTICLES: Final = _WORDS.words("place_articles")
 _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$", flags=re.IGNORECASE)
 _PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class PersonMention:
-    """A person's name in a text.
-
-    Attributes:
-        entity_id: None for somebody who is whispered to, and whom the campaign does not know.
-        position: Index of its first word.
-        is_vocative: It is called, not talked about.
-        is_sure: It is called beyond doubt.
-        is_whispered: It says to whom all that was said is directed.
-        is_owner: It says whose something is: "Mira's hat".
-        is_role: It is a name without its article ("captain").
-        start: Place of its first character; `end` is one past the last.
-    """
-
-    entity_id: EntityId | None
-    name: str
-    position: int
-    is_vocative: bool
-    is_sure: bool = False
-    is_whispered: bool = False
-    start: int = 0
-    end: int = 0
-    is_owner: bool = False
-    is_role: bool = False
 
 
 def is_person(name: Name) -> bool:
@@ -87,8 +60,8 @@ class _Place:
 
 def mentions_of_people(
     text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person
-) -> tuple[PersonMention, ...]:
-    """The people named in a text, in order.
+) -> tuple[AddresseeMention, ...]:
+    """The people named in a text, in order, by their entities: who plays them is for the caller to add.
 
     Args:
         names: All names of the campaign: what belongs to the name of a place calls nobody.
@@ -103,7 +76,7 @@ def mentions_of_people(
     taken = {at for m in mentions for at in range(m.first, m.last + 1)}
     places = sorted([*found, *_without_article(spoken, taken, names)], key=lambda place: place.start)
     calls = calls_in(text, places)
-    people: list[PersonMention] = []
+    people: list[AddresseeMention] = []
     is_anybody_listened_for = False
     for number, place in enumerate(places):
         is_called, is_sure = calls.of[number] in (CallKind.CALLED, CallKind.MEANT), number in calls.sure
@@ -113,8 +86,8 @@ def mentions_of_people(
                 continue
             is_anybody_listened_for = is_anybody_listened_for or is_listened_for
             people.append(
-                PersonMention(
-                    name.entity_id,
+                AddresseeMention(
+                    None,
                     name.canonical,
                     place.position,
                     is_called,
@@ -123,6 +96,7 @@ def mentions_of_people(
                     end=place.end,
                     is_owner=place.is_owner,
                     is_role=place.is_role,
+                    entity_id=name.entity_id,
                 )
             )
     whispered = _whispered(text, people)
@@ -162,7 +136,7 @@ def _with_article(joined: str, names: Gazetteer) -> Sequence[Name]:
     ]
 
 
-def _whispered(text: str, people: Sequence[PersonMention]) -> PersonMention | None:
+def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMention | None:
     """To whom all of it is whispered or typed."""
     found = _WHISPERED.match(text)
     if found is None:
@@ -175,7 +149,7 @@ def _whispered(text: str, people: Sequence[PersonMention]) -> PersonMention | No
     who = found[group].strip()
     if who.split()[-1].casefold() not in _TABLE_GROUP and _may_be_a_place(who, text[:start]):
         return None
-    return PersonMention(None, who, 0, is_vocative=True, is_sure=True, is_whispered=True)
+    return AddresseeMention(None, who, 0, is_vocative=True, is_sure=True, is_whispered=True)
 
 
 def _may_be_a_place(who: str, before: str) -> bool:
@@ -187,14 +161,16 @@ def _may_be_a_place(who: str, before: str) -> bool:
 
 def _sound_alikes(
     text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
-) -> Iterator[PersonMention]:
+) -> Iterator[AddresseeMention]:
     n = len(spoken)
     is_pause = [True, *(_is_pause(text, before, after) for before, after in pairwise(spoken)), True]
     for at, word in enumerate(spoken):
         if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not (is_pause[at] and is_pause[at + 1]):
             continue
         if (name := _sounding_like(word.folded, names, can_be_called)) is not None:
-            yield PersonMention(name.entity_id, name.canonical, at, True, start=word.start, end=word.end)
+            yield AddresseeMention(
+                None, name.canonical, at, True, start=word.start, end=word.end, entity_id=name.entity_id
+            )
 
 
 def _is_pause(text: str, before: Word, after: Word) -> bool:

@@ -31,6 +31,7 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import likeness
+from glyphoxa.names.naming import looks_like_a_name
 
 _WITHIN_NAMES: Final = lexicon("names").words("within")
 
@@ -65,7 +66,7 @@ def doubtful_spans(
         is_doubtful = [known is not None and known < low_confidence for known in confidences]
         bridges = [False] * len(spoken)
     else:
-        is_doubtful = [_looks_like_a_name(word, gazetteer) for word in spoken]
+        is_doubtful = [looks_like_a_name(word, gazetteer.vocabulary) for word in spoken]
         bridges = [word.folded in _WITHIN_NAMES for word in spoken]
     for at in settled:
         is_doubtful[at] = bridges[at] = False
@@ -74,16 +75,6 @@ def doubtful_spans(
         for first, last in _runs(spoken, is_doubtful, bridges)
         if any(word.folded not in gazetteer.vocabulary.stop for word in spoken[first : last + 1])
     )
-
-
-def _looks_like_a_name(word: Word, gazetteer: Gazetteer) -> bool:
-    vocabulary = gazetteer.vocabulary
-    if len(word.folded) < 2 or word.folded in vocabulary.stop or word.folded.isdigit():
-        return False
-    if word.is_capital and not word.opens:
-        return True
-    is_odd = vocabulary.is_known and not vocabulary.is_ordinary(word.folded) and not vocabulary.is_ordinary(word.full)
-    return is_odd and "'" not in word.text and "’" not in word.text
 
 
 def _settled(text: str, spoken: Sequence[Word], places: Places, gazetteer: Gazetteer) -> set[int]:

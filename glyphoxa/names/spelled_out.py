@@ -23,9 +23,11 @@ from typing import Final
 
 from glyphoxa.domain.heard import UNSURE, HeardWord, Utterance
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import likeness
+from glyphoxa.names.naming import looks_like_a_name
 from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
 
 _FEWEST_SPELLED = 3
@@ -153,7 +155,7 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
             if not _fits(window, joined, wanted, names):
                 continue
             alike = likeness(joined, names.sounder(joined), wanted)
-            is_odd = any(_is_odd(word, where.words, names) for word in window)
+            is_odd = any(_is_odd(word, where.words, names.vocabulary) for word in window)
             if alike < _LEAST_LIKENESS["odd" if is_odd else "ordinary"]:
                 continue
             heard = as_heard(raw[window[0].start : window[-1].end])
@@ -169,15 +171,10 @@ def _fits(window: Sequence[Word], joined: str, wanted: Name, names: Gazetteer) -
     return all(word not in stop or word == edge for word, edge in edges)
 
 
-def _is_odd(word: Word, heard: Sequence[HeardWord], names: Gazetteer) -> bool:
-    vocabulary = names.vocabulary
+def _is_odd(word: Word, heard: Sequence[HeardWord], vocabulary: Vocabulary) -> bool:
     if word.folded in vocabulary.stop:
         return False
-    if any(
+    return looks_like_a_name(word, vocabulary) or any(
         each.start < word.end and word.start < each.end and each.confidence is not None and each.confidence < UNSURE
         for each in heard
-    ):
-        return True
-    if word.is_capital and not word.opens:
-        return True
-    return vocabulary.is_known and not vocabulary.is_ordinary(word.folded) and not vocabulary.is_ordinary(word.full)
+    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from loguru import logger
@@ -30,7 +30,7 @@ from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesF
 from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
-from glyphoxa.names.people import PersonMention, mentions_of_people
+from glyphoxa.names.people import mentions_of_people
 from glyphoxa.turns.address import AddresseeMention
 
 _PUT_RIGHT_S = 30
@@ -113,30 +113,17 @@ class TableNames:
     def mentions(self, text: str) -> list[AddresseeMention]:
         """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
         return [
-            self._mention(call)
-            for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
+            self._played(call) for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
         ]
 
-    def _mention(self, call: PersonMention) -> AddresseeMention:
-        npc = self._npcs.get(call.entity_id) if call.entity_id is not None else None
-        return AddresseeMention(
-            npc.id if npc is not None else None,
-            npc.name if npc is not None else call.name,
-            call.position,
-            call.is_vocative,
-            call.is_sure,
-            call.is_whispered,
-            is_played=npc is not None or self._is_player(call),
-            player=PlayerId(call.entity_id) if call.entity_id is not None and self._is_player(call) else None,
-            start=call.start,
-            end=call.end,
-            is_owner=call.is_owner,
-            is_role=call.is_role,
-        )
-
-    def _is_player(self, call: PersonMention) -> bool:
+    def _played(self, call: AddresseeMention) -> AddresseeMention:
+        """With the NPC or the player who has this name."""
+        if call.entity_id is not None and (npc := self._npcs.get(call.entity_id)) is not None:
+            return replace(call, npc=npc.id, name=npc.name)
         entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
-        return entry is not None and entry.entity_type == "player"
+        if entry is not None and entry.entity_type == "player":
+            return replace(call, player=PlayerId(entry.entity_id))
+        return replace(call, is_played=False)
 
     def may_show(self, text: str) -> bool:
         """Whether a text holds no name but those that everybody knows."""

@@ -27,7 +27,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind, Calls, calls_in
 from glyphoxa.language.lexicon import lexicon
@@ -48,6 +48,7 @@ class AddresseeMention:
         is_played: An NPC or a player has this name, and not only somebody in the story.
         is_owner: It says whose something is: "Mira's hat".
         is_role: Not by a name but by a word for what they are: "smith".
+        entity_id: Whose name; None for somebody whom the campaign does not know.
         player: Whose name, if it is a player's.
         start: Place of its first character in the text; `end` is one past the last, 0 where the place is not known.
     """
@@ -64,6 +65,7 @@ class AddresseeMention:
     end: int = 0
     is_owner: bool = False
     is_role: bool = False
+    entity_id: EntityId | None = None
 
 
 # Words that are plainly meant for no NPC, whoever is here: of the players' own world, or no words at all.

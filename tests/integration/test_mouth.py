@@ -267,21 +267,6 @@ async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(ser
         assert len(server.requests) == 1
 
 
-async def test_who_asks_back_and_leaves_out_what_it_was_told_says_it_after_all(server: ModelServer) -> None:
-    def new_check(asked: Asked) -> Callable[[str], Verdict]:
-        return lambda piece: Verdict(piece) if "?" in piece else Verdict(fault=Fault.FORGOTTEN)
-
-    server.reply = ("Juniper? ", "I know her not.")
-    memory = Memory(told=("You told me she is lame.",))
-    async with stage(
-        server, context=memory, new_check=new_check, stand_in=lambda question, fault, told: " ".join(told)
-    ) as play:
-        play.begin()
-        play.release()
-        finished = await play.finished()
-    assert (finished.heard, len(server.requests)) == ("Juniper? You told me she is lame.", 1)
-
-
 async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: ModelServer) -> None:
     told: list[str] = []
 
