@@ -51,7 +51,7 @@ from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
-from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableEvents, TableState
+from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.loop_lag import measure_lag
 from glyphoxa.observability.service_time import ServiceTime
@@ -289,14 +289,14 @@ class _Wiring:
         self.opening = opening
         self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
         self.state = state_of(settings, campaign, opening.session, self.mark)
-        self.events, self.voices, self.to_room = TableEvents(), NpcVoices(), room_mailbox()
+        self.voices, self.to_room = NpcVoices(), room_mailbox()
         self.memory = TableMemory(
             store,
             campaign,
             settings.data_directory / "spool",
             session=opening.session,
             readers=None if settings.memory.chronicle == "none" else talk_readers_at_table(settings, stack),
-            tell=self.events.tell,
+            tell=self.state.events.tell,
             now_ms=now_ms,
         )
         stack.push_step("memory", STEP_MS, self.memory.close)
@@ -312,7 +312,7 @@ class _Wiring:
         stack.push_step("the place where the graphs run", STEP_MS, self.host.close)
         if opening.observers.any:
             self.host.measure(opening.observers.measured)
-            self.events.subscribe(opening.observers.on)
+            self.state.events.subscribe(opening.observers.on)
         self.mind = mind_of(settings, self.state, store, self.memory.guard)
         stack.push_step("recall", STEP_MS, self.mind.prefetch.close)
         self.deep_talk = self._deep_talk(stack)
@@ -457,7 +457,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
     """Make a session that is not open yet. What it is made of is closed by `stack`."""
     settings, campaign, store = opening.settings, opening.campaign, opening.store
     wiring = _Wiring(opening, stack)
-    state, memory, names, tell = wiring.state, wiring.memory, wiring.names, wiring.events.tell
+    state, memory, names = wiring.state, wiring.memory, wiring.names
     asking = await open_asking(settings.correction, stack, local=opening.local)
     npcs = wiring.npcs()
     minutes = settings.server.close_after_minutes
@@ -467,14 +467,12 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
         turn_taking=wiring.turn_taking(),
         npcs=npcs,
         journal=memory.journal,
-        tell=tell,
         now_ms=now_ms,
         call_at=call_at,
     )
     session = TableSession(
         SessionParts(
             state=state,
-            events=wiring.events,
             voices=wiring.voices,
             room=room,
             npcs=npcs,

@@ -240,7 +240,7 @@ def _kin_by_type() -> dict[str, frozenset[str]]:
 
 KIN_BY_TYPE: Final[Mapping[str, frozenset[str]]] = _kin_by_type()
 _KIN: Final = {word: type_ for type_, listed in KIN_BY_TYPE.items() for word in listed}
-_KIN_PATTERNS: Final = _patterns("kin_patterns", kin=f"(?:{'|'.join(sorted(_KIN, key=len, reverse=True))})")
+_KIN_PATTERNS: Final = _patterns("kin_patterns", relative=f"(?:{'|'.join(sorted(_KIN, key=len, reverse=True))})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,9 +98,16 @@ def with_memory(settings: Settings, *, to_hold: str) -> Settings:
 
 @asynccontextmanager
 async def opened_store(
-    settings: Settings, *, embedder: Embedder | None = None, recall: RecallSettings | None = None
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    any_model: bool = False,
+    recall: RecallSettings | None = None,
 ) -> AsyncIterator[Store]:
     """Open memory, connected and migrated, for the block.
+
+    Args:
+        any_model: The database may hold the vectors of another model.
 
     Raises:
         Unavailable: The server cannot be reached.
@@ -113,6 +120,7 @@ async def opened_store(
         data_dir=settings.data_directory,
         embedding_dimensions=settings.memory.embedding_dimensions,
         embedder=embedder,
+        any_model=any_model,
         recall=recall,
         auto_accept=settings.memory.auto_accept,
     ) as store:

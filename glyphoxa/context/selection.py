@@ -41,6 +41,7 @@ from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import asks_what_it_said, speaks_of_the_past
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.quoted import in_one_line
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
@@ -257,7 +258,7 @@ def excerpted(one: Recalled, question: str, *, shown: Sequence[str] = ()) -> Rec
     who = recalled_of(one)
     for line in shown:
         words = line.removeprefix(who)
-        if line.startswith(who) and len(words) >= _LEAST_CHARACTERS and words in one.text:
+        if line.startswith(who) and len(words) >= _LEAST_CHARACTERS and words in in_one_line(one.text):
             return replace(one, text=words)
     return replace(one, text=_excerpt(one.text, question))
 

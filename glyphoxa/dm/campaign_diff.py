@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
@@ -538,6 +539,9 @@ def _face(entity: Entity) -> tuple[object, ...]:
     return entity.name, entity.type, entity.aliases, _visibility(entity)
 
 
+T = TypeVar("T")
+Scoped = TypeVar("Scoped", Entity, Relationship)
+
 _LATER: Final = 2**62
 """The number of an event that is tried and never kept."""
 
@@ -651,8 +655,8 @@ class Tables:
     def with_(self, more: Tables) -> Tables:
         """Return these tables and more; a later statement about the same thing wins, and nothing is removed."""
         return Tables(
-            _joined((*more.entities, *self.entities), self.entities),
-            _edges((*more.relationships, *self.relationships), self.relationships),
+            _merged((*more.entities, *self.entities), self.entities, by=attrgetter("id"), both=_one_entity),
+            _merged((*more.relationships, *self.relationships), self.relationships, by=_ends, both=_one_scope),
         )
 
 
@@ -660,55 +664,49 @@ def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
     """Return the campaign of a file together with the content of its tables."""
     return replace(
         campaign,
-        entities=_joined((*campaign.entities, *tables.entities), campaign.entities),
-        relationships=_edges((*campaign.relationships, *tables.relationships), campaign.relationships),
+        entities=_merged(
+            (*campaign.entities, *tables.entities), campaign.entities, by=attrgetter("id"), both=_one_entity
+        ),
+        relationships=_merged(
+            (*campaign.relationships, *tables.relationships), campaign.relationships, by=_ends, both=_one_scope
+        ),
     )
 
 
-def _joined(entities: Iterable[Entity], order: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Return one entity per id; the first statement about each wins.
+def _merged(
+    items: Iterable[T], order: Iterable[T], *, by: Callable[[T], object], both: Callable[[T, T], T]
+) -> tuple[T, ...]:
+    """Return one item per key; the first statement about each wins.
 
     Args:
-        order: Those that come first.
+        order: The items whose keys come first.
+        both: Joins two items of one key.
     """
-    found: dict[str, Entity | None] = {entity.id: None for entity in order}
-    for entity in entities:
-        first = found.get(entity.id)
-        found[entity.id] = entity if first is None else _both(first, entity)
-    return tuple(entity for entity in found.values() if entity is not None)
+    found: dict[object, T | None] = {by(item): None for item in order}
+    for item in items:
+        first = found.get(by(item))
+        found[by(item)] = item if first is None else both(first, item)
+    return tuple(item for item in found.values() if item is not None)
 
 
-def _both(first: Entity, other: Entity) -> Entity:
+def _one_entity(first: Entity, other: Entity) -> Entity:
     aliases: dict[str, str] = {}
     for alias in (*first.aliases, *other.aliases):
         aliases.setdefault(alias.casefold(), alias)
+    return replace(_one_scope(first, other), aliases=tuple(aliases.values()))
+
+
+def _one_scope(first: Scoped, other: Scoped) -> Scoped:
+    """Join attributes, and guard the item if one of both does."""
     return replace(
         first,
-        aliases=tuple(aliases.values()),
         attributes={**other.attributes, **first.attributes},
-        # Whoever guards it is heeded.
         known_by=first.known_by or other.known_by,
         hidden=first.hidden or other.hidden,
     )
 
 
-def _edges(relationships: Iterable[Relationship], order: Iterable[Relationship]) -> tuple[Relationship, ...]:
-    found: dict[tuple[str, ...], Relationship | None] = {_key(relation): None for relation in order}
-    for relation in relationships:
-        first = found.get(_key(relation))
-        if first is None:
-            found[_key(relation)] = relation
-        else:
-            found[_key(relation)] = replace(
-                first,
-                attributes={**relation.attributes, **first.attributes},
-                known_by=first.known_by or relation.known_by,
-                hidden=first.hidden or relation.hidden,
-            )
-    return tuple(relation for relation in found.values() if relation is not None)
-
-
-def _key(relation: Relationship) -> tuple[str, ...]:
+def _ends(relation: Relationship) -> tuple[str, ...]:
     ends = (relation.source, relation.target)
     if relation.type in BIDIRECTIONAL_RELATIONS:
         ends = (min(ends), max(ends))

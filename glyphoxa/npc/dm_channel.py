@@ -19,7 +19,7 @@ from loguru import logger
 
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import TableEvent, UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.table import TableState
@@ -218,25 +218,22 @@ class Revisions:
     not be in a turn. Everything but `run` returns at once.
 
     Args:
-        somebody: Who will probably speak next.
         wait_until_quiet: Until nobody speaks and no NPC is answering.
-        tell: Takes events of the table.
     """
 
     def __init__(
         self,
         recent: RecentTalk,
         npcs: Mapping[NpcId, NpcActor],
+        state: TableState,
         *,
-        somebody: Callable[[], str],
         wait_until_quiet: Callable[[], Awaitable[None]],
-        tell: Callable[[TableEvent], None],
     ) -> None:
         self.recent = recent
         self._npcs = npcs
-        self._somebody = somebody
+        self._somebody = state.somebody
         self._wait_until_quiet = wait_until_quiet
-        self._tell = tell
+        self._tell = state.events.tell
         self._waiting: list[News] = []
         self._work = asyncio.Event()
 

@@ -66,7 +66,6 @@ class Preparation:
 
     Args:
         wait_until_quiet: Until nobody speaks and no answer is on its way.
-        tell: Takes events of the table.
         now_ms: Unix epoch.
     """
 
@@ -76,7 +75,6 @@ class Preparation:
         state: TableState,
         *,
         wait_until_quiet: Callable[[], Awaitable[None]],
-        tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         for npc in npcs.values():
@@ -85,7 +83,7 @@ class Preparation:
         self._present = state.present
         self._somebody = state.somebody
         self._wait_until_quiet = wait_until_quiet
-        self._tell = tell
+        self._tell = state.events.tell
         self._now_ms = now_ms
         self._told: tuple[NpcId, ...] = ()
         self._give_way = asyncio.Event()

@@ -15,7 +15,7 @@ from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished
 from glyphoxa.domain.heard import (
     Draft,
     EagerTurn,
@@ -124,7 +124,6 @@ class Room:
     """See the module.
 
     Args:
-        tell: Takes everything that happens at the table.
         now_ms: Milliseconds since the Unix epoch.
         call_at: Runs a callback at a time in milliseconds since the Unix epoch.
     """
@@ -137,7 +136,6 @@ class Room:
         turn_taking: TurnTaking,
         npcs: Mapping[NpcId, NpcActor],
         journal: Journal,
-        tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
         call_at: Callable[[int, Callable[[], None]], object],
     ) -> None:
@@ -146,7 +144,7 @@ class Room:
         self._turn_taking = turn_taking
         self._npcs = npcs
         self._journal = journal
-        self._tell = tell
+        self._tell = state.events.tell
         self._now_ms = now_ms
         self._call_at = call_at
         self._readiness = Readiness(state, npcs, lambda: turn_taking.present)
@@ -156,7 +154,7 @@ class Room:
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._answers = Answers(state.campaign, state.session, new_id=self._ids.new_utterance)
         self._pause = PausedHearing()
-        self.control = TableControl(state, turn_taking, npcs, tell=tell)
+        self.control = TableControl(state, turn_taking, npcs)
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -249,9 +247,8 @@ class Room:
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._tell_npc(npc, effect)
-            case Commit(turn, npc, draft, addressed, at_ms):
-                utterance = self._players.last_kept(draft.player)
-                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)
+            case Commit(turn, npc, draft, at_ms=at_ms):
+                self._book.committed(effect, utterance=self._players.last_kept(draft.player))
                 self._tell(NpcThinks(npc, self._npcs[npc].npc.name, turn, draft.player, at_ms))
                 if turn in self._replies:
                     self._expect(self._replies[turn])

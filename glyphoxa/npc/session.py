@@ -31,7 +31,7 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.dm_channel import CommandInbox, ControlsStore, FollowedCommands, FollowedTalk, KeptControls, Revisions
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
-from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableEvents, TableState, TypedLines
+from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableState, TypedLines
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.reviser import Reviser
@@ -117,7 +117,6 @@ class SessionParts:
     """
 
     state: TableState
-    events: TableEvents
     voices: NpcVoices
     room: Room
     npcs: Mapping[NpcId, NpcActor]
@@ -153,20 +152,10 @@ class TableSession:
         self._reviser: Reviser | None = None
         self._stack = AsyncExitStack()
         self._is_closing = False
-        self.revisions = Revisions(
-            self._journal.recent,
-            parts.npcs,
-            somebody=self._state.somebody,
-            wait_until_quiet=self._room.wait_until_quiet,
-            tell=parts.events.tell,
-        )
-        self._preparation = Preparation(
-            parts.npcs,
-            self._state,
-            wait_until_quiet=self._room.wait_until_quiet,
-            tell=parts.events.tell,
-            now_ms=parts.now_ms,
-        )
+        self._events = parts.state.events
+        wait_until_quiet = self._room.wait_until_quiet
+        self.revisions = Revisions(self._journal.recent, parts.npcs, self._state, wait_until_quiet=wait_until_quiet)
+        self._preparation = Preparation(parts.npcs, self._state, wait_until_quiet=wait_until_quiet, now_ms=parts.now_ms)
         self._seats = TableSeats(
             self._state,
             open_ear=lambda player: parts.open_ear(player, self.on_ear),
@@ -174,12 +163,12 @@ class TableSession:
             is_paused=lambda: self.is_paused,
         )
         for watcher in (parts.names.on, self._typed.on, self._preparation.on, parts.mark.on):
-            parts.events.subscribe(watcher)
+            self._events.subscribe(watcher)
 
     def look_again(self, reviser: Reviser) -> None:
         """Have what is said looked at a second time. Before `open`."""
         self._reviser = reviser
-        self.parts.events.subscribe(reviser.on)
+        self._events.subscribe(reviser.on)
 
     # -- opening
 
@@ -280,7 +269,7 @@ class TableSession:
         return self.parts.names.may_show(text)
 
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
-        return self.parts.events.subscribe(listener)
+        return self._events.subscribe(listener)
 
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
         return self.parts.voices.add_sink(sink)
@@ -373,7 +362,7 @@ class TableSession:
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
         npc = self._npc_of(group)
-        self.parts.events.tell(Degraded(what, self.parts.now_ms(), trouble, npc.npc.id if npc is not None else None))
+        self._events.tell(Degraded(what, self.parts.now_ms(), trouble, npc.npc.id if npc is not None else None))
 
     def _npc_of(self, group: str) -> NpcActor | None:
         return next((npc for npc in self.parts.npcs.values() if _group_of(npc) == group), None)
@@ -419,7 +408,7 @@ class TableSession:
         after_ms = self.parts.close_after_ms or 0
         await wait_until_deserted(lambda: self._state.is_empty, for_ms=after_ms)
         logger.info("nobody has sat at the table for {} minutes: the session ends", after_ms // 60_000)
-        self.parts.events.tell(SessionEnds(self.parts.now_ms()))
+        self._events.tell(SessionEnds(self.parts.now_ms()))
 
 
 def _group_of(npc: NpcActor) -> str:

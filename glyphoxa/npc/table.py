@@ -185,6 +185,7 @@ class TableState:
 
     Attributes:
         scene: Where the table is now.
+        events: Told of all that happens at the table.
     """
 
     def __init__(
@@ -194,6 +195,7 @@ class TableState:
         self.session = session
         self.scene = scene
         self.conversations = conversations
+        self.events = TableEvents()
         self._seated: dict[PlayerId, Player] = {}
         self._names = {player.id: player.name for player in campaign.players}
 

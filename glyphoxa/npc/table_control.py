@@ -25,7 +25,7 @@ from glyphoxa.domain.commands import (
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import PauseChanged, SessionEnds, TableEvent, Whispered
+from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import Draft, Heard
 from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId
 from glyphoxa.domain.turn import TurnRecord
@@ -48,23 +48,11 @@ _AS_THE_DM_HAS_IT: Final = "words that the DM gave it"
 
 
 class TableControl:
-    """
-    Args:
-        tell: Takes events of the table.
-    """
-
-    def __init__(
-        self,
-        state: TableState,
-        turn_taking: TurnTaking,
-        npcs: Mapping[NpcId, NpcActor],
-        *,
-        tell: Callable[[TableEvent], None],
-    ) -> None:
+    def __init__(self, state: TableState, turn_taking: TurnTaking, npcs: Mapping[NpcId, NpcActor]) -> None:
         self._state = state
         self._turn_taking = turn_taking
         self._npcs = npcs
-        self._tell = tell
+        self._tell = state.events.tell
         self._changed: Callable[[DmControls], None] = lambda _: None
 
     @property

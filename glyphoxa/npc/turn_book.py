@@ -23,6 +23,7 @@ from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, T
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
+from glyphoxa.turns.effects import Commit
 from glyphoxa.turns.turn import MOST_PARTS
 
 
@@ -66,24 +67,16 @@ class TurnBook:
         self._asked[npc] = turn
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
 
-    def committed(  # noqa: PLR0913 - all of it becomes known at one moment
-        self,
-        turn: TurnId,
-        npc: NpcId,
-        draft: Draft,
-        reason: str,
-        *,
-        at_ms: int,
-        utterance: UtteranceId | None = None,
-    ) -> None:
+    def committed(self, effect: Commit, *, utterance: UtteranceId | None) -> None:
         """
         Args:
             utterance: As which its words were kept.
         """
-        entry = self._open.setdefault(turn, _Open())
-        entry.npc, entry.draft, entry.reason, entry.utterance = npc, draft, reason, utterance
-        entry.stages.setdefault(Stage.ADDRESSED, at_ms)
-        entry.stages |= _heard_stages(draft) | {Stage.TURN_END: at_ms}
+        entry = self._open.setdefault(effect.turn, _Open())
+        entry.npc, entry.draft, entry.reason = effect.npc, effect.draft, effect.addressed.reason
+        entry.utterance = utterance
+        entry.stages.setdefault(Stage.ADDRESSED, effect.at_ms)
+        entry.stages |= _heard_stages(effect.draft) | {Stage.TURN_END: effect.at_ms}
 
     def is_committed(self, turn: TurnId) -> bool:
         """Its words are kept and stand in the talk."""

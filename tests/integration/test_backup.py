@@ -166,35 +166,6 @@ async def test_a_table_that_is_open_while_its_database_is_restored_tells_what_is
         assert UtteranceId("u50") not in await ids(table)
 
 
-async def test_rows_that_were_copied_without_their_sequence_are_followed_all_the_same(
-    dsn: str, empty_dsn: str, tmp_path: Path
-) -> None:
-    """By COPY, table by table, as logical replication does it too: what is inserted so has its old change number."""
-    await an_evening(dsn)
-    async with opened(empty_dsn):
-        pass
-    one, other = await asyncpg.connect(dsn), await asyncpg.connect(empty_dsn)
-    try:
-        await other.execute("SET session_replication_role = replica")
-        for table in ("campaigns", "sessions", "session_entries", "chunks", "talk_to_embed"):
-            rows = await one.fetch(
-                "SELECT attname::text FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0 "
-                "AND attgenerated = '' AND NOT attisdropped",
-                table,
-            )
-            columns, file = [row["attname"] for row in rows], tmp_path / table
-            await one.copy_from_query(f"SELECT {', '.join(columns)} FROM {table}", output=file, format="binary")
-            await other.copy_to_table(table, source=file, columns=columns, format="binary")
-        # This one is noticed at once: a row of that number is there.
-        await other.execute("SELECT setval('session_entries_id_seq', 1000)")
-        assert await other.fetchval("SELECT last_value FROM talk_changes") == 1
-    finally:
-        await one.close()
-        await other.close()
-    async with opened(dsn) as before, opened(empty_dsn) as after:
-        await goes_on_as_before(before, after)
-
-
 async def test_an_owner_without_special_rights_saves_a_campaign_at_a_time_and_no_part_of_it_by_mistake(
     postgres: TestServer, owners_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

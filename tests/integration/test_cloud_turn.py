@@ -110,9 +110,7 @@ async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_servic
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
         async with stage(server, llm=llm, tts=tts, tools=tools_of(tier="FAST")) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            finished = await play.finished()
+            finished = await play.answered()
     assert finished.error == ""
     assert finished.reply == finished.heard == "To the Wardens. Why?"
     assert len(play.sound) == finished.audio_ms * 48 > 0
@@ -135,9 +133,7 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
         check = partial(_check, order, repairs=False)
         async with stage(server, llm=llm, tts=tts, tools=box, new_check=check) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            assert (await play.finished()).heard == "I rolled a 4."
+            assert (await play.answered()).heard == "I rolled a 4."
         assert [unsaid.unsaid.fault for unsaid in play.of(SentenceRejected)] == [Fault.DICE]
         assert [speech["input"] for speech in server.speeches] == ["I rolled a 4."]
 
@@ -148,9 +144,5 @@ async def test_a_model_that_dies_in_the_middle_fails_the_turn_and_the_next_one_i
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
         async with stage(server, llm=llm, tts=tts) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            assert (await play.finished()).error
-            play.begin("t2")
-            play.release("t2")
-            assert (await play.finished("t2")).heard == "Aye."
+            assert (await play.answered()).error
+            assert (await play.answered("t2")).heard == "Aye."

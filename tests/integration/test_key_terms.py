@@ -16,6 +16,7 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.engines import EarSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import ProvidersSettings, SttSettings
@@ -29,7 +30,7 @@ from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import Expects, Pauses, now_ms
+from glyphoxa_pipelines.parts import Expects, Pauses
 from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
 from glyphoxa_processors.deepgram_nova import DeepgramOutbox, NovaStt
 from tests.support.graph import RunningGraph

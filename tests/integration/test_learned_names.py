@@ -17,7 +17,7 @@ from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesChanged, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
 from glyphoxa.names.learning import LearningFromTalk, NameLearning
-from glyphoxa.names.wrong_forms import AlreadyTaken, LearnedName, Proof, Step
+from glyphoxa.names.wrong_forms import LearnedName, Proof, Step
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
@@ -195,21 +195,6 @@ async def test_what_can_be_no_form_is_refused_in_a_short_line(
         await learning.confirm(heard, ELDRINAX, await the_names(learned))
 
 
-async def test_of_two_dms_who_confirm_at_once_one_is_kept_and_the_other_told(learned: PostgresLearnedNames) -> None:
-    outcomes = await asyncio.gather(
-        *(
-            learned.record(CAMPAIGN, "Finkeldrum", confirmed(entity, at_ms))
-            for at_ms, entity in enumerate([ELDRINAX, GRIMJAW] * 4)
-        ),
-        return_exceptions=True,
-    )
-    kept = {outcome.entity_id for outcome in outcomes if not isinstance(outcome, BaseException)}
-    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    assert len(kept) == 1 and len(refused) == 4 and all(isinstance(error, AlreadyTaken) for error in refused)
-    assert len(await learned.history(CAMPAIGN)) == 1
-    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["active"]
-
-
 async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
@@ -311,21 +296,3 @@ async def test_what_is_asked_often_is_served_by_its_index(
         await connection.execute("ANALYZE learned_name_events")
         plan = await connection.fetch(f"EXPLAIN {sql}", *arguments)
     assert index in "\n".join(row[0] for row in plan)
-
-
-async def test_the_words_of_a_form_are_counted_where_they_were_left_as_they_are(
-    store: Store, learned: PostgresLearnedNames
-) -> None:
-    await store.log.append(
-        [
-            an_utterance("The old-man, the Old Man's hat", id="u1"),
-            an_utterance("the bold man", id="u2"),
-            an_utterance("old Müller knows it", id="u3"),
-            an_utterance("old man", id="u4"),
-            replace(an_utterance("old man", id="u5"), campaign_id=OTHER),
-        ]
-    )
-    assert (await learned.uses(CAMPAIGN, "old man", exclude=[UtteranceId("u4")])).spoken == 1
-    assert (await learned.uses(CAMPAIGN, "old müller")).spoken == 1
-    assert (await learned.uses(CAMPAIGN, "OLD")).spoken == 3
-    assert (await learned.uses(CAMPAIGN, "a smith")).written == 2

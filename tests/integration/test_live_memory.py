@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
@@ -59,26 +57,6 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 async def happen(dsn: str, *events: Event) -> None:
     async with open_store(dsn, data_dir=Path("unused")) as store:
         await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
-
-
-async def test_what_a_file_changed_is_logged_without_what_it_says(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    listening = logger.add(
-        lambda message: told.append(message.record["message"]),
-        level="INFO",
-        filter=lambda record: record["message"].startswith("campaign "),
-    )
-    try:
-        async with an_evening(settings, monkeypatch, session="s1"):
-            pass
-        async with an_evening(settings, monkeypatch, session="s2"):
-            pass
-    finally:
-        logger.remove(listening)
-    [line] = told
-    assert re.fullmatch(r"campaign town: [1-9]\d* added, 0 changed, 0 removed", line)
 
 
 async def asked(evening: Evening, text: str) -> TurnRecord:

@@ -29,6 +29,7 @@ from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.dm_channel import Revisions
+from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool
@@ -82,13 +83,9 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         npc.id: NpcActor(Conversation(npc), open_mouth=no_mouth, tell=lambda _: None, now_ms=int)
         for npc in campaign.npcs
     }
-    revisions = Revisions(
-        journal.recent,
-        actors,
-        somebody=lambda: "Tamsin",
-        wait_until_quiet=nothing,
-        tell=lambda event: desk.tell(event),  # noqa: PLW0108 - the desk comes after it
-    )
+    state = TableState(campaign, SESSION, campaign.scenes[0], {})
+    state.events.subscribe(lambda event: desk.tell(event))  # noqa: PLW0108 - the desk comes after it
+    revisions = Revisions(journal.recent, actors, state, wait_until_quiet=nothing)
     look = make_reviser(
         campaign,
         TableNames(campaign, now_ms=lambda: 0),

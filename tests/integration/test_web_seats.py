@@ -19,7 +19,7 @@ from glyphoxa.web.sound import Offer
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
 from tests.support.web_client import Browser, Site, a_site, next_of
-from tests.support.web_table import BRAN, TAMSIN, TwinSeat, TwinTable
+from tests.support.web_table import TAMSIN, TwinSeat, TwinTable
 
 SOON = Deadlines(sit_ms=300, leave_ms=300, answer_ms=300, hang_up_ms=300, slow_ms=0)
 TICKET = "a-ticket-that-tamsin-made-herself"
@@ -184,31 +184,6 @@ async def test_a_page_hears_beats_while_its_ear_takes_long_to_open() -> None:
             assert json.loads(await tamsin.recv()) == {"type": "beat"}
         table.opened.set()
         await next_of(tamsin, "welcome")
-
-
-async def test_who_goes_while_their_ear_opens_leaves_nothing_behind() -> None:
-    table = SlowTable()
-    table.opens = False
-    pulse = Pulse(every_ms=20, page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
-    async with a_site(table, pulse=pulse) as site:
-        async with site.sits("tamsin") as tamsin:
-            await tamsin.recv()
-        table.opens = True
-        async with site.sits("tamsin") as again:
-            await next_of(again, "welcome")
-
-
-async def test_an_ear_that_does_not_close_leaves_its_seat_free_all_the_same() -> None:
-    table = SlowTable()
-    table.closes = False
-    async with a_site(table, deadlines=SOON) as site:
-        async with site.sits("tamsin") as tamsin:
-            await next_of(tamsin, "welcome")
-        async with site.sits("bran") as bran:
-            await next_of(bran, "welcome")
-            assert BRAN.id in table.seats
-        async with site.sits("tamsin") as again:
-            await next_of(again, "welcome")
 
 
 # Ghosts

@@ -15,6 +15,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, TurnId
 from glyphoxa.npc.actor import Ask, Expect, GetReady, NpcActor
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.readiness import Preparation
+from glyphoxa.npc.table import TableEvents
 from glyphoxa.turns.effects import Begin
 from tests.support.builders import TAMSIN
 from tests.support.mouth_twin import MouthTwin
@@ -61,11 +62,12 @@ class Readers:
         self.quiet = asyncio.Event()
         self.quiet.set()
         self.told: list[TableEvent] = []
+        self.events = TableEvents()
+        self.events.subscribe(self.told.append)
         self.preparation = Preparation(
             self.npcs,
             self,  # type: ignore[arg-type]
             wait_until_quiet=self._wait_until_quiet,
-            tell=self.told.append,
             now_ms=lambda: 0,
         )
 

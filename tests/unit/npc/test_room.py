@@ -505,7 +505,6 @@ async def test_what_the_journal_has_not_been_given_can_be_written_without_the_ro
         turn_taking=TurnTaking(Questions(named, NAMES)),
         npcs=table.npcs,
         journal=table.journal,
-        tell=table.events.append,
         now_ms=table.clock,
         call_at=lambda at_ms, callback: None,
     )

@@ -202,9 +202,6 @@ def _reread_of_row(row: asyncpg.Record) -> Reread:
     return Reread(row["ordinal"], row["change_seq"])
 
 
-_EPISODES_DEADLINE_MS: Final = 5_000
-
-
 class PostgresEpisodes:
     """`Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
 
@@ -214,7 +211,7 @@ class PostgresEpisodes:
         self._sql = load_queries("chronicle/episodes")
 
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        async with self._database.use(campaign, deadline_ms=_EPISODES_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["summaries"], campaign, episode_of(session))
         return [fact_of_row(row) for row in rows]
 
