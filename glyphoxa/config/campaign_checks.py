@@ -34,6 +34,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.recall.days import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 
@@ -66,6 +67,15 @@ def _language(tag: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", tag):
         raise ValueError(f"{tag[:40]!r} is no tag of a language, such as en, de or en-GB")
     return tag
+
+
+def _sentence(text: str) -> str:
+    if sorted(re.findall(r"\{([^{}]*)\}", text)) != ["source", "target"]:
+        raise ValueError("a sentence for a relation names {source} and {target}, each once")
+    return text.rstrip(".")
+
+
+RelationSentence = Annotated[Text, AfterValidator(_sentence)]
 
 
 class _Block(BaseModel):
@@ -182,6 +192,7 @@ class CampaignDocument(_Block):
     calendar: CalendarBlock | None = None
     entity_types: tuple[Name, ...] = ()
     slots: dict[Name, SlotRule] = Field(default_factory=dict)
+    relation_types: dict[Name, RelationSentence] = Field(default_factory=dict)
     entities: tuple[EntityBlock, ...] = ()
     relationships: tuple[RelationshipBlock, ...] = ()
     npcs: tuple[NpcBlock, ...] = ()
@@ -230,12 +241,15 @@ def _is_text(name: str) -> bool:
     return len(name.split()) > _MOST_WORDS or (name.endswith(SENTENCE_ENDS) and " " in name.strip())
 
 
-def hint_for(relation: str) -> str | None:
-    """Return a remark on a relationship type that is not a usual one; None for a usual one."""
-    if relation in RELATIONSHIP_TYPES:
+def hint_for(relation: str, words: RelationWords) -> str | None:
+    """Return a remark on a relationship type of the campaign's own; None for a usual one, or one with its sentence."""
+    if relation in RELATIONSHIP_TYPES or relation in words.own:
         return None
     hint = did_you_mean(relation, RELATIONSHIP_TYPES)
-    return f"relationship type {relation!r} is your own" + (f"; {hint}" if hint.startswith("did") else "")
+    shown = f"relationship type {relation!r} is your own and reads {words.sentence(relation, 'A', 'B')!r}"
+    return (
+        f"{shown}; {hint}" if hint.startswith("did") else f"{shown}; give it another sentence under `relation_types:`"
+    )
 
 
 def edge_name(source: str, relation: str, target: str) -> str:

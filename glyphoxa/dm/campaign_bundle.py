@@ -1,4 +1,4 @@
-"""A whole campaign as one JSON document, which another database can take in. See docs/bundle.md.
+"""A whole campaign as one JSON document, which another database can take in. See docs/writing-a-campaign.md.
 
 Here stands what a bundle is; `glyphoxa.adapters.postgres.world.bundle` reads it from a database and brings it into one.
 """

@@ -186,6 +186,7 @@ class Campaign:
         story_day: Where the story stands, as its file has it and its calendar writes it; "" if it does not say.
         bible: What every NPC knows of the party, the world and how it began.
         glossary: Words that the campaign coined, with what they mean.
+        relation_types: Its own sentences by type of relation, with `{source}` and `{target}`.
     """
 
     id: CampaignId
@@ -203,6 +204,7 @@ class Campaign:
     story_day: str = ""
     bible: str = ""
     glossary: Mapping[str, str] = field(default_factory=dict)
+    relation_types: Mapping[str, str] = field(default_factory=dict)
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

@@ -176,6 +176,7 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
         "reading": [
             {
                 "session": each.session,
+                "name": desk.resolver.session(each.session),
                 "said": each.last_ordinal,
                 "read": each.read_ordinal,
                 "state": reading_in_words(each),
@@ -267,8 +268,8 @@ async def found_pages(desk: Desk, words: str) -> list[Shown]:
         url = f"/desk/world/{quote(entity.id, safe='')}"
         _rank(ranked, wanted, (entity.name, *entity.aliases), f"{entity.name}, {entity.type}", url)
     for session in await desk.inspection.sessions(desk.campaign):
-        title, url = f"Session {session.id}", f"/desk/sessions/{quote(session.id, safe='')}"
-        _rank(ranked, wanted, (session.id,), title, url)
+        name, url = desk.resolver.session(session.id), f"/desk/sessions/{quote(session.id, safe='')}"
+        _rank(ranked, wanted, (name, session.id), f"Transcript of {name}", url)
     return [shown for _, _, shown in sorted(ranked, key=lambda each: each[:2])[:MOST_FOUND]]
 
 

@@ -47,7 +47,7 @@ async def _reviewed(desk: Desk, fact: Fact) -> Shown:
     disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
     return {
         **fact_shown(desk, fact),
-        "evidence": _evidence(await _said(desk, fact)),
+        "evidence": _evidence(desk, await _said(desk, fact)),
         "reason": fact.provenance.reason,
         "disputes": [desk.facts.words(each) for each in disputed],
     }
@@ -64,7 +64,7 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
         "known_to": visibility_in_words(fact.visibility, desk.resolver),
-        "from": learned_from(fact),
+        "from": learned_from(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
 
@@ -79,7 +79,7 @@ async def _said(desk: Desk, fact: Fact) -> CitedUtterance | None:
     return None if source is None else await desk.inspection.said(desk.campaign, source)
 
 
-def _evidence(said: CitedUtterance | None) -> Shown | None:
+def _evidence(desk: Desk, said: CitedUtterance | None) -> Shown | None:
     """Describe the utterance that a fact rests on."""
     if said is None:
         return None
@@ -87,6 +87,7 @@ def _evidence(said: CitedUtterance | None) -> Shown | None:
         "speaker": said.speaker_name,
         "text": said.text,
         "session": said.session_id,
+        "place": wording.place(said.session_id, None, desk.resolver),
         "ordinal": said.ordinal,
         "when": moment(said.at_ms),
         "is_retracted": said.is_retracted,
@@ -147,7 +148,7 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         "fact": fact_shown(desk, one),
         "ended": "" if ended is None else f"{ended.ended_as.replace('_', ' ')}, event {ended.ended_seq}",
-        "evidence": _evidence(found.said),
+        "evidence": _evidence(desk, found.said),
         "reason": one.provenance.reason,
         "holds": wording.validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
@@ -173,7 +174,7 @@ async def _history(desk: Desk, one: Fact) -> list[Shown]:
             "when": moment(recorded.cause.at_ms),
             "by": recorded.cause.by.replace("_", " "),
             "what": recorded.event.in_words(Words(desk.resolver, words)),
-            "where": wording.place(recorded.cause.session_id, recorded.cause.ordinal),
+            "where": wording.place(recorded.cause.session_id, recorded.cause.ordinal, desk.resolver),
             "counts": counts,
         }
         for recorded, counts in happened

@@ -34,6 +34,12 @@ def _session(request: Request) -> SessionId:
     return SessionId(request.path_params["session"])
 
 
+def _name(desk: Desk, session: SessionId) -> str:
+    """Return a session's name as a heading."""
+    name = desk.resolver.session(session)
+    return f"{name[:1].upper()}{name[1:]}"
+
+
 def _page_of(session: SessionId) -> str:
     return f"/desk/sessions/{quote(session, safe='')}"
 
@@ -60,6 +66,7 @@ async def sessions(frame: DeskFrame, _: Request) -> Shown:
         shown.append(
             {
                 "id": each.id,
+                "name": _name(desk, each.id),
                 "began": moment(each.started_ms),
                 "n": each.n_entries,
                 "summary": "" if kept is None else kept.text,
@@ -74,7 +81,7 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
     desk, wanted = await frame.desk(), _session(request)
     await desk.timeline.session(wanted)
     kept = await desk.sessions.summary(wanted)
-    lines = [f"# Session {wanted}", ""]
+    lines = [f"# {_name(desk, wanted)}", ""]
     if kept is not None:
         lines += [_escaped(kept.text), ""]
     lines += [
@@ -92,12 +99,13 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
 @PAGES.get(f"{_SESSION}/recap", "recap")
 async def recap(frame: DeskFrame, request: Request) -> Shown:
     source, session = frame.memory(), _session(request)
-    await (await frame.desk()).timeline.session(session)
+    desk = await frame.desk()
+    await desk.timeline.session(session)
     recaps = [
         ("For the players", await source.recap(session, "players")),
         ("For you", await source.recap(session, "dm")),
     ]
-    return {"id": session, "recaps": recaps}
+    return {"id": session, "name": _name(desk, session), "recaps": recaps}
 
 
 @PAGES.get(f"{_SESSION}/line", "line")
@@ -108,6 +116,7 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
     said = found.said
     return {
         "id": session,
+        "name": _name(desk, session),
         "line": line,
         **_shown(said, found.raw_text),
         "groups": [] if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
@@ -120,7 +129,13 @@ async def rollback_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what a rollback to a line would take away."""
     desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
     found = await desk.timeline.preview(session, line)
-    return {"id": session, "line": line, "n_lines": found.n_utterances, "groups": _groups(desk, found)}
+    return {
+        "id": session,
+        "name": _name(desk, session),
+        "line": line,
+        "n_lines": found.n_utterances,
+        "groups": _groups(desk, found),
+    }
 
 
 @PAGES.get(_SESSION, "session")
@@ -135,6 +150,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
     kept = await desk.sessions.summary(wanted)
     return {
         "id": wanted,
+        "name": _name(desk, wanted),
         "lines": await _found(desk, wanted, words) if words else await _lines(desk, wanted, first),
         "words": words,
         "at": at,

@@ -17,6 +17,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
+from glyphoxa.language.relations import in_words
 from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
@@ -166,7 +167,7 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact]) -> Shown:
 
 
 def _spoken(fact: Fact) -> str:
-    return fact.claim.predicate.replace("_", " ").lower()
+    return in_words(fact.claim.predicate)
 
 
 def _shortened(name: str) -> str:

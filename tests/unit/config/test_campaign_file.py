@@ -72,7 +72,8 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "60: relationship type 'OWES_MONEY_TO' is your own",
+        "60: relationship type 'OWES_MONEY_TO' is your own and reads 'A owes money to B'; "
+        "give it another sentence under `relation_types:`",
         "71: 'Elowen' has no `examples`: default ones are used (glyphoxa campaign prompt FILE --npc 'Elowen')",
     ]
 
@@ -142,7 +143,9 @@ def test_an_id_is_made_of_a_name(name: str, expected: str) -> None:
 
 
 def test_the_documented_example_is_a_valid_campaign(tmp_path: Path) -> None:
-    documented = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "campaign-file.md").read_text(), re.DOTALL)
+    documented = re.search(
+        r"```yaml\n(campaign:\n.*?)```", (ROOT / "docs" / "writing-a-campaign.md").read_text(), re.DOTALL
+    )
     assert documented is not None
     (tmp_path / "c.yaml").write_text(documented[1])
     (tmp_path / "grimjaw.png").write_bytes(a_picture("PNG"))
