@@ -52,7 +52,7 @@ class LlmReading:
 
     Attributes:
         pace: Of all that is asked of it.
-        breaker: It is let be for a while when it fails again and again.
+        breaker: Pauses the model after repeated failures.
         deadline_ms: For one answer; later is none.
         limits: Of what it is shown at once, and of its answer.
     """
@@ -70,8 +70,9 @@ class LlmReading:
 
 
 class LlmExtractor:
-    """An `Extractor` that keeps what the rules find and asks a model once for what they missed. A model that is away,
-    late, or answers something else costs nothing but what it would have found.
+    """An `Extractor` that keeps what the rules find and asks a model once for what they missed.
+
+    A model that is away, late, or answers something else costs nothing but what it would have found.
 
     Args:
         narrators: Names of speakers who tell the story and are nobody in it.
@@ -93,7 +94,7 @@ class LlmExtractor:
         if question.n_left:
             found = _noted(found, f"{question.n_left} lines of the stretch were too many for the model")
         if not asking.breaker.may_try():
-            return _noted(found, "read by rules alone: the model failed before, and is let be for a while")
+            return _noted(found, "read by rules alone: the model is paused after repeated failures")
         try:
             await asking.pace.wait()
             answer = await asking.llm.complete(

@@ -301,7 +301,7 @@ def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
         yield IndentedLine(f"recognised as: {turn.raw_text}", 2)
     for correction in heard.corrections if heard is not None else ():
         why = f"{correction.reason or correction.stage}, {correction.score:.2f}"
-        yield IndentedLine(f"{correction.before} was put right as {correction.after}: {why}", 2)
+        yield IndentedLine(f"{correction.before} was corrected to {correction.after}: {why}", 2)
     yield from _since(heard, turn.text)
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)

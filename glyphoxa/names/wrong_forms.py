@@ -121,7 +121,9 @@ def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
     """Where one form stands with each name that it was ever linked to. `steps` is its whole history, in order."""
     left = effective(steps)
     enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in left) else _ENOUGH
-    supported = {step.entity_id for step in left if step.kind in ("proved", "confirmed") and step.by != "typed"}
+    supported = {
+        step.entity_id for step in left if step.kind == "confirmed" or (step.kind == "proved" and step.by != "typed")
+    }
     rejected = {entity for entity in supported if (last := _decision(left, entity)) and last.kind == "rejected"}
     return {
         entity: _status(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Final
@@ -70,24 +70,6 @@ Scores = NDArray[float32]
 ExtraSignal = Callable[[TalkIndex, Viewer, SearchTerms, ViewSnapshot], Scores]
 """A signal that is registered with the weights: one number for each turn of the snapshot."""
 
-STAGES: Final[Mapping[str, tuple[Signal, ...]]] = {
-    "meaning": (
-        Signal.MEANING,
-        Signal.MEANING_BEFORE,
-        Signal.MEANING_AFTER,
-        Signal.MEANING_ANSWERS,
-        Signal.MEANING_NEAR,
-    ),
-    "neighbours": (Signal.LED_UP, Signal.MEANING_BEFORE, Signal.MEANING_AFTER, Signal.MEANING_NEAR),
-    "answers": (Signal.ANSWERS, Signal.MEANING_ANSWERS, Signal.ASKS),
-    "scene": (Signal.SCENE,),
-    "speaker": (Signal.SPEAKER,),
-    "traits": (Signal.TELLS_TIME, Signal.TELLS_NUMBER),
-    "time": (Signal.TIME,),
-    "several": (),
-}
-"""What can be left out together to see what it is worth, each with its signals."""
-
 BY_WORDS: Final[Mapping[Signal, float]] = {
     Signal.WORDS: 5.0,
     Signal.LED_UP: 3.5,
@@ -137,18 +119,6 @@ class RankingWeights:
     apart: float = APART
     extra: Mapping[Signal, ExtraSignal] = field(default_factory=dict)
     min_cosine: float = 0.15
-
-    def without(self, stage: str) -> RankingWeights:
-        """The same with a stage of `STAGES` left out."""
-        gone = STAGES[stage]
-        return replace(
-            self,
-            by_words={name: weight for name, weight in self.by_words.items() if name not in gone},
-            by_words_and_meaning={
-                name: weight for name, weight in self.by_words_and_meaning.items() if name not in gone
-            },
-            apart=0.0 if stage == "several" else self.apart,
-        )
 
 
 DEFAULT: Final = RankingWeights()

@@ -33,7 +33,7 @@ Another = Callable[[str, int], Awaitable[Embedder | None]]
 _PAGE = 500
 _FEW = 20
 """Utterances that are indexed faster than a thread is started."""
-_MOST_CAMPAIGNS = 2
+_MOST_CAMPAIGNS = 16
 _MOST_VECTOR_BYTES = 1 << 28
 """Of one campaign: 170,000 utterances of 384 dimensions. Older ones are found by words alone."""
 _ANOTHER_AGAIN_S = 30.0

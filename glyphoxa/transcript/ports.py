@@ -1,4 +1,4 @@
-"""What is asked of memory level 1, and of talk across sessions."""
+"""What the transcript is asked: by its log, by search, by recall, and by a process that holds talk in memory."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
-"""Looks again at what was said, in the background: names that the ear got wrong are put right in the log.
+"""Corrects names in utterances that are already stored, in the background.
 
     UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
                    └─▶ doubtful words? ──▶ a language model ────────┴──▶ the log, the page, the NPCs' talk, who learns
 
-What is kept is kept already: whatever fails here, the text stays as it was heard. Nothing waits for this, and where
-the model is the NPCs' own, this waits for them: it asks when the table has been quiet for a while, and drops the
-question (to ask it again later) as soon as somebody speaks. What takes more than a millisecond to work out is worked
-out in a thread: the loop carries the sound of the table. An utterance over which this stumbles is left after a second
-try; it keeps neither the others waiting nor the rest of the evening.
+The utterance is stored before this starts: whatever fails here, the text stays as it was heard. Nothing waits for this.
+Where the model is the NPCs' own, the reviser waits until the table has been quiet for a while, and drops the question
+(to ask it again later) as soon as somebody speaks. Work of more than a millisecond runs in a thread: the loop carries
+the sound of the table. An utterance that fails twice is skipped, so that it blocks no other.
 
 Protocol of use: subscribe `on` to the table; `run` in a task of its own; `finish` at the end of the session. State
-outlives a fall of `run`, which may be started again.
+survives a crash of `run`, which may be started again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entities: added, changed, guarded, removed, merged."""
+"""Events of entities (added, changed, scoped, removed, merged) and of a campaign's own slot rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts: stated, confirmed, rejected, replaced, closed."""
+"""Events of facts: stated, confirmed, rejected, replaced, closed, and who may know them."""
 
 from __future__ import annotations
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
@@ -24,7 +21,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
-from glyphoxa.transcript.ports import FeedUtterance, TalkPage, TalkQuery
+from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
@@ -180,36 +177,6 @@ async def test_a_change_that_is_seen_later_has_a_later_number(memory: Store, dsn
     assert {said.text for said in seen} == {"One.!", "Two!"}
 
 
-async def test_talk_of_before_the_change_numbers_has_some(empty_dsn: str, tmp_path: Path) -> None:
-    folder = tmp_path / "before"
-    folder.mkdir()
-    for path in sorted(migrations_folder().glob("*.sql"))[:9]:
-        shutil.copy(path, folder)
-    connection = await asyncpg.connect(empty_dsn)
-    try:
-        await migrate(connection, embedding_dimensions=384, folder=folder)
-        await connection.execute("""
-            INSERT INTO campaigns (id, name, language) VALUES ('town', 'Town', 'en');
-            INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ('town', 's1', now(), 300);
-            INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text,
-                                         raw_text, timestamp, duration_ns, witnesses, fts_config, struck)
-                SELECT 'town', 's1', n, 'u' || n, 'tamsin', 'Tamsin', 'My sister, part ' || n, '', to_timestamp(n), 0,
-                       '{grimjaw}', 'english', n = 7 FROM generate_series(1, 300) AS n""")
-    finally:
-        await connection.close()
-    async with open_store(empty_dsn, data_dir=tmp_path, recall=PATIENT) as store:
-        feed = PostgresTalkFeed(store.database)
-        found = (await feed.changes(CAMPAIGN, since=0, limit=1_000)).said
-        assert len({said.change_seq for said in found}) == 300
-        assert [said.utterance_id for said in found if said.retracted] == ["u7"]
-        assert (await ids(store, "part 42"))[0] == "u42"
-        assert "u7" not in await ids(store, "part 7")
-        await store.log.append([told("The sword.", id="new", session_id=SessionId("s1"))])
-        later = (await feed.changes(CAMPAIGN, since=found[-1].change_seq + 1, limit=9)).said
-        assert [said.utterance_id for said in later] == ["new"]
-        assert "new" in await ids(store, "the sword")
-
-
 # -- in one process
 
 
@@ -269,35 +236,6 @@ async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(m
 async def network(dsn: str) -> AsyncIterator[Network]:
     async with a_network(dsn) as network:
         yield network
-
-
-async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
-    memory: Store, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 10)
-    await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
-    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
-        changes = table.past_talk.transcripts._feed.changes
-        n_pages = 0
-
-        async def cut_at_the_third_page(campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
-            nonlocal n_pages
-            n_pages += 1
-            if n_pages == 4:  # the first says only the language
-                network.cut()
-            return await changes(campaign, since=since, limit=limit)
-
-        table.past_talk.transcripts._feed.changes = cut_at_the_third_page  # type: ignore[method-assign]
-        with pytest.raises(Unavailable):
-            await ids(table)
-        assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
-        network.well()
-        event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 59, DM)
-        assert event is not None
-        n_pages = 100
-        index = await table.past_talk.transcripts.refresh(CAMPAIGN)
-        assert len(index) == 60
-        assert "u59" not in await ids(table, "My sister, 59")
 
 
 def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:

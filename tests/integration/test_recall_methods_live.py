@@ -31,6 +31,7 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_ut
 from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
+from tests.support.proof import proof_only
 from tests.support.weights import weights
 
 KEYS = {"OPENAI_API_KEY": "secret-1234"}
@@ -263,6 +264,7 @@ async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
 
 
 @pytest.mark.models
+@proof_only
 async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
     witnessed = {f"u{n}" for n in range(1, len(TALK) + 1)}
     async with LlamaServer(model_path=weights("qwen2.5-coder-0.5b-instruct-q4_k_m"), slots=1) as llama:

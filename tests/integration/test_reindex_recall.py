@@ -24,7 +24,6 @@ from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.editions import tagged, watch_editions
 from tests.support.embedders import an_embedder
-from tests.support.network import a_network
 from tests.support.patience import DEADLINE_MS
 from tests.support.world_tables import a_campaign_row
 
@@ -180,45 +179,3 @@ async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         assert "u100" in await ids(table, "a lantern?", 30)
     assert asked_with == {0.1}
-
-
-async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch_editions(monkeypatch)
-    async with a_network(dsn) as network, opened(network.dsn, another=another) as table:
-        await an_evening(table)
-
-        def cut(n: int) -> None:
-            if n == 3:
-                network.cut()
-
-        with pytest.raises(Unavailable):
-            await reindexed(network.dsn, stepwise(WIDE, cut))
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        network.well()
-        assert (await reindexed(network.dsn, WIDE)).swapped
-        # It goes away again while the new vectors are read.
-        monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 20)
-        feed = table.past_talk.transcripts._feed
-        embeddings, n_pages = feed.embeddings, 0
-
-        async def cut_at_the_second(*asked: object) -> object:
-            nonlocal n_pages
-            n_pages += 1
-            if n_pages == 2:
-                network.cut()
-            return await embeddings(*asked)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(feed, "embeddings", cut_at_the_second)
-        with pytest.raises(Unavailable):
-            await table.past_talk.transcripts.refresh(CAMPAIGN)
-        assert "u0" in await ids(table, "Is she a pirate?")
-        network.well()
-        for _ in range(5):  # connections that were cut are noticed by a use
-            try:
-                assert await is_of(table, WIDE)
-                break
-            except Unavailable:
-                continue
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]

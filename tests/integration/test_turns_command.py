@@ -63,7 +63,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^s2-\w+-t\d+: Tamsin to Grimjaw, \d{4}-\d\d-\d\d \d\d:\d\d$",
         r"^  heard: s2, ordinal 1, ",
         r"^    recognised as: Grim jaw, where was my brother Joren lost\?$",
-        r"^    Grim jaw was put right as Grimjaw: .+, [01]\.\d\d$",
+        r"^    Grim jaw was corrected to Grimjaw: .+, [01]\.\d\d$",
         r"^  addressed: Grimjaw was called$",
         r"^  might look into memory: FAST: the talk begins; this NPC may go no deeper$",
         r"^  answered, \d+ ms after the end of speech$",

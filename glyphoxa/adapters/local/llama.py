@@ -352,7 +352,7 @@ _CTX_TOKENS: Final = 512
 
 
 async def measure(path: Path) -> Measured:
-    """Loads the model, has it read and speak for a few seconds, and lets it go.
+    """Measure how fast a model reads and speaks on this machine: load it, ask it for a few seconds, unload it.
 
     Raises:
         NotFound, Corrupt, InvalidInput: As `LlamaServer.start`.
@@ -382,16 +382,11 @@ def measure_within(path: Path, *, deadline_s: float) -> Measured:
         Unavailable: Besides: it takes longer.
     """
     try:
-        return asyncio.run(_within(path, deadline_s))
+        return asyncio.run(asyncio.wait_for(measure(path), deadline_s))
     except TimeoutError:
         raise Unavailable(
             f"{path.name} was not measured within {deadline_s:g} s: this machine is slow, or busy"
         ) from None
-
-
-async def _within(path: Path, deadline_s: float) -> Measured:
-    async with asyncio.timeout(deadline_s):
-        return await measure(path)
 
 
 async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spoken: int) -> dict[str, Any]:

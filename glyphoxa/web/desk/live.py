@@ -134,7 +134,7 @@ def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list
             "name": names[each.player],
             "who": each.who,
             "at": moment(each.at_ms),
-            "state": "agreed" if register.holds(each) else "asked anew" if each.agrees else "withdrew",
+            "state": "agreed" if register.holds(each) else "asked again" if each.agrees else "withdrew",
             "text": each.text,
         }
         for each in (register.current() if register is not None else ())

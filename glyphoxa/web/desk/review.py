@@ -23,9 +23,9 @@ from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
-    ("pending", "Waits for your word"),
-    ("conflict", "Disagrees with what is accepted"),
-    ("stale", "Rests on what is no longer so"),
+    ("pending", "Needs review"),
+    ("conflict", "Disagrees with accepted facts"),
+    ("stale", "Depends on facts that are no longer true"),
 )
 
 

@@ -125,7 +125,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "  heard: s2, ordinal 1, 1970-01-01 00:16",
         "    Tamsin: Grimjaw, where was my brother lost?",
         "    recognised as: grim jaw where was my brother lost",
-        "    grim jaw was put right as Grimjaw: sounds alike, 0.93",
+        "    grim jaw was corrected to Grimjaw: sounds alike, 0.93",
         "  addressed: Grimjaw was called",
         "  answered, 812 ms after the end of speech",
         "    Grimjaw: In the fen.",

@@ -313,17 +313,6 @@ async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
     assert len(model.asked) == 1
 
 
-def test_failures_that_do_not_follow_one_another_are_no_reason_to_rest() -> None:
-    rest = CircuitBreaker(lambda: 0)
-    for _ in range(10):
-        for _ in range(MOST_FAILURES - 1):
-            assert rest.may_try()
-            rest.failed()
-        assert rest.may_try()
-        rest.succeeded()
-    assert not rest.is_resting
-
-
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4_000)), max_size=60))
 @settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story: list[tuple[bool, int]]) -> None:

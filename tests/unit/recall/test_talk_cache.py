@@ -129,15 +129,6 @@ async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told
     assert "u1" not in await ids(recall)
 
 
-async def test_taken_up_again_after_a_restart_talk_has_its_session() -> None:
-    feed = some_talk()
-    feed.tell(said("u3", "My sister is back.", session="s2", at_ms=9_000, retracted=True))
-    recall = a_recall(feed)
-    await ids(recall)
-    feed.change("u3", retracted=False)
-    assert "u3" in await ids(recall, "What of my sister in the second session?")
-
-
 async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
     feed = FeedTwin()
     for n in (1, 2, 3):
@@ -220,14 +211,6 @@ async def test_a_page_that_breaks_off_is_read_again() -> None:
     index = await held.refresh(CAMPAIGN)
     assert len(index) == 5_000
     assert [len(match.places) for match in index.look(SMITH, index.terms.of_question("a sister")).matches] == [1]
-
-
-async def test_what_others_say_for_a_whole_evening_breaks_nothing_for_who_was_not_there() -> None:
-    feed = some_talk()
-    recall = a_recall(feed)
-    assert await ids(recall) == ["u1", "u2"]
-    feed.tell(*(said(f"n{n}", "My sister fell.", ordinal=n + 3, witnesses=frozenset({INNKEEPER})) for n in range(500)))
-    assert await ids(recall) == ["u1", "u2"]
 
 
 async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,14 +366,6 @@ async def test_a_languages_lists_of_words_are_not_read_where_sound_is_waited_for
     assert threading.main_thread() not in threads
 
 
-def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
-    read_words.cache_clear()
-    Terms("de-AT")
-    assert read_words.cache_info().misses == 1
-    read_words("de")
-    assert read_words.cache_info().hits == 1
-
-
 async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_some_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -425,3 +400,11 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
         assert await ids(recall, question) == await ids(anew, question)
     await recall.close()
     await anew.close()
+
+
+def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
+    read_words.cache_clear()
+    Terms("de-AT")
+    assert read_words.cache_info().misses == 1
+    read_words("de")
+    assert read_words.cache_info().hits == 1

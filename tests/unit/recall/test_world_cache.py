@@ -140,26 +140,6 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
     assert named(held) is None
 
 
-async def test_those_who_ask_together_share_a_reading() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await asyncio.gather(*(held.refresh(TOWN) for _ in range(20)))
-    assert (feed.n_read, feed.n_looks) == (1, 0)
-    await asyncio.gather(*(held.refresh(TOWN) for _ in range(20)))
-    assert (feed.n_read, feed.n_looks) == (1, 1)
-
-
-async def test_who_asks_while_it_is_read_sees_what_happened_before_it_asked() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    first = asyncio.create_task(held.refresh(TOWN))
-    await feed.was_read.wait()
-    feed.happens(FactClosed(OWNS.fact_id))
-    await held.refresh(TOWN)
-    assert named(held) == {INN: 0, MAREK: 0}
-    await first
-
-
 async def test_much_that_happened_is_read_at_once() -> None:
     feed = a_town()
     held = held_of(feed)

@@ -517,7 +517,7 @@ def condition_of(dsn: str, *, embedding_dimensions: int, deadline_s: float) -> C
 async def _in_time(dsn: Dsn, embedding_dimensions: int, deadline_s: float) -> Condition:
     async with asyncio.timeout(deadline_s), connected(dsn) as connection:
         asked_s = time.time()
-        state = await connection.fetchrow(load_queries("server/condition")["state"])
+        state = await connection.fetchrow(load_queries("server/server")["state"])
         here_s = (asked_s + time.time()) / 2
         if state is None:
             raise Unavailable(f"the database at {dsn} says nothing of itself")

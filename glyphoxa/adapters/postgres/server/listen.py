@@ -1,4 +1,4 @@
-"""LISTEN: the database tells whoever follows that something has changed, whoever changed it."""
+"""LISTEN: notifies followers that something in the database has changed, whoever changed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what was said by its words, its speaker, its session and its time."""
+"""Read a campaign's talk: page by page as it changes, and by search for words, speaker, session and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign's talk is found by the forms of its language, also when that was another one while it was played."""
+"""The transcript log in PostgreSQL: utterances, turns, the DM's decisions on them, and session summaries."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Commands from the DM to an open table, its answers, and its controls."""
+
 from __future__ import annotations
 
 import asyncio

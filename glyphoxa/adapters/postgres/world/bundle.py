@@ -1,4 +1,4 @@
-"""Campaigns out of the database and into it, as bundles."""
+"""Export and import campaigns as bundles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Campaigns as their files describe them, kept as documents, and told to the world as what changed in them."""
+"""Store campaigns as documents, with their calendar, and commit to the world what changed in them."""
 
 from __future__ import annotations
 

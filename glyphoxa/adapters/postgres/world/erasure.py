@@ -1,4 +1,4 @@
-"""Talk erased for good: in one transaction, in the campaign and in its forks."""
+"""Erase talk for good: in one transaction, in the campaign and in its forks."""
 
 from __future__ import annotations
 

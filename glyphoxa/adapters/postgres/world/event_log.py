@@ -1,3 +1,5 @@
+"""The event log of one campaign: append, read, replay with snapshots, and the feed for a process that follows it."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
@@ -186,7 +188,7 @@ class PostgresWorldFeed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._of_campaign = load_queries("world/feed")["campaign"]
+        self._of_campaign = load_queries("world/event_log")["campaign"]
 
     async def read(self, campaign: CampaignId) -> WorldRead:
         # All of one moment.

@@ -1,3 +1,5 @@
+"""Ask the knowledge graph in the name of a viewer, and find talk inside a neighbourhood of it."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence

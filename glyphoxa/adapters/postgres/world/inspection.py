@@ -1,4 +1,4 @@
-"""Looking into memory for the DM: what waits, what is known and why, what was said, and how it is stored."""
+"""Look into memory for the DM: facts that need review, what is known and why, what was said, and how it is stored."""
 
 from __future__ import annotations
 

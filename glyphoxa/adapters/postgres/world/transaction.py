@@ -1,4 +1,4 @@
-"""A transaction on one campaign's world: its log, its tables and its talk, all of one moment."""
+"""A transaction on one campaign's world: its log, its tables, and its talk, which events may retract or correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Events committed to a world: checked one by one on what they read, appended to the log, brought into the tables."""
+"""Commit events to a world, undo them, and fork a campaign.
+
+Each event is checked on what it reads, appended to the log, and applied to the tables, in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ async def fork_campaign(connection: Connection, campaign: CampaignId, into: Camp
     Raises:
         InvalidInput: There is a campaign of the name `into`.
     """
-    sql = load_queries("world/fork")
+    sql = load_queries("world/world")
     if not into:
         raise InvalidInput("the new campaign needs an id")
     if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:
@@ -115,14 +118,14 @@ async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) 
         return
     with suppress(Unavailable):  # what was committed is kept all the same
         async with database.administer(deadline_ms=_ANALYZE_DEADLINE_MS) as connection:
-            await connection.execute(load_queries("world/commit")["analyze"])
+            await connection.execute(load_queries("world/world")["analyze"])
 
 
 async def _commit(
     world: WorldTransaction, events: Sequence[Event], cause: Cause, *, expect: int | None
 ) -> list[WorldEvent]:
     if len(events) >= _MANY:
-        await world.connection.execute(load_queries("world/commit")["custom_plans"])
+        await world.connection.execute(load_queries("world/world")["custom_plans"])
     encoded = await offload(lambda: [encode(event) for event in events], amount=len(events))
     head = await world.log.head()
     if expect is not None and expect != head.seq:
