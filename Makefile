@@ -17,7 +17,7 @@ JOBS ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick types units proof fuzz sbom screenshots mutants check container gate bench models lock clean
+.PHONY: help demo serve test fetched quick types units proof fuzz sbom screenshots mutants check container gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -29,12 +29,21 @@ serve: .venv/app ## The same campaign live on a local page: talk to the NPCs
 	@$(BIN)/glyphoxa serve --open --campaign demo/campaign.yaml $(ARGS)
 
 test: .venv/dev ## All tests, on a real database, with real models and a real browser
-	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
-	@$(BIN)/python -m tests.support.browser
+	@$(MAKE) -s --no-print-directory -j 2 fetched .venv/collected
 	@$(BIN)/python -m pytest --phase alone $(ARGS)
 	@$(BIN)/python -m pytest --phase together $(PARALLEL) $(ARGS)
 
-quick: .venv/dev ## Unit tests and types: about a minute and a half
+fetched: .venv/dev
+	@$(BIN)/glyphoxa models fetch whisper-tiny.en minilm-l6-v2-int8 qwen2.5-coder-0.5b-instruct-q4_k_m
+	@$(BIN)/python -m tests.support.browser
+
+# Once for a checkout: pytest rewrites the assertions of each test module and keeps the result. Processes that begin
+# together would all do it.
+.venv/collected: .venv/dev
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null
+	@touch $@
+
+quick: .venv/dev ## Unit tests and types: about a minute
 	@$(MAKE) -s --no-print-directory -j 2 -k types units
 
 types: .venv/dev
@@ -64,11 +73,12 @@ else
 	@$(BIN)/python -m mutmut results
 endif
 
-check: .venv/dev ## Lint, formatting, types, import contracts, what the documents promise
+check: .venv/dev ## Lint, formatting, types, import contracts, dead code, what the documents promise
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m vulture
 	@$(BIN)/python -m pytest -q tests/structure
 
 container: .venv/dev ## Build the image's stages on a bare Debian and serve a table there (Linux, root, debootstrap): minutes

@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from benchmarks.runner import command, percent, percentiles, read_rows, run, to_write, write_rows
-from glyphoxa.bootstrap.correction import make_names
+from glyphoxa.app.background import make_names
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput

@@ -21,16 +21,14 @@ import yaml
 
 from benchmarks.runner import positive, tell
 from benchmarks.table import Listener, write_talk
+from glyphoxa.actors.closing import ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
-from glyphoxa.bootstrap import local_models
-from glyphoxa.bootstrap.chronicle import local_slots
-from glyphoxa.bootstrap.closing import ClosingStack
-from glyphoxa.bootstrap.engines import MouthSpec, OpenMouth
-from glyphoxa.bootstrap.local_models import LocalModels
-from glyphoxa.bootstrap.memory import open_store_for
-from glyphoxa.bootstrap.table import open_with
-from glyphoxa.bootstrap.table_parts import Opening
+from glyphoxa.app.background import local_slots
+from glyphoxa.app.engines import MouthSpec, OpenMouth
+from glyphoxa.app.memory import open_store_for
+from glyphoxa.app.models import LocalModels, load_local_models
+from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.sections import ContextSettings, TurnsSettings
 from glyphoxa.config.settings import Settings
@@ -40,8 +38,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import Stage, TurnRecord
-from glyphoxa.npc.live_table import LiveTable
 from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
 if TYPE_CHECKING:
@@ -158,7 +156,7 @@ class Tables:
     @asynccontextmanager
     async def sitting(
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
-    ) -> AsyncIterator[LiveTable]:
+    ) -> AsyncIterator[TableSession]:
         """A table in that scene with the player at it, for a session of which nothing is kept."""
         async with ClosingStack() as stack:
             table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
@@ -206,7 +204,7 @@ class _NothingIsKept:
 async def tables(settings: Settings, campaign: Campaign, past: Iterable[Utterance] = ()) -> AsyncIterator[Tables]:
     """Models and memory with what was said before, for the time of the block."""
     async with ClosingStack() as stack:
-        local = await local_models.load(settings, stack, slots=local_slots(settings, campaign), tell=tell)
+        local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
         store = await open_store_for(settings, local, stack)
         if store is None:
             raise Unavailable("there is no long-term memory to ask")
@@ -217,7 +215,7 @@ async def tables(settings: Settings, campaign: Campaign, past: Iterable[Utteranc
         yield Tables(settings, campaign, local, store)
 
 
-async def answered(table: LiveTable, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
+async def answered(table: TableSession, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
     """What became of a typed line; None: nothing in all the time there is.
 
     Args:

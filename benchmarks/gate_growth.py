@@ -35,7 +35,7 @@ from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, PlayerId, UtteranceId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.recall.recall import Recall
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery
 from glyphoxa.turns.address import Addressing, Said
 
@@ -212,7 +212,7 @@ async def _recall(n_turns: int) -> Recall:
     embeddings = Embeddings.load("invented", seed=7)
     feed = InventedTalk.of(_world(n_turns), embeddings)
     recall = Recall(feed, embedder=_free_of_cost(embeddings.embedder.dimensions), now_ms=lambda: feed.ends_ms)
-    await recall.talk_cache.refresh(CAMPAIGN)
+    await recall.transcripts.refresh(CAMPAIGN)
     return recall
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from benchmarks.asking import Answer, Rules, Tables, add_options, answered, plain, report, settings_of, tables
 from benchmarks.runner import command, percent, percentile, positive, read_rows, run, sample
-from glyphoxa.bootstrap.clock import now_ms
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput, did_you_mean

@@ -38,11 +38,11 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.providers.building import EMBEDDINGS, find
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Event
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Event
+from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.minilm import MiniLm

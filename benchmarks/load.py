@@ -22,16 +22,16 @@ import numpy as np
 from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
 from benchmarks.runner import above_zero, command, not_negative_count, percentile, positive, rss_mb, run, tell
 from benchmarks.table import PAUSE_MS, Size, TurnHeard, cloud_settings, load_history, players, write_campaign
-from glyphoxa.bootstrap import engines, local_models
-from glyphoxa.bootstrap.closing import ClosingStack
-from glyphoxa.bootstrap.memory import open_store_for
-from glyphoxa.bootstrap.table import open_with
-from glyphoxa.bootstrap.table_parts import Opening
+from glyphoxa.actors.closing import ClosingStack
+from glyphoxa.app import engines
+from glyphoxa.app.memory import open_store_for
+from glyphoxa.app.models import load_local_models
+from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa.observability.loop_lag import measure_lag
 
@@ -110,9 +110,9 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     return figures(heard, samples, n_sessions=options.sessions, minutes=options.minutes)
 
 
-async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[LiveTable]:
+async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[TableSession]:
     """All in this process, with one set of models and one database, as a host of several tables has them."""
-    local = await local_models.load(all_settings[0], stack, slots=1, tell=tell)
+    local = await load_local_models(all_settings[0], stack, slots=1, tell=tell)
     store = await open_store_for(all_settings[0], local, stack)
     tables = []
     for n, settings in enumerate(all_settings):
@@ -133,7 +133,7 @@ async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[L
     return tables
 
 
-async def _play(table: LiveTable, n: int, recordings: Sequence[Recorded], heard: Heard, until_s: float) -> None:
+async def _play(table: TableSession, n: int, recordings: Sequence[Recorded], heard: Heard, until_s: float) -> None:
     """One question after the other, until the time is over. The first is not counted: it opens connections."""
     dropouts = Dropouts()
 

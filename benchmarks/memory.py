@@ -96,9 +96,9 @@ async def _measured(
         await store.chunks.fill_missing(campaign.id)
 
     journal = Journal(Spool(directory / "spool"), store.log, after_append=embed_new)
-    draining = asyncio.create_task(journal.deliver())
+    draining = asyncio.create_task(journal.delivery.run())
     # As a table does it before it opens: what is asked while talk is still being read has no answer in time.
-    await store.past_talk.refresh(campaign.id)
+    await store.past_talk.transcripts.refresh(campaign.id)
     try:
         asked = Operations(store, campaign, embeddings, journal=journal, vectors=options.samples)
         operations = {**asked.by_name(), "hot_context": await asked.hot_context()}
@@ -113,7 +113,7 @@ async def _measured(
         if _RECALL in wanted:
             figures.update(await filtered_recall(store, campaign, list(embeddings.invented(_RECALL_QUESTIONS))))
         figures["hot_context_late"] = asked.late
-        await journal.flush(_FLUSH_MS)
+        await journal.delivery.flush(_FLUSH_MS)
         return figures
     finally:
         gc.unfreeze()

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.invented import Embeddings, InventedCampaign
 from benchmarks.table import memory_of
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
-from glyphoxa.bootstrap.clock import now_ms
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.selection import ByName

@@ -26,10 +26,10 @@ from benchmarks.runner import command, percent, percentiles, run, tell
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.correction.corrector import Corrected, Corrector
-from glyphoxa.speech.correction.documents_correction import documents_corrector
-from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.language.words import fold
+from glyphoxa.names.corrector import Corrected, Corrector
+from glyphoxa.names.documents import documents_corrector
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 OWN = Path(__file__).parent / "data" / "names"
 SPOKEN = OWN / "spoken"

@@ -24,13 +24,13 @@ from benchmarks import asking
 from benchmarks.asking import Rules, Tables, add_options, answered, plain, report, settings_of, tables, tone_parts
 from benchmarks.runner import command, percent, percentile, read_rows, run
 from benchmarks.runner import sample as sampled
-from glyphoxa.bootstrap.engines import MouthSpec
+from glyphoxa.app.engines import MouthSpec
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.turn import Asked as AskedOfReply
 from glyphoxa.domain.turn import Fault, Outcome, Stage
-from glyphoxa.judgement.reply import Asked as AskedOfReply
 from glyphoxa.npc.mouth import Mouth
 
 if TYPE_CHECKING:

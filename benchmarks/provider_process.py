@@ -30,10 +30,10 @@ from aiohttp import WSMsgType, web
 from benchmarks.servers.deepgram import Word, results
 from benchmarks.servers.local import LocalServer, until
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from demo.recordings import RATE_HZ, read_recording, samples_of
 from demo.script import read_evening
-from glyphoxa.adapters.audio.wav import RATE_HZ, read_recording, samples_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.speech.language.sentences import SentenceSplitter
+from glyphoxa.language.sentences import SentenceSplitter
 
 CHUNK_MS = 20
 CHUNK_BYTES = RATE_HZ * CHUNK_MS // 1_000 * 2

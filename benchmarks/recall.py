@@ -64,7 +64,6 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             answers[name] = await ask_all(talk, there_are[name](talk), data.first(options.limit).questions)
             late[name] = talk.questions.n_late
             tell(f"{name}: {_short(figures(answers[name]))}")
-        talk_mb = sum(talk.index(campaign).size_bytes for campaign in data.turns) / 2**20
     if options.per_question is not None:
         arms_asked = dict.fromkeys((FULL, *wanted))
         write_rows(options.per_question, (as_line(arm, answer) for arm in arms_asked for answer in answers[arm]))
@@ -75,7 +74,6 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         "late_embeddings": late[FULL],
         "without_evidence": data.without_evidence,
         "evidence_dropped": data.evidence_dropped,
-        "talk_mb": round(talk_mb, 1),
         "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         "arms": {
             name: {

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
-from glyphoxa.recall.index.talk_index import ViewSnapshot
-from glyphoxa.recall.ranking.ranking import STAGES
-from glyphoxa.recall.ranking.second_hop import with_second_hop
+from glyphoxa.domain.knowledge import Recalled, RecalledUtterance, Signal
+from glyphoxa.memory_graph.deep_recall import with_second_hop
+from glyphoxa.recall.ranking import RankingWeights
 from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.talk_index import ViewSnapshot
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 
 Ask: TypeAlias = Callable[[Question], Awaitable[Sequence[str]]]
@@ -35,6 +35,25 @@ _K1: Final = 1.2
 _B: Final = 0.75
 _RRF_DEPTH: Final = 100
 _RRF_K: Final = 60
+
+
+STAGES: Final[Mapping[str, tuple[Signal, ...]]] = {
+    "meaning": (
+        Signal.MEANING,
+        Signal.MEANING_BEFORE,
+        Signal.MEANING_AFTER,
+        Signal.MEANING_ANSWERS,
+        Signal.MEANING_NEAR,
+    ),
+    "neighbours": (Signal.LED_UP, Signal.MEANING_BEFORE, Signal.MEANING_AFTER, Signal.MEANING_NEAR),
+    "answers": (Signal.ANSWERS, Signal.MEANING_ANSWERS, Signal.ASKS),
+    "scene": (Signal.SCENE,),
+    "speaker": (Signal.SPEAKER,),
+    "traits": (Signal.TELLS_TIME, Signal.TELLS_NUMBER),
+    "time": (Signal.TIME,),
+    "several": (),
+}
+"""What can be left out together to see what it is worth, each with its signals."""
 
 
 def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
@@ -72,12 +91,24 @@ def chosen(names: Sequence[str], there_are: Mapping[str, Any]) -> list[str]:
 
 def without_a_stage(shipped: RecallSettings) -> dict[str, RecallSettings]:
     """What is shipped with one stage switched off: signals of the ranking left out, or a switch turned."""
-    found = {_name(stage): replace(shipped, weights=shipped.weights.without(stage)) for stage in STAGES}
+    found = {_name(stage): replace(shipped, weights=_without(shipped.weights, stage)) for stage in STAGES}
     for field in fields(shipped):
         if getattr(shipped, field.name) is True:
             off: dict[str, Any] = {field.name: False}
             found[_name(field.name)] = replace(shipped, **off)
     return found
+
+
+def _without(weights: RankingWeights, stage: str) -> RankingWeights:
+    gone = STAGES[stage]
+    return replace(
+        weights,
+        by_words={name: weight for name, weight in weights.by_words.items() if name not in gone},
+        by_words_and_meaning={
+            name: weight for name, weight in weights.by_words_and_meaning.items() if name not in gone
+        },
+        apart=0.0 if stage == "several" else weights.apart,
+    )
 
 
 def _name(stage: str) -> str:

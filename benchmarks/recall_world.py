@@ -19,13 +19,13 @@ from benchmarks.runner import filled_once, tell
 from benchmarks.table import write_talk
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.bootstrap.local_models import load_embedder
+from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.semantic.embedder import Embed, Embedder
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.vectors import Embed, Embedder
 from glyphoxa.transcript.chunking import hash_of
 
 EmbeddingsKind = Literal["minilm", "invented", "none"]
@@ -90,7 +90,7 @@ class LoadedTalk:
     figures: dict[str, Any]
 
     def index(self, campaign: CampaignId) -> TalkIndex:
-        index = self.past_talk.talk_cache.index(campaign)
+        index = self.past_talk.transcripts.index(campaign)
         if index is None:
             raise Unavailable(f"the talk of {campaign} was let go from memory")
         return index
@@ -104,7 +104,7 @@ class LoadedTalk:
             settings=patient(settings),
             now_ms=lambda: self.clock.now_ms,
         )
-        other.talk_cache = self.past_talk.talk_cache
+        other.transcripts = self.past_talk.transcripts
         return other
 
     def ask_of(self, campaign: CampaignId) -> None:
@@ -183,7 +183,7 @@ async def _load(store: Store, data: RecallData, directory: Path, *, embeddings: 
 async def _read(store: Store, data: RecallData) -> float:
     began = perf_counter()
     for campaign in data.turns:
-        await store.past_talk.talk_cache.refresh(campaign)
+        await store.past_talk.transcripts.refresh(campaign)
     return perf_counter() - began
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.recall_data import Turn, read_turns
 from benchmarks.runner import command, percentiles, read_rows, run
-from glyphoxa.chronicle.rules.salience import THRESHOLD, SalienceJudge
+from glyphoxa.chronicle.salience import THRESHOLD, SalienceJudge
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,10 +16,9 @@ import yaml
 
 from benchmarks.provider_process import CHUNK_BYTES, CHUNK_MS, Addresses, Recorded
 from benchmarks.runner import tell
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.bootstrap import local_models
-from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.local_models import embedder_of
+from glyphoxa.app.models import embedder_of, load_local_models
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import (
     EmbeddingsSettings,
@@ -36,7 +35,7 @@ from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -152,7 +151,7 @@ async def load_history(settings: Settings, n_entries: int) -> None:
         stt=SttSettings(name="deepgram-nova"), llm=LlmSettings(name="openai"), tts=TtsSettings(name="openai")
     )
     async with AsyncExitStack() as stack:
-        models = await local_models.load(settings.model_copy(update={"providers": cloud}), stack, slots=1)
+        models = await load_local_models(settings.model_copy(update={"providers": cloud}), stack, slots=1)
         store = await stack.enter_async_context(
             open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embedder=embedder_of(models))
         )
@@ -173,7 +172,7 @@ async def write_talk(store: Store, talk: Iterable[Utterance], spool: Path) -> No
     try:
         for at in range(0, len(utterances), _AT_ONCE):
             await asyncio.gather(*(journal.keep(utterance) for utterance in utterances[at : at + _AT_ONCE]))
-        if not await journal.flush(_FLUSH_MS):
+        if not await journal.delivery.flush(_FLUSH_MS):
             raise Unavailable("the talk could not be written to the database")
     finally:
         await journal.close()
@@ -358,9 +357,9 @@ class Players:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[LiveTable]:
+async def opened(settings: Settings) -> AsyncIterator[TableSession]:
     """A table as the product opens it, when it is ready, for the time of the block."""
-    from glyphoxa.bootstrap.table import open_table
+    from glyphoxa.app.table import open_table
 
     table = await open_table(settings, tell=tell)
     try:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from demo.console import Programme
 from demo.evening import LOCAL, STOPPED, Run, run_evening
-from demo.opener import OpenTable
-from demo.play import play_session
+from demo.play import OpenTable, play_session
 from demo.script import read_evening
 from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.config.campaign_file import read_campaign

@@ -13,31 +13,32 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
-from demo.between import between
 from demo.console import Programme
-from demo.mix import RATE_HZ
 from demo.page import page
-from demo.play import check
+from demo.play import RATE_HZ, check
 from demo.played import SessionPlayed, read_played, session_json, session_wav
+from demo.recordings import read_recording
 from demo.report import DemoCheck, Figures, evening_json, figures
 from demo.script import Evening, read_evening
-from glyphoxa.adapters.audio.wav import read_recording, write_wav
+from glyphoxa.adapters.wav import write_wav
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId
 
 BETWEEN_SESSIONS = bytes(2 * RATE_HZ)
 """A second of silence."""
 STOPPED = 128 + signal.SIGINT
-LOCAL = "demo.opener:open_local"
+LOCAL = "demo.play:open_local"
 """The opener whose table is remembered by this machine's database."""
 SHOWN_WRONG = 2
 """How much of what is wrong with a check is printed."""
@@ -218,3 +219,27 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+_WITHIN_S: Final = 60.0
+_ASKED: Final = (
+    ("Previously on, for the players", ("show", "recap", "{session}")),
+    ("The same for the game master", ("show", "recap", "{session}", "--dm", "--tokens", "300")),
+    ("Facts that need review", ("facts", "review")),
+)
+
+
+def between(config: Path, campaign: CampaignId, session: str, note: Callable[[str], None]) -> None:
+    """Ask, and show each question with its answer. What is not answered is told, and spoils no evening."""
+    for title, words in _ASKED:
+        asked = [word.format(session=session) for word in words]
+        note("")
+        note(f"{title}: glyphoxa {' '.join(asked)}")
+        command = [sys.executable, "-m", "glyphoxa.cli.main", *asked, "--campaign", campaign, "--config", str(config)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
+        except subprocess.TimeoutExpired:
+            note("  no answer within a minute")
+            continue
+        for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines():
+            note(f"  {line}")

@@ -10,10 +10,10 @@ from html import escape
 from pathlib import Path
 
 from demo.console import LABELS, changed_spans, summary_rows, waterfall
-from demo.mix import RATE_HZ
+from demo.play import RATE_HZ
 from demo.played import SessionPlayed
+from demo.recordings import pcm16, resample, samples_of
 from demo.report import Figures, line_of
-from glyphoxa.adapters.audio.wav import pcm16, resample, samples_of
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord

@@ -1,15 +1,14 @@
-"""A small actor runtime: mailboxes, and a supervisor that restarts what falls.
+"""A small actor runtime: mailboxes, and a supervisor that restarts actors that crash.
 
 - An actor is a coroutine function `body(mailbox)` that takes messages until it is cancelled. It owns its state;
   others reach it only through its mailbox.
-- Actors of one crash group fall together: when one raises, all of the group are cancelled and started again.
-  The mailboxes stay, and with them what was not yet read. State that must survive a fall lives in the object
-  whose method is the body.
-- A group that falls more often than `max_restarts` within `window_ms` is given up: `on_given_up` is told, the other
-  groups go on.
+- Actors of one crash group crash together: when one raises, all of the group are cancelled and restarted.
+  Mailboxes keep their unread messages. State that must survive a crash lives in the object whose method is the body.
+- A group that crashes more often than `max_restarts` within `window_ms` is given up: `on_given_up` is called, the
+  other groups continue.
 - Leaving the `async with` block cancels everything and waits for it.
-- Who does not end when it is cancelled is waited for until a deadline, and then left behind: it is told of in the log,
-  and keeps nobody from being started again. Nothing that it does later counts as a fall.
+- An actor that does not end when it is cancelled is left behind at a deadline and logged. It does not keep others from
+  being restarted, and nothing that it does later counts as a crash.
 """
 
 from __future__ import annotations
@@ -90,9 +89,9 @@ class Mailbox(Generic[M]):
 Body = Callable[[], Awaitable[None]]
 
 RESTART_MS = 1_000
-"""Whoever talks to somebody who fell waits that long for them at worst, besides what it takes to start them."""
+"""Deadline for the rest of a group to end before it is restarted."""
 END_MS = 8_000
-"""Closing in order takes a fraction of that."""
+"""Deadline for actors that are ended for good. An orderly close takes a fraction of it."""
 
 
 @dataclass(slots=True)
@@ -105,7 +104,7 @@ class _Child:
 @dataclass(slots=True)
 class _Group:
     children: list[_Child] = field(default_factory=list)
-    fallen_ms: deque[int] = field(default_factory=deque)
+    crashed_ms: deque[int] = field(default_factory=deque)
     is_given_up: bool = False
     is_restarting: bool = False
 
@@ -114,30 +113,24 @@ class Supervisor:
     """Runs actors in crash groups. See the module's rules.
 
     Args:
-        max_restarts: Falls within the window that a group is forgiven.
+        max_restarts: Crashes within the window after which a group is still restarted.
         window_ms: Length of that window.
-        on_fall: Told the group and the error, after the group was started again.
-        on_given_up: Told the group that will not be started again.
-        restart_within_ms: When one of a group falls, the others have this long to end.
-        end_within_ms: So long have those who are ended for good.
+        on_crash: Called with the group and the error after the group was restarted.
+        on_given_up: Called with the group that will not be restarted.
     """
 
-    def __init__(  # noqa: PLR0913 - limits and listeners, each with a default
+    def __init__(
         self,
         *,
         max_restarts: int = 5,
         window_ms: int = 60_000,
-        on_fall: Callable[[str, BaseException], None] | None = None,
+        on_crash: Callable[[str, BaseException], None] | None = None,
         on_given_up: Callable[[str], None] | None = None,
-        restart_within_ms: int = RESTART_MS,
-        end_within_ms: int = END_MS,
     ) -> None:
         self._max_restarts = max_restarts
         self._window_ms = window_ms
-        self._on_fall = on_fall
+        self._on_crash = on_crash
         self._on_given_up = on_given_up
-        self._restart_within_ms = restart_within_ms
-        self._end_within_ms = end_within_ms
         self._groups: dict[str, _Group] = {}
         self._mends: set[asyncio.Task[None]] = set()
         self._is_closing = False
@@ -151,7 +144,7 @@ class Supervisor:
         await self.close()
 
     def start(self, name: str, body: Body, *, group: str | None = None) -> None:
-        """Start an actor. Without a group it falls alone."""
+        """Start an actor. Without a group it crashes alone."""
         members = self._groups.setdefault(group or name, _Group())
         child = _Child(name, body)
         members.children.append(child)
@@ -161,7 +154,7 @@ class Supervisor:
         """End a group for good and wait for it, until the deadline."""
         members = self._groups.pop(group, None)
         if members is not None:
-            await _end(members, self._end_within_ms)
+            await _end(members, END_MS)
 
     async def close(self) -> None:
         """End every group and wait, until the deadline."""
@@ -169,7 +162,7 @@ class Supervisor:
         for mend in tuple(self._mends):
             mend.cancel()
         # All at once: one that does not end keeps none of the others.
-        await asyncio.gather(*(_end(members, self._end_within_ms) for members in self._groups.values()))
+        await asyncio.gather(*(_end(members, END_MS) for members in self._groups.values()))
         self._groups.clear()
 
     def _run(self, group: str, child: _Child) -> None:
@@ -188,29 +181,29 @@ class Supervisor:
         members = self._groups.get(group)
         if error is None or members is None or members.is_given_up or members.is_restarting:
             return
-        logger.opt(exception=error).error("actor {} fell", child.name)
+        logger.opt(exception=error).error("actor {} crashed", child.name)
         now_ms = int(asyncio.get_running_loop().time() * 1000)
-        members.fallen_ms.append(now_ms)
-        while members.fallen_ms and now_ms - members.fallen_ms[0] > self._window_ms:
-            members.fallen_ms.popleft()
+        members.crashed_ms.append(now_ms)
+        while members.crashed_ms and now_ms - members.crashed_ms[0] > self._window_ms:
+            members.crashed_ms.popleft()
         members.is_restarting = True
         mend = asyncio.create_task(self._mend(group, members, error), name=f"mend:{group}")
         self._mends.add(mend)
         mend.add_done_callback(self._mends.discard)
 
     async def _mend(self, group: str, members: _Group, error: BaseException) -> None:
-        await _end(members, self._restart_within_ms)
+        await _end(members, RESTART_MS)
         members.is_restarting = False
-        if len(members.fallen_ms) > self._max_restarts:
+        if len(members.crashed_ms) > self._max_restarts:
             members.is_given_up = True
-            logger.error("group {} fell {} times, giving it up", group, len(members.fallen_ms))
+            logger.error("group {} crashed {} times and is given up", group, len(members.crashed_ms))
             if self._on_given_up is not None:
                 self._on_given_up(group)
             return
         for child in members.children:
             self._run(group, child)
-        if self._on_fall is not None:
-            self._on_fall(group, error)
+        if self._on_crash is not None:
+            self._on_crash(group, error)
 
 
 async def _end(members: _Group, within_ms: int) -> None:

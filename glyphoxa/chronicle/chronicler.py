@@ -35,7 +35,7 @@ class Tally:
 class Chronicler:
     """Turns the talk of one campaign into knowledge, with the extractor that it is given.
 
-    It may be stopped at any place, and any number may run: each stretch of talk is written once, in order.
+    It may be stopped at any time, and several may run: each stretch of talk is written once, in order.
 
     Args:
         language: BCP 47 tag of the campaign.
@@ -216,7 +216,8 @@ class ChronicleWorker:
         self._troubles = troubles
 
     async def read_what_is_new(self, campaign: CampaignId) -> int:
-        """Read all sessions of a campaign that have news and are not to be let be for now. Returns how many were read.
+        """Read all sessions of a campaign that have news and are not paused. Return how many were read.
+
         A session that fails is noted, and the others go on.
 
         Raises:

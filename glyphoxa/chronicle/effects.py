@@ -22,9 +22,10 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 
 MOST_ENTITIES: Final = 60
@@ -40,7 +41,7 @@ _SAME_NAME: Final = 92.0
 """Similarity, of 100, from which two spellings of six letters or more are one name."""
 _SHORTEST_MISSPELT: Final = 6
 _PREDICATE = re.compile(r"[^\W\d_]\w{0,39}")
-_ARTICLES = re.compile(r"^(?:the|a|an|der|die|das|den|dem|des|ein|eine|einen|einem|einer)\s+", re.IGNORECASE)
+_ARTICLES: Final = lexicon("chronicle").compile(r"^{articles}\s+", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

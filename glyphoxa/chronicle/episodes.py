@@ -7,19 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog
-from glyphoxa.chronicle.rules.extractor import names_of
-from glyphoxa.chronicle.rules.salience import SalienceJudge
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
-from glyphoxa.speech.language.quoted import as_label, quoted
-from glyphoxa.speech.language.vocabulary import vocabulary_of
-from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.quoted import as_label, quoted
+from glyphoxa.language.sentences import shortened
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 
 # What happened, in the words of those who were there: lines are selected, nothing is made up.
 
@@ -33,8 +35,6 @@ _ALIKE: Final = 0.6
 """Share of a line's telling words that a chosen line has already, from which on it says nothing new."""
 _LEAST: Final = 0.3
 """Salience of a line that is worth a place."""
-_SAID: Final = {"de": "{speaker} sagte: „{text}“"}
-_SAID_ELSE: Final = "{speaker} said: “{text}”"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class SummaryLine:
     text: str
 
     def in_words(self, language: str) -> str:
-        form = _SAID.get(language.lower()[:2], _SAID_ELSE)
-        return form.format(speaker=as_label(self.said.utterance.speaker_name), text=quoted(self.text))
+        form = (lexicon("chronicle", language) or lexicon("chronicle", "en")).value("said")
+        return str(form).format(speaker=as_label(self.said.utterance.speaker_name), text=quoted(self.text))
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
@@ -91,7 +91,7 @@ def summary_of(
     chosen: list[SummaryLine] = []
     told: list[frozenset[str]] = []
     for _, each in by_salience:
-        line = SummaryLine(each, _shortened(each.utterance.text))
+        line = SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _LONGEST_LINE))
         length = len(line.in_words(language)) + 1
         telling = frozenset(word.folded for word in words(line.text)) - vocabulary.stop
         if length > left or not telling or any(len(telling & other) >= _ALIKE * len(telling) for other in told):
@@ -104,15 +104,6 @@ def summary_of(
 
 def in_words(lines: Sequence[SummaryLine], language: str) -> str:
     return " ".join(line.in_words(language) for line in lines)
-
-
-def _shortened(text: str) -> str:
-    plain = " ".join(text.split())
-    if len(plain) <= _LONGEST_LINE:
-        return plain
-    cut = plain[:_LONGEST_LINE]
-    end = max(cut.rfind(f"{mark} ") for mark in ".!?")
-    return cut[: end + 1] if end > 0 else cut[: cut.rfind(" ")].rstrip(",;:-") + " …"
 
 
 PAGE: Final = 500

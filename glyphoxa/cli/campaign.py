@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.campaigns import Described, KeptTimes
-from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import (
     A_DAY,
@@ -36,23 +36,24 @@ from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
 from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
-from glyphoxa.dm.campaign_changes import CampaignChanges, with_tables
+from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS
+from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, day_now
 from glyphoxa.world.state import WorldState
 from glyphoxa.world.wording import moment
 
 if TYPE_CHECKING:
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
 
 _MOST_TOLD = 40
 """Lines of a kind; a campaign that is new can have thousands."""
@@ -146,7 +147,7 @@ async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
 async def _read_into(
     store: Store, wanted: CampaignId, options: argparse.Namespace, *, otherwise: Campaign | None = None
 ) -> tuple[TablesFile, Described]:
-    """The tables, as they fit what is stored of a campaign; and that.
+    """Return the tables as they fit the stored campaign, and that campaign.
 
     Args:
         otherwise: What the campaign is if nothing is stored of it.
@@ -216,7 +217,7 @@ async def _campaign_for_tables(store: Store, wanted: str | None, settings: Setti
 
 
 async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
-    """Show what would change, and ask.
+    """Show the changes, and ask for confirmation.
 
     Raises:
         InvalidInput: Nobody is there to be asked.
@@ -323,7 +324,7 @@ async def _show(options: argparse.Namespace) -> int:
 
 
 def _related(entity: EntityId, world: WorldState) -> str:
-    """What it is related to, as the facts that are accepted have it."""
+    """List the accepted relations of an entity."""
     related: list[str] = []
     for fact in world.touching(entity):
         claim = fact.claim
@@ -399,7 +400,7 @@ async def _import(options: argparse.Namespace) -> int:
     if options.new is not None:
         check_new_id(options.new)
     settings = settings_with_memory(options.config, to_hold="campaigns")
-    text = await asyncio.to_thread(_read_bundle, options.file)
+    text = await asyncio.to_thread(text_of, options.file, most_bytes=MOST_BYTES)
     try:
         bundle = read_bundle(text)
         into = options.new or bundle.id
@@ -422,23 +423,12 @@ def _held(bundle: CampaignBundle) -> str:
 
 
 def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
-    """All of it or no file, which only its owner may read."""
+    """Write the whole file or none; only its owner may read it."""
     data = bundle.text().encode("utf-8")
     if len(data) > MOST_BYTES:
         raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes: a bundle has at most {MOST_BYTES:,}")
     write_new_file(path, data)
     return len(data)
-
-
-def _read_bundle(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InvalidInput(f"{path} has {path.stat().st_size:,} bytes: a bundle has at most {MOST_BYTES:,}")
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is no UTF-8 text from byte {error.start} on: a bundle is") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 # The story's calendar
@@ -453,7 +443,7 @@ class _Story:
     kept: KeptTimes
 
     def day(self, text: str) -> str:
-        """As the calendar writes it.
+        """Return a day as the calendar writes it.
 
         Raises:
             InvalidInput: There is no such day.
@@ -498,7 +488,7 @@ async def _calendar(story: _Story, options: argparse.Namespace) -> int:
 
 
 def _days_of(story: _Story, session: SessionId) -> str:
-    """Such as: 3 Hammer 1492 to 5 Hammer 1492. A session has every day from the first to the last that was told."""
+    """Return the days of a session, such as: 3 Hammer 1492 to 5 Hammer 1492."""
     days = story.desk.days.sessions.get(session)
     ends = () if days is None else (days.first, days.last)
     known = [story.calendar.in_words(day) for day in dict.fromkeys(ends) if day is not None]
@@ -508,7 +498,7 @@ def _days_of(story: _Story, session: SessionId) -> str:
 
 
 def _as_written(day: str, calendar: StoryCalendar) -> str:
-    """One that a calendar had once and has no more says so."""
+    """Return a day, marked if the calendar no longer has it."""
     try:
         calendar.day_named(day)
     except InvalidInput:
@@ -530,7 +520,7 @@ async def _today(story: _Story, options: argparse.Namespace) -> int:
 
 
 async def _played_now(story: _Story) -> str:
-    """The session that was opened, or in which something was said, in the last hours."""
+    """Return the session that was opened or used within the last hours."""
     since_ms = time.time_ns() // 1_000_000 - STILL_PLAYED_MS
     said = await story.desk.times.last_said(story.desk.campaign)
     recent = [(told.told_ms, told.session) for told in story.kept.told if told.session != BETWEEN]

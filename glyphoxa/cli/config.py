@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.bootstrap.doctor import before_a_table, without_settings
-from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.app.models import weights_for
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import read_settings
+from glyphoxa.doctor import before_a_table, without_settings
 from glyphoxa.domain.errors import GlyphoxaError
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -32,7 +32,7 @@ DOCTOR = Verb(at_once)
     argument("file", nargs="?", type=Path, help="settings file (YAML); default: all defaults"),
 )
 def _check(options: argparse.Namespace) -> int:
-    """Exits with 1 when something is missing that the settings need."""
+    """Exit with status 1 if something that the settings need is missing."""
     settings = read_settings(options.file)
     findings = check(settings, has_weights=weights_for(settings).has)
     _show_findings(findings)
@@ -88,6 +88,6 @@ def _found(options: argparse.Namespace) -> list[Finding]:
 
 def _certificate_until(certificate: Path | None, key: Path | None) -> datetime | None:
     # It is in a package of the extra `voice`.
-    from glyphoxa.web.tls import good_until
+    from glyphoxa.web.serving import good_until
 
     return good_until(certificate, key)

@@ -181,7 +181,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 @contextmanager
 def on_any_output() -> Iterator[None]:
-    """Write a character that cannot be shown as `?`; output that nobody reads is no error.
+    """Write characters that cannot be shown as `?`, and end quietly when nobody reads the output.
 
     Raises:
         SystemExit: What was to be written could not be, and standard error says so; or a file could not be used in a
@@ -214,7 +214,7 @@ def _place_of(error: OSError) -> str:
 
 
 def _forget_the_rest() -> None:
-    """Or the interpreter would try once more at its end, and show a traceback."""
+    """Drop unwritten output: the interpreter would write it again at its end, and show a traceback."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -224,8 +224,8 @@ def _forget_the_rest() -> None:
 
 @contextmanager
 def _interrupted_at_once() -> Iterator[None]:
-    """Ctrl-C ends the process without a word. As an exception in the middle of an import it would be shown, taken for
-    the failure of that import, or swallowed; and nothing is open yet.
+    """End the process silently on Ctrl-C. During an import the exception would be shown, taken for a failed import, or
+    swallowed; nothing is open yet.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -18,7 +18,7 @@ from glyphoxa.providers.extras import need
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.mcp_server.offered import OfferedTool
 
 _THIS_MACHINE: Final = "127.0.0.1"
@@ -87,7 +87,7 @@ async def _npc_tools(store: Store, desk: Desk, name: str) -> list[OfferedTool]:
 
     npc = desk.resolver.npc(name)
     campaign = await store.campaigns.get(desk.campaign)
-    await store.past_talk.refresh(desk.campaign)
+    await store.past_talk.transcripts.refresh(desk.campaign)
     return memory_tools(memory_of(store, campaign, npc))
 
 
@@ -120,7 +120,7 @@ async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Nam
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
-    """Ctrl-C, and SIGTERM, by which clients end a server, close memory in order."""
+    """Stop in order on Ctrl-C, and on SIGTERM, by which clients end a server."""
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)
 

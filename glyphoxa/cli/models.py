@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
-from glyphoxa.bootstrap.local_models import weights_for
+from glyphoxa.app.models import weights_for
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
@@ -31,7 +31,7 @@ DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-ins
 
 
 def list_models(store: WeightStore, out: TextIO) -> int:
-    """A table of the artefacts. Nothing is read or fetched."""
+    """Show a table of the artefacts. Nothing is read or fetched."""
     table = a_table("artefact", "state", "size", "licence", "what", right=["size"])
     for status in store.status():
         artefact = status.artefact
@@ -50,7 +50,7 @@ def fetch(
     copy_from: Path | None = None,
     anew: bool = False,
 ) -> int:
-    """Bring the artefacts in (`None`: what the local stack needs), showing progress.
+    """Fetch artefacts with progress (`None`: what the local stack needs).
 
     Raises:
         NotFound, Corrupt, Unavailable: As `ModelWeights.ensure`.
@@ -64,7 +64,7 @@ def fetch(
 
 
 def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
-    """Hash the artefacts (`None`: all that are here) and say of each file that it is right.
+    """Compare the checksums of artefacts (`None`: all that are present), and report each file.
 
     Raises:
         NotFound: An artefact is unknown, or named and not here.
@@ -131,7 +131,7 @@ def _verify(options: argparse.Namespace) -> int:
     ),
 )
 def _recommend(options: argparse.Namespace) -> int:
-    from glyphoxa.adapters.local.speed import measure
+    from glyphoxa.adapters.local.llama import measure
 
     settings = read_settings(options.config)
     name, file = model_to_measure(settings, _weights(options))
@@ -162,7 +162,7 @@ def _names(options: argparse.Namespace, weights: ModelWeights) -> list[str] | No
 
 
 def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, ModelFile]:
-    """That of the settings if it runs here and is here, else one of the shipped that is.
+    """Return the model of the settings if it is local and present, else a shipped one that is.
 
     Raises:
         NotFound: No language model is here.
@@ -176,7 +176,7 @@ def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, Mo
 
 
 def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Reckoned], out: TextIO) -> None:
-    """Says it."""
+    """Print what this machine can run."""
     print(
         f"{Path(name).name} reads {measured.reads_per_s:.0f} tokens a second here and speaks"
         f" {measured.speaks_per_s:.0f}. {decimal(machine.free_bytes)} of memory are free."
@@ -230,7 +230,7 @@ def _voices(options: argparse.Namespace) -> int:
         return 0
     if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
         raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT} of them")
-    from glyphoxa.adapters.audio.wav import write_wav
+    from glyphoxa.adapters.wav import write_wav
     from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
     pcm = _spoken(settings, options.name, options.text)
@@ -262,7 +262,7 @@ def _list_voices(settings: Settings) -> None:
 
 
 def _spoken(settings: Settings, name: str, text: str) -> bytes:
-    """Mono s16le, as an NPC would be heard."""
+    """Return speech as mono s16le, as an NPC is heard."""
     if settings.providers.tts.name != "hibari":
         return asyncio.run(_spoken_far_away(settings, name, text))
     from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine
@@ -274,7 +274,7 @@ def _spoken(settings: Settings, name: str, text: str) -> bytes:
 
 
 async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
-    from glyphoxa.bootstrap.engines import find_host
+    from glyphoxa.app.engines import find_host
 
     host = find_host()()
     try:
@@ -284,7 +284,7 @@ async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
 
 
 def _is_played(pcm: bytes, rate_hz: int) -> bool:
-    from glyphoxa.adapters.audio.wav import play, write_wav
+    from glyphoxa.adapters.wav import play, write_wav
 
     with tempfile.TemporaryDirectory(prefix="glyphoxa-voice-") as folder:
         path = Path(folder) / "voice.wav"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
-from glyphoxa.bootstrap.desk import NamesDesk, names_desk_of
 from glyphoxa.cli.render import a_table, show
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
+from glyphoxa.config.located_yaml import text_of
+from glyphoxa.desk import NamesDesk, names_desk_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.speech.learning.wrong_forms import LearnedName
-from glyphoxa.speech.names.gazetteer import Entry
+from glyphoxa.names.wrong_forms import LearnedName
+from glyphoxa.world.wording import moment
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20
+_ALL_THE_SAME = "Use --yes to accept it all the same"
 
 
 _HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
@@ -71,22 +72,17 @@ async def _review(desk: NamesDesk, _options: argparse.Namespace) -> int:
 
 @VERB.action("accept a wrong form: HEARD means NAME from now on", _HEARD, _NAME, _WHY, _SURE)
 async def _accept(desk: NamesDesk, options: argparse.Namespace) -> int:
-    entry = desk.entity(options.name)
-    warned = await desk.learning.before_confirming(options.heard, entry.entity_id, desk.names)
-    if warned is not None and not options.yes:
-        raise InvalidInput(f"{warned}. Use --yes to accept it all the same")
-    pair = await desk.learning.confirm(options.heard, entry.entity_id, desk.names, why=options.why)
+    unless = None if options.yes else _ALL_THE_SAME
+    done, warned = await desk.accept(options.heard, options.name, unless=unless, why=options.why)
     if warned is not None:
         print(f"warning: {warned}", file=sys.stderr)
-    print(f"{pair.heard} means {entry.name} from now on")
+    print(done)
     return 0
 
 
 @VERB.action("reject a wrong form: HEARD does not mean NAME; it is not suggested again", _HEARD, _NAME, _WHY)
 async def _reject(desk: NamesDesk, options: argparse.Namespace) -> int:
-    entry = desk.entity(options.name)
-    pair = await desk.learning.reject(options.heard, entry.entity_id, why=options.why)
-    print(f"{pair.heard} does not mean {entry.name}, and will not be suggested again")
+    print(await desk.reject(options.heard, options.name, why=options.why))
     return 0
 
 
@@ -95,9 +91,7 @@ async def _reject(desk: NamesDesk, options: argparse.Namespace) -> int:
     argument("heard", nargs="?", metavar="HEARD", help="the last decision about these words"),
 )
 async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
-    taken_back = await desk.learning.undo(options.heard)
-    name = taken_back.name or taken_back.step.entity_id
-    print(f"undone: {taken_back.step.kind} {taken_back.heard} = {name}")
+    print(await desk.undo(options.heard))
     return 0
 
 
@@ -110,7 +104,7 @@ async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
         step = happened.step
         table.add_row(
-            f"{datetime.fromtimestamp(step.at_ms / 1000, UTC):%Y-%m-%d %H:%M}",
+            moment(step.at_ms),
             step.kind,
             happened.heard,
             happened.name or step.entity_id,
@@ -126,12 +120,10 @@ async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
 async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
     taken = 0
     refused: list[str] = []
-    for number, heard, entry in _pairs(options.file, desk):
+    unless = None if options.yes else _ALL_THE_SAME
+    for number, heard, name in _pairs(options.file, desk):
         try:
-            warned = await desk.learning.before_confirming(heard, entry.entity_id, desk.names)
-            if warned is not None and not options.yes:
-                raise InvalidInput(f"{warned}; --yes accepts it all the same")
-            await desk.learning.confirm(heard, entry.entity_id, desk.names, why=f"{options.file.name}, line {number}")
+            await desk.accept(heard, name, unless=unless, why=f"{options.file.name}, line {number}")
         except InvalidInput as error:
             refused.append(f"{options.file}:{number}: {error}")
         else:
@@ -144,27 +136,21 @@ async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, Entry]]:
-    """The lines of a file of pairs. All are looked at before anything is learned.
+def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, str]]:
+    """Return the lines of a file of pairs; all are checked before anything is learned.
 
     Raises:
         InvalidInput: The file cannot be read, a line is not a pair, or a name is unknown.
     """
-    try:
-        text = file.read_text("utf-8-sig")
-    except OSError as error:
-        raise InvalidInput(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file}: not UTF-8 (byte {error.start})") from None
-    pairs: list[tuple[int, str, Entry]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    pairs: list[tuple[int, str, str]] = []
+    for number, line in enumerate(text_of(file).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) < 2 or not columns[0] or not columns[1]:
             raise InvalidInput(f"{file}:{number}: {line[:80]!r} is not HEARD and NAME with a tab between them")
         try:
-            pairs.append((number, columns[0], desk.entity(columns[1])))
+            pairs.append((number, columns[0], desk.entity(columns[1]).name))
         except InvalidInput as error:
             raise type(error)(f"{file}:{number}: {error}") from None
     return pairs

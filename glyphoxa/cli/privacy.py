@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from loguru import logger
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
-from glyphoxa.bootstrap.clock import now_ms
-from glyphoxa.bootstrap.desk import erase
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,
@@ -28,6 +27,7 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import erase
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.records import forget, lines_about
@@ -122,8 +122,8 @@ def _show(what: str, found: Sequence[ErasedTalk]) -> None:
 
 
 async def erase_old(store: Store, settings: Settings, only: CampaignId | None, *, at_ms: int) -> int:
-    """Erase what is older than `privacy.retain_days`, campaign by campaign; a failure is logged. Returns how many
-    utterances.
+    """Erase transcripts older than `privacy.retain_days`, campaign by campaign; log failures. Returns how many
+    utterances were erased.
 
     Args:
         only: None is all campaigns.
@@ -147,8 +147,8 @@ async def erase_old(store: Store, settings: Settings, only: CampaignId | None, *
 
 
 async def erase_old_before_opening(settings: Settings, campaign: CampaignId) -> None:
-    """As `erase_old`, before a table opens: nobody holds its spool yet. A table opens without the database, too;
-    the next opening retries.
+    """As `erase_old`, before a table opens and uses the spool. A table also opens without the database; the next
+    opening retries.
     """
     if settings.privacy.retain_days is None or not settings.has_memory:
         return
@@ -167,7 +167,7 @@ async def erasing_daily(
     *,
     wait_s: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[None]:
-    """Run `erase_old` now and once a day during the block; nothing where no age is set."""
+    """Run `erase_old` now and once a day during the block, if an age is set."""
 
     async def run() -> None:
         while True:

@@ -11,16 +11,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import a_table, show, show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
 from glyphoxa.context.prompt import Budgets
-from glyphoxa.context.relevance import without_call
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select, without_call
 from glyphoxa.context.wording import recalled_line
+from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.wording import IndentedLine, signals_in_words, validity_in_words
 from glyphoxa.domain.campaign import Entity
@@ -28,10 +27,9 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.entities.named_world import FactsByName
-from glyphoxa.recall.question import MOST_CHARACTERS
-from glyphoxa.recall.recall import RecallResult, RecallSettings
+from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
+from glyphoxa.recall.time_reader import MOST_CHARACTERS
+from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Passage
 from glyphoxa.world.wording import moment
@@ -95,7 +93,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
         yield None
         return
     # Loaded by who asks for it alone.
-    from glyphoxa.bootstrap.deep_recall import load_deep_recall
+    from glyphoxa.app.background import load_deep_recall
 
     async with AsyncExitStack() as stack:
         yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)
@@ -133,7 +131,7 @@ def _is_compared(one: Recalled) -> bool:
 
 
 def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
-    index = desk.past_talk.talk_cache.index(desk.campaign)
+    index = desk.past_talk.transcripts.index(desk.campaign)
     if index is None or not len(index):
         return "nothing was said yet"
     if not index.speakers(npc):
@@ -160,7 +158,7 @@ class Shown:
 
 
 class DeepSearch(Protocol):
-    """Talk, searched as the tools of an NPC of tier DEEP can."""
+    """Searches talk as the tools of an NPC of tier DEEP do."""
 
     @property
     def asks_a_model(self) -> bool: ...
@@ -239,18 +237,18 @@ class ExplainedQuestion:
         return await self.desk.past_talk.search(campaign, npc, query, by_words=by_words, patient=True)
 
     async def _world(self) -> str:
-        """What the NPC knows of itself."""
+        """Return what the NPC knows of itself."""
         itself = self.desk.resolver.played(self.npc)
         known = None if itself is None else await self.desk.graph.known(self.desk.campaign, self.npc, itself)
         return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known))
 
     @property
     def _called(self) -> str:
-        """The question without the name that the NPC is called by."""
+        """Return the question without the NPC's name."""
         return without_call(self.question, self.desk.resolver.person(self.npc)) or self.question
 
     async def _facts(self, left_out: list[str]) -> tuple[list[RecalledFact], dict[FactId, Fact]]:
-        """Those of whom the question names, each once by its words; and all that is known of them."""
+        """Return the facts about everybody that the question names, once each, and all known facts about them."""
         desk, npc = self.desk, self.npc
         await self.by_name.refresh(desk.campaign)
         found = self.by_name.by_name(desk.campaign, npc, self._called) or []
@@ -277,7 +275,7 @@ class ExplainedQuestion:
 
 
 def places_of(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
-    """Of each, whether it has a place in a prompt: "yes", or "no" with the reason.
+    """Return for each result whether it has a place in a prompt: "yes", or "no" with the reason.
 
     Args:
         recalled: The candidates of the selection, then what else was found.
@@ -302,7 +300,7 @@ def _signals_of(one: RecalledTalk) -> str:
 
 
 async def _answer_around(desk: Desk, graph: object, question: str, options: argparse.Namespace) -> int:
-    """Print it.
+    """Print utterances about an entity and those related to it.
 
     Args:
         graph: Asked for talk, if it can be.
@@ -327,7 +325,7 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
 
 
 def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:
-    """As "names Joren, 1 relation from the Watch"."""
+    """Say how a passage was reached, as "names Joren, 1 relation from the Watch"."""
     names = ", ".join(resolver.called(entity) for entity in passage.entity_ids)
     if not passage.depth:
         return f"names {names}"
@@ -338,7 +336,7 @@ def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:
 
 
 def _listing(found: Sequence[Shown], *, explain: bool) -> None:
-    """A row each, in the order in which they are given."""
+    """Show one row per result, in the given order."""
     more = ("score", "cosine", "found by", "known because", "holds") if explain else ()
     table = a_table("rank", "what", "session", "when", *more, "in the prompt")
     for rank, one in enumerate(found, start=1):

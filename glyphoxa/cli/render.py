@@ -28,14 +28,15 @@ from glyphoxa.dm.wording import (
     short,
     validity_in_words,
 )
-from glyphoxa.domain.knowledge import EndedFact, Fact
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, claim_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.dm.entities import NameResolver
-    from glyphoxa.dm.facts import Decision
+    from glyphoxa.dm.facts import Decision, ExplainedFact
+    from glyphoxa.dm.ports import CitedUtterance
     from glyphoxa.dm.timeline import Preview
     from glyphoxa.domain.ids import FactId
 
@@ -101,7 +102,7 @@ def show(table: PlainTable, out: TextIO | None = None) -> None:
 
 
 def show_lines(lines: Iterable[IndentedLine]) -> None:
-    """On a terminal they are broken between words; piped, each is one line, however long."""
+    """Print lines, broken between words on a terminal; piped, each stays one line."""
     _show_lines(lines, sys.stdout, width=_console(sys.stdout).width if sys.stdout.isatty() else None)
 
 
@@ -112,7 +113,7 @@ def _console(to: TextIO) -> Console:
 
 
 def _widths(table: PlainTable, room: int) -> list[int] | None:
-    """Of each column; None when there is not enough room."""
+    """Return the width of each column; None if there is not enough room."""
     columns = [[Text(heading), *cells] for heading, *cells in zip(table.headings, *table.rows, strict=True)]
     wished = [max(cell.cell_len for cell in column) for column in columns]
     words = [max((cell_len(word) for cell in column for word in cell.plain.split()), default=0) for column in columns]
@@ -166,7 +167,7 @@ def show_facts(
     nothing: str = "",
     also: tuple[str, Callable[[Fact], str]] | None = None,
 ) -> None:
-    """A row a fact.
+    """Show one row per fact.
 
     Args:
         resolver: Whose names are used.
@@ -195,20 +196,19 @@ def show_facts(
         print(f"the first {limit}; --limit shows more")
 
 
-async def show_fact(desk: Desk, found: Fact | EndedFact) -> None:
-    """Why it is known, by whom, and what hangs together with it."""
-    fact = found.fact if isinstance(found, EndedFact) else found
-    provenance, inspection = fact.provenance, desk.inspection
+def show_fact(desk: Desk, found: ExplainedFact) -> None:
+    """Show a fact with its source, who knows it, and related facts."""
+    fact, provenance = found.fact, found.fact.provenance
     print(f"{fact.id}  {plain(desk.facts.words(fact))}")
-    if isinstance(found, EndedFact):
-        by = "" if found.superseded_by is None else f" by {short(found.superseded_by)}"
-        print(f"  no longer held: {found.ended_as.replace('_', ' ')}{by} (event {found.ended_seq})")
+    if (ended := found.ended) is not None:
+        by = "" if ended.superseded_by is None else f" by {short(ended.superseded_by)}"
+        print(f"  no longer held: {ended.ended_as.replace('_', ' ')}{by} (event {ended.ended_seq})")
     else:
         print(f"  {fact.status}{', though you refused it before' if fact.doubted else ''}")
     print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {_times(fact.mentions)}")
     if provenance.reason:
         print(f"  because {provenance.reason}")
-    await _say_where(desk, fact)
+    _say_where(fact, found.said)
     if validity := validity_in_words(fact.validity, desk.days.calendar):
         print(f"  holds {validity}")
     for key, value in fact.attributes.items():
@@ -216,31 +216,24 @@ async def show_fact(desk: Desk, found: Fact | EndedFact) -> None:
     print(f"  known to: {visibility_in_words(fact.visibility, desk.resolver)}")
     for knower in fact.visibility.knowers:
         print(f"    {knower_in_words(knower, desk.resolver)}")
-    _say_facts(desk, "rests on", fact.supports, await inspection.facts(desk.campaign, fact.supports))
-    resting = await inspection.resting_on(desk.campaign, fact.id)
-    _say_facts(desk, "on it rests", [each.id for each in resting], resting)
-    _say_facts(desk, "disagrees with", fact.disputes, await inspection.facts(desk.campaign, fact.disputes))
+    _say_facts(desk, "rests on", fact.supports, found.supports)
+    _say_facts(desk, "on it rests", [each.id for each in found.resting], found.resting)
+    _say_facts(desk, "disagrees with", fact.disputes, found.disputes)
 
 
-async def _say_where(desk: Desk, fact: Fact) -> None:
+def _say_where(fact: Fact, said: CitedUtterance | None) -> None:
     provenance = fact.provenance
-    if provenance.utterance_id is None:
-        at = moment(provenance.at_ms)
-        where = place(provenance.session_id, provenance.ordinal)
-        told = ", ".join(each for each in (where, at) if each)
-        print(f"  stated: {told}" if told else "  stated: nobody noted when")
+    if said is not None:
+        retracted = ", rolled back" if said.is_retracted else ""
+        where = f"{place(said.session_id, said.ordinal)}, {moment(said.at_ms)}"
+        print(f"  said: {where} (utterance {said.utterance_id}{retracted})")
+        print(f"    {plain(f'{said.speaker_name}: {said.text}')}")
         return
-    said = await desk.inspection.said(desk.campaign, provenance.utterance_id)
-    if said is None:
-        where = place(provenance.session_id, provenance.ordinal)
-        print(f"  said: {where}, {moment(provenance.at_ms)} (utterance {provenance.utterance_id}, not in the log)")
-        return
-    where = place(said.session_id, said.ordinal)
-    retracted = ", rolled back" if said.is_retracted else ""
-    print(
-        f"  said: {where}, {moment(said.at_ms)} (utterance {said.utterance_id}{retracted})\n"
-        f"    {plain(f'{said.speaker_name}: {said.text}')}"
-    )
+    where, at = place(provenance.session_id, provenance.ordinal), moment(provenance.at_ms)
+    if provenance.utterance_id is not None:
+        print(f"  said: {where}, {at} (utterance {provenance.utterance_id}, not in the log)")
+    else:
+        print(f"  stated: {', '.join(filter(None, (where, at))) or 'nobody noted when'}")
 
 
 def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fact]) -> None:

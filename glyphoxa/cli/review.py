@@ -6,21 +6,18 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from glyphoxa.bootstrap.desk import Desk
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
-from glyphoxa.dm.entities import NameResolver
+from glyphoxa.desk import Desk
+from glyphoxa.dm.entities import NameResolver, json_or_text
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.sessions import SaidDesk, SessionDesk
-from glyphoxa.dm.stating import json_or_text
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain, short
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
-from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.world.events.entity import EntitiesMerged
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.entity_events import EntitiesMerged
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 _MOST_SHOWN = 50
@@ -245,7 +242,7 @@ def json_object(text: str) -> dict[str, object]:
 
 
 def attributes_of(free: Sequence[str]) -> dict[str, object]:
-    """Attributes out of unknown options.
+    """Read attributes from unknown options.
 
     >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
     {'personality': 'paranoid wizard', 'level': 9}
@@ -355,7 +352,7 @@ def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameReso
     "retract an utterance: it was never said; nobody recalls it, and no fact depends on it", _UTTERANCE, YES
 )
 async def _retract(desk: Desk, options: argparse.Namespace) -> int:
-    said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
+    said = await desk.sessions.find(options.utterance)
     print(f"retracted: {_in_words(said)}")
     if not await _is_wanted(desk, said, options):
         return 1
@@ -370,7 +367,7 @@ async def _retract(desk: Desk, options: argparse.Namespace) -> int:
     name="correct",
 )
 async def _correct_utterance(desk: Desk, options: argparse.Namespace) -> int:
-    said = await SaidDesk(desk.campaign, desk.inspection, desk.talk).find(options.utterance)
+    said = await desk.sessions.find(options.utterance)
     print(f"heard: {_in_words(said)}")
     print(f"instead: {plain(' '.join(options.text.split()))}")
     if not await _is_wanted(desk, said, options):
@@ -406,22 +403,17 @@ def _done(what: str, event: WorldEvent) -> int:
 )
 async def _summary(desk: Desk, options: argparse.Namespace) -> int:
     session: SessionId = options.session
-    sessions = SessionDesk(desk.campaign, desk.facts.world, desk.inspection, desk.facts.now_ms)
     if options.words:
-        known_by = None if options.public else await _knowers(desk, session, options.known_by)
-        await sessions.summarise(session, " ".join(options.words), known_by)
-    kept = await sessions.summary(session)
+        known_by: list[NpcId] | None = None
+        if options.known_by is not None:
+            known_by = [desk.resolver.npc(name) for name in options.known_by]
+        elif not options.public:
+            known_by = await desk.sessions.heard_by(session, [npc.id for npc in desk.resolver.npcs])
+        await desk.sessions.summarise(session, " ".join(options.words), known_by)
+    kept = await desk.sessions.summary(session)
     if kept is None:
         print(f"session {session} has no summary")
         return 0
     print(plain(kept.text))
     print(visibility_in_words(kept.visibility, desk.resolver))
     return 0
-
-
-async def _knowers(desk: Desk, session: SessionId, named: list[str] | None) -> list[NpcId]:
-    if named is not None:
-        return [desk.resolver.npc(name) for name in named]
-    heard = TalkFilter("", session=session, limit=1)
-    npcs = [npc.id for npc in desk.resolver.npcs]
-    return [npc for npc in npcs if await desk.talk.search(desk.campaign, npc, heard)]

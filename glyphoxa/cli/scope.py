@@ -25,16 +25,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean, nearest
+from glyphoxa.dm.entities import NameResolver
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, nearest
 from glyphoxa.domain.ids import CampaignId, SessionId
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-    from glyphoxa.bootstrap.desk import Desk
+    from glyphoxa.desk import Desk
     from glyphoxa.domain.campaign import Campaign, Npc
     from glyphoxa.recall.recall import RecallSettings
-    from glyphoxa.recall.semantic.embedder import Embedder
+    from glyphoxa.recall.vectors import Embedder
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ _MOST_DIGITS: Final = 9
 
 
 def campaign_argument(*names: str, otherwise: str, **how: Any) -> Argument:
-    """An option or argument that names a campaign.
+    """Declare an option or argument that names a campaign.
 
     Args:
         otherwise: What holds without it, for its help.
@@ -57,7 +58,7 @@ def campaign_argument(*names: str, otherwise: str, **how: Any) -> Argument:
 
 
 def session_argument(*names: str, about: str = "", **how: Any) -> Argument:
-    """An option or argument `session`, which names one. `in_scope` replaces it by the id."""
+    """Declare an option or argument that names a session. `in_scope` replaces its value by the id."""
     text = f"its number in `glyphoxa show sessions`, `{LAST}`, or its id"
     return argument(*names, metavar="SESSION", help=f"{about}: {text}" if about else text, **how)
 
@@ -97,9 +98,16 @@ def with_memory(settings: Settings, *, to_hold: str) -> Settings:
 
 @asynccontextmanager
 async def opened_store(
-    settings: Settings, *, embedder: Embedder | None = None, recall: RecallSettings | None = None
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    any_model: bool = False,
+    recall: RecallSettings | None = None,
 ) -> AsyncIterator[Store]:
-    """Memory, connected and migrated, for the time of the block.
+    """Open memory, connected and migrated, for the block.
+
+    Args:
+        any_model: The database may hold the vectors of another model.
 
     Raises:
         Unavailable: The server cannot be reached.
@@ -112,6 +120,7 @@ async def opened_store(
         data_dir=settings.data_directory,
         embedding_dimensions=settings.memory.embedding_dimensions,
         embedder=embedder,
+        any_model=any_model,
         recall=recall,
         auto_accept=settings.memory.auto_accept,
     ) as store:
@@ -121,9 +130,9 @@ async def opened_store(
 
 @asynccontextmanager
 async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> AsyncIterator[Embedder | None]:
-    """The model by which talk is found. None where words alone decide, and why is said if nobody wanted it."""
-    from glyphoxa.adapters.postgres.server.binaries import check_binaries
-    from glyphoxa.bootstrap.local_models import load_embedder
+    """Load the embeddings model. Yields None where words alone decide; says why unless that was asked for."""
+    from glyphoxa.adapters.postgres.server.embedded import check_binaries
+    from glyphoxa.app.models import load_embedder
 
     if by_words or settings.providers.embeddings.name == "none":
         yield None
@@ -145,7 +154,7 @@ async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> As
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Memory that is open, and the campaign in it that is meant."""
+    """An open store and the campaign that is meant."""
 
     store: Store
     settings: Settings
@@ -158,8 +167,8 @@ Act = Callable[[T, argparse.Namespace], Awaitable[int]]
 def in_scope(
     make: Callable[[Scope], Awaitable[T]], *, to_hold: str, takes_new: bool = False
 ) -> Callable[[argparse.Namespace, Act[T]], int]:
-    """A `Call` of a coroutine. Opens memory as the options of `CAMPAIGN` say, and replaces the name of a session by
-    its id.
+    """Make a `Call` for a coroutine: open memory as the options of `CAMPAIGN` say, and replace a session's name by its
+    id.
 
     Args:
         make: Makes what the act works on.
@@ -181,13 +190,13 @@ def in_scope(
 
 
 async def desk_in(scope: Scope) -> Desk:
-    from glyphoxa.bootstrap.desk import desk_of
+    from glyphoxa.desk import desk_of
 
     return await desk_of(scope.store, scope.settings, scope.campaign)
 
 
 async def desk_at(store: Store, settings: Settings, wanted: str | None) -> Desk:
-    """A desk in an open store.
+    """Open a desk in an open store.
 
     Raises:
         GlyphoxaError: As `stored_campaign`.
@@ -204,7 +213,7 @@ run_in_scope: Final = in_scope(_as_it_is, to_hold="talk")
 
 
 async def stored_campaign(store: Store, wanted: str | None, settings: Settings | None = None) -> CampaignId:
-    """The campaign that was named; else the one of the settings; else the only one there is.
+    """Return the campaign that was named; else that of the settings; else the only stored one.
 
     Raises:
         NotFound: It is not stored, or the file that was named or that the settings name is not there.
@@ -237,7 +246,7 @@ async def stored_campaign(store: Store, wanted: str | None, settings: Settings |
 
 
 async def campaign_id(wanted: str) -> CampaignId:
-    """The id that is meant, whether or not such a campaign is stored.
+    """Return the id that is meant, whether or not that campaign is stored.
 
     Raises:
         NotFound: It is a file, and not there.
@@ -248,7 +257,7 @@ async def campaign_id(wanted: str) -> CampaignId:
 
 
 async def file_or_stored(wanted: str | None, settings: Settings, store: Store | None = None) -> Path | Campaign:
-    """What describes the campaign of a table: its file, or, without one, what is stored of it.
+    """Return the campaign file of a table or, without one, the stored campaign.
 
     An id means the file of the settings if that declares it.
 
@@ -278,7 +287,7 @@ async def file_or_stored(wanted: str | None, settings: Settings, store: Store | 
 
 
 def file_named(wanted: str | None) -> Path | None:
-    """None where an id is named, or nothing."""
+    """Return the file that was named; None for an id."""
     separators = [each for each in (os.sep, os.altsep, ".") if each]
     return Path(wanted) if wanted is not None and any(each in wanted for each in separators) else None
 
@@ -307,15 +316,8 @@ def _file(wanted: str) -> str:
 
 
 def npc_called(name: str, campaign: Campaign) -> Npc:
-    """
-    Raises:
-        NotFound: Nobody under `npcs:` has that name, alias or id.
-    """
-    wanted = name.casefold()
-    for npc in campaign.npcs:
-        if wanted in (npc.id, npc.name.casefold(), *(alias.casefold() for alias in npc.aliases)):
-            return npc
-    raise NotFound(f"no NPC {name!r} in {campaign.name!r}, {did_you_mean(name, (npc.name for npc in campaign.npcs))}")
+    """Raises: NotFound: Nobody under `npcs:` has that name, alias or id."""
+    return campaign.npc(NameResolver.of(campaign, campaign.entities).npc(name))
 
 
 # One session
@@ -330,7 +332,7 @@ def inspection_of(store: Store) -> PostgresInspection:
 async def stored_session(
     inspection: PostgresInspection, campaign: CampaignId, wanted: str, *, takes_new: bool = False
 ) -> SessionId:
-    """The session that was named.
+    """Return the session that was named by number, `last` or id.
 
     Args:
         takes_new: Whether an id of which nothing is stored is one all the same.
@@ -356,7 +358,7 @@ async def stored_session(
 
 
 async def session_or_other(inspection: PostgresInspection, campaign: CampaignId, wanted: str) -> str:
-    """The id of a session if it names one; else what it is."""
+    """Return the id of the named session, or the text itself if it names none."""
     try:
         return await stored_session(inspection, campaign, wanted)
     except NotFound:
@@ -368,7 +370,7 @@ def is_number(wanted: str) -> bool:
 
 
 def _numbers(ids: Sequence[SessionId]) -> str:
-    """As "1 (s1), 2 (s2)"; of many, from which to which."""
+    """List the sessions as "1 (s1), 2 (s2)"; only the range if they are many."""
     if len(ids) > _MOST_LISTED:
         return f"1 to {len(ids)}, an id as `glyphoxa show sessions` shows it"
     return ", ".join(f"{number} ({session})" for number, session in enumerate(ids, start=1))
@@ -395,7 +397,7 @@ async def goes_on(question: str, *, is_sure: bool) -> bool:
 
 
 def say(line: str) -> None:
-    """Print a line, if somebody still reads what is printed."""
+    """Print a line, unless nobody reads the output."""
     with suppress(OSError):
         print(f"{line[:1].upper()}{line[1:]}", flush=True)
 
@@ -404,7 +406,7 @@ def say(line: str) -> None:
 
 
 def write_new_file(path: Path, data: bytes) -> None:
-    """All of it or no file, which only its owner may read. Blocks.
+    """Write a new private file, completely or not at all. Blocks.
 
     Raises:
         InvalidInput: It is there already, or cannot be written.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.scope import (
     LAST,
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _named(wanted: str, settings: Settings) -> tuple[Settings, Campaign | None]:
-    """The settings with the campaign's file, or without one and with what is stored of the campaign."""
+    """Return the settings with the campaign's file, or without it and the stored campaign."""
     found = await file_or_stored(wanted, settings)
     if isinstance(found, Path):
         return settings.model_copy(update={"campaign": found.absolute()}), None

@@ -33,26 +33,23 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm import turns
-from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.entities import MOST_FACTS, NameResolver
-from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.sessions import short as short_utterance
-from glyphoxa.dm.timeline import beginning_of, of_state
+from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printable, short
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId
-from glyphoxa.domain.knowledge import DM, Between, EndedFact, Fact, Recalled, Viewer
+from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.world.wording import moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.bootstrap.desk import Desk
-    from glyphoxa.bootstrap.mind import Rehearsal
     from glyphoxa.context.composition import ComposedPrompt
+    from glyphoxa.desk import Desk, Rehearsal
 
 _MOST_FACTS: Final = 50
 _MOST_SAID: Final = 20
@@ -143,21 +140,17 @@ async def _facts(desk: Desk, options: argparse.Namespace) -> int:
     viewer: Viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
     about = None if options.about is None else desk.resolver.entity(options.about).id
     who = "" if options.viewer is None else desk.resolver.person(desk.resolver.npc(options.viewer))
-    if options.as_of is None:
-        facts = await desk.inspection.current(desk.campaign, viewer, about=about, limit=options.limit)
-        names, nothing = desk.resolver, f"{who} knows nothing" if who and about is None else "nothing is known"
-    else:
-        state = await desk.timeline.as_of(await session_or_other(desk.inspection, desk.campaign, options.as_of))
-        facts = of_state(state, viewer, about=about)[: options.limit]
-        names = desk.resolver.with_names({each.id: each.name for each in state.entities.values()})
-        nothing = "nothing was known"
+    as_of, nothing = "", f"{who} knows nothing" if who and about is None else "nothing is known"
+    if options.as_of is not None:
+        as_of, nothing = await session_or_other(desk.inspection, desk.campaign, options.as_of), "nothing was known"
+    facts, names = await desk.timeline.known(viewer, about=about, as_of=as_of, limit=options.limit)
     how = None if viewer == DM else ("how", lambda fact: _how(fact, desk.resolver.npc(options.viewer), desk))
-    show_facts(facts, names, limit=options.limit, nothing=nothing, also=how)
+    show_facts(facts, desk.resolver.with_names(names), limit=options.limit, nothing=nothing, also=how)
     return 0
 
 
 def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
-    """How an NPC that knows the fact learned it."""
+    """Say how an NPC learned the fact."""
     if fact.visibility.scope == "public":
         return "public"
     knower = next(each for each in fact.visibility.knowers if each.npc == npc)
@@ -169,11 +162,10 @@ def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
     argument("fact", metavar="ID", help="a fact's id, or the beginning of it"),
 )
 async def _fact(desk: Desk, options: argparse.Namespace) -> int:
-    found = await desk.facts.find_ever(options.fact)
-    fact = found.fact if isinstance(found, EndedFact) else found
-    await show_fact(desk, found)
+    found = await desk.facts.explain(options.fact)
+    show_fact(desk, found)
     print("history")
-    await show_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    await show_events(desk, await desk.timeline.history_of(found.fact), of={found.fact.id: "it"})
     return 0
 
 
@@ -186,8 +178,7 @@ async def _history(desk: Desk, options: argparse.Namespace) -> int:
     if options.fact is None:
         await show_events(desk, await desk.timeline.history(limit=options.limit))
         return 0
-    found = await desk.facts.find_ever(options.fact)
-    fact = found.fact if isinstance(found, EndedFact) else found
+    fact = (await desk.facts.explain(options.fact)).fact
     print(f"{fact.id}  {plain(desk.facts.words(fact))}")
     await show_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
     return 0
@@ -202,10 +193,9 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
     if not found:
         print("nothing was said yet")
         return 0
-    sessions = SessionDesk(desk.campaign, desk.facts.world, desk.inspection, desk.facts.now_ms)
     table = a_table("no.", "session", "began", "last said", "utterances", "rolled back", "summary")
     for number, each in enumerate(found, start=1):
-        summary = await sessions.summary(each.id)
+        summary = await desk.sessions.summary(each.id)
         times = (moment(each.started_ms), moment(each.last_at_ms))
         counts = (str(each.n_entries), str(each.n_retracted) if each.n_retracted else "")
         table.add_row(str(number), each.id, *times, *counts, "" if summary is None else summary.text)
@@ -304,7 +294,7 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
     limit(_NEAREST),
 )
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
-    from glyphoxa.bootstrap.local_models import load_embedder
+    from glyphoxa.app.models import load_embedder
 
     if not options.text.strip():
         raise InvalidInput("TEXT is empty: give a text to compare with")
@@ -347,7 +337,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     ),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.bootstrap.chronicle import Audience, recap_of
+    from glyphoxa.desk import Audience, recap_of
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
@@ -368,8 +358,8 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
     from glyphoxa.chronicle.chronicler import PAGE
-    from glyphoxa.chronicle.rules.extractor import names_of
-    from glyphoxa.chronicle.rules.salience import SalienceJudge
+    from glyphoxa.chronicle.rules_extractor import names_of
+    from glyphoxa.chronicle.salience import SalienceJudge
 
     log = PostgresChronicleLog(scope.store.database, scope.store.world)
     language = (await scope.store.campaigns.get(scope.campaign)).language
@@ -412,7 +402,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt:
         print(printable(turn.prompt_text) or "its model was given nothing")
     else:
-        show_lines(turn_told.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
+        show_lines(turns.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
     return 0
 
 
@@ -425,7 +415,7 @@ def _list_turns(found: list[TurnRecord], resolver: NameResolver, *, most: int, i
         n_recalled = len(turn.recalled) + len(turn.rejected)
         table.add_row(
             turns.short(turn.id),
-            turn_told.when(turn),
+            turns.when(turn),
             f"{turn.speaker_name}: {turn.text}",
             _outcome(turn, resolver),
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
@@ -437,10 +427,10 @@ def _list_turns(found: list[TurnRecord], resolver: NameResolver, *, most: int, i
 
 def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
     if turn.npc_id is None:
-        return f"({turn_told.outcome(turn)}: {turn.address_reason})"
+        return f"({turns.outcome(turn)}: {turn.address_reason})"
     if turn.outcome is Outcome.ANSWERED and turn.reply_heard:
         return f"{resolver.person(turn.npc_id)}: {turn.reply_heard}"
-    return f"{resolver.person(turn.npc_id)}: {turn.reply_heard} ({turn_told.outcome(turn)})".replace(":  (", ": (")
+    return f"{resolver.person(turn.npc_id)}: {turn.reply_heard} ({turns.outcome(turn)})".replace(":  (", ": (")
 
 
 @Verb(in_a_loop, common=CAMPAIGN, of=VERB).action(
@@ -453,7 +443,7 @@ def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
     argument("--json", help="everything, as JSON"),
 )
 async def _context(options: argparse.Namespace) -> int:
-    """What a table would send: the same objects, made the same way."""
+    """Show what a table would send: the same objects, made the same way."""
     from glyphoxa.dm.turns import composed_shown
 
     if not options.say.strip():
@@ -481,8 +471,8 @@ async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
 
 
 async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
-    from glyphoxa.bootstrap.mind import rehearsal_of
-    from glyphoxa.bootstrap.playable import read_playable
+    from glyphoxa.app.engines import read_playable
+    from glyphoxa.desk import rehearsal_of
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found
@@ -500,8 +490,8 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
 async def _said_in(
     store: Store | None, campaign: CampaignId, wanted: str | None
 ) -> tuple[SessionId, Sequence[Utterance]]:
-    """The session with this name, and what was said in it."""
-    from glyphoxa.bootstrap.memory import SAID_BEFORE
+    """Return the session that was named, and what was said in it."""
+    from glyphoxa.app.memory import SAID_BEFORE
 
     if wanted is None:
         return _NEW, []
@@ -512,7 +502,7 @@ async def _said_in(
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:
-    """The player with this name, else a guest with it."""
+    """Return the player that was named, else a guest with that name."""
     if wanted is None:
         return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
     known = (player for player in campaign.players if wanted.casefold() in (player.id, player.name.casefold()))

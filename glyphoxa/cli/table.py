@@ -7,6 +7,7 @@ import asyncio
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ from glyphoxa.cli.scope import (
     in_scope,
     session_argument,
 )
-from glyphoxa.cli.verb import Verb, argument, at_once, limit
+from glyphoxa.cli.verb import Argument, Verb, argument, at_once, limit
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.wording import plain
@@ -82,22 +83,50 @@ async def _show(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="show")
 
 
-@VERB.action("mute an NPC: it stops speaking, and answers nobody until unmuted", *_NPC_OR_ALL)
-async def _mute(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="mute", npc=_npc_or_all(options))
+def _command(
+    do: str, text: str, *arguments: Argument, told: Callable[[argparse.Namespace], dict[str, Any]] = lambda _: {}
+) -> None:
+    """Declare an action that sends a command to the table.
+
+    Args:
+        told: What the command needs besides its name; see `glyphoxa.dm.table_commands`.
+    """
+
+    @VERB.action(text, *arguments, name=do)
+    async def _send(tables: _Tables, options: argparse.Namespace) -> int:
+        return await _obeyed(tables, options, do=do, **told(options))
 
 
-@VERB.action("unmute an NPC", *_NPC_OR_ALL)
-async def _unmute(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="unmute", npc=_npc_or_all(options))
+def _npc_or_all(options: argparse.Namespace) -> dict[str, Any]:
+    if (options.npc is not None) == options.all:
+        raise InvalidInput("name the NPC, or give --all; one of the two")
+    return {"npc": options.npc}
 
 
-@VERB.action("speak as an NPC: it says these words in its voice", _NPC, _WORDS)
-async def _say(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="say", npc=options.npc, text=" ".join(options.words))
+def _directed(options: argparse.Namespace) -> dict[str, Any]:
+    text = " ".join(options.words)
+    if bool(text) == options.off:
+        raise InvalidInput("give an instruction, or --off to end the one in force; one of the two")
+    return {"npc": options.npc, "text": text, "turns": options.turns}
 
 
-@VERB.action(
+def _puppet(options: argparse.Namespace) -> dict[str, Any]:
+    if (options.npc is not None) == options.off:
+        raise InvalidInput("name the NPC, or give --off; one of the two")
+    return {"player": options.player, "npc": options.npc}
+
+
+_command("mute", "mute an NPC: it stops speaking, and answers nobody until unmuted", *_NPC_OR_ALL, told=_npc_or_all)
+_command("unmute", "unmute an NPC", *_NPC_OR_ALL, told=_npc_or_all)
+_command(
+    "say",
+    "speak as an NPC: it says these words in its voice",
+    _NPC,
+    _WORDS,
+    told=lambda options: {"npc": options.npc, "text": " ".join(options.words)},
+)
+_command(
+    "direct",
     "instruct an NPC for its next answers; nobody hears it",
     _NPC,
     argument("words", metavar="WORDS", nargs="*", help='"be short with them; you are afraid"'),
@@ -105,57 +134,33 @@ async def _say(tables: _Tables, options: argparse.Namespace) -> int:
         "--turns", type=int, metavar="N", default=_DIRECTED_TURNS, help=f"1 to {MOST_TURNS}; default {_DIRECTED_TURNS}"
     ),
     argument("--off", help="end the instruction"),
+    told=_directed,
 )
-async def _direct(tables: _Tables, options: argparse.Namespace) -> int:
-    text = " ".join(options.words)
-    if bool(text) == options.off:
-        raise InvalidInput("give an instruction, or --off to end the one in force; one of the two")
-    return await _obeyed(tables, options, do="direct", npc=options.npc, text=text, turns=options.turns)
-
-
-@VERB.action(
+_command(
+    "puppet",
     "send everything a player says to one NPC, until --off",
     _PLAYER,
     argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
     argument("--off", help="end it"),
+    told=_puppet,
 )
-async def _puppet(tables: _Tables, options: argparse.Namespace) -> int:
-    if (options.npc is not None) == options.off:
-        raise InvalidInput("name the NPC, or give --off; one of the two")
-    return await _obeyed(tables, options, do="puppet", player=options.player, npc=options.npc)
-
-
-@VERB.action("stop all NPCs: who speaks is cut off, and pending answers are dropped")
-async def _stop(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="stop")
-
-
-@VERB.action("pause the table: nothing is heard, answered or stored until `resume`")
-async def _pause(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="pause")
-
-
-@VERB.action("resume after a pause")
-async def _resume(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="resume")
-
-
-@VERB.action("end the session and close the table; everything said is kept")
-async def _end(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="end")
-
-
-@VERB.action("whisper to a player: only their page shows it; NPCs do not hear it", _PLAYER, _WORDS)
-async def _whisper(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="whisper", player=options.player, text=" ".join(options.words))
-
-
-@VERB.action(
+_command("stop", "stop all NPCs: who speaks is cut off, and pending answers are dropped")
+_command("pause", "pause the table: nothing is heard, answered or stored until `resume`")
+_command("resume", "resume after a pause")
+_command("end", "end the session and close the table; everything said is kept")
+_command(
+    "whisper",
+    "whisper to a player: only their page shows it; NPCs do not hear it",
+    _PLAYER,
+    _WORDS,
+    told=lambda options: {"player": options.player, "text": " ".join(options.words)},
+)
+_command(
+    "talk",
     "let NPCs answer each other when they are called by name, at most N times in a row",
     argument("turns", type=int, metavar="N", help=f"1 to {MOST_IN_A_ROW}; 0: NPCs answer only players"),
+    told=lambda options: {"turns": options.turns},
 )
-async def _talk(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="talk", turns=options.turns)
 
 
 @VERB.action("list the commands given at the tables of this campaign, latest first", limit(_MOST_SHOWN))
@@ -180,13 +185,6 @@ async def _obeyed(tables: _Tables, options: argparse.Namespace, **told: Any) -> 
     for line in (await tables.commands.command(tables.campaign, told, session=options.session)).splitlines():
         print(plain(line))
     return 0
-
-
-def _npc_or_all(options: argparse.Namespace) -> str | None:
-    if (options.npc is not None) == options.all:
-        raise InvalidInput("name the NPC, or give --all; one of the two")
-    npc: str | None = options.npc
-    return npc
 
 
 def _in_words(command: PastCommand) -> str:

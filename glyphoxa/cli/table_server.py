@@ -17,30 +17,40 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
+from glyphoxa.actors.closing import STEP_MS
 from glyphoxa.actors.deadline import within
-from glyphoxa.bootstrap.closing import STEP_MS
-from glyphoxa.bootstrap.table import open_with_desk
-from glyphoxa.bootstrap.table_parts import Observers, make_observers
+from glyphoxa.app.table import Observers, make_observers, open_with_store
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say
 from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.events import SessionEnds
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
-from glyphoxa.web.access.entrance import Entrance, InvitedOnly
-from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
-from glyphoxa.web.serving import AddressOptions, Server, bind, is_of_this_machine, own_address, reached_at, url_of
+from glyphoxa.web.serving import (
+    AddressOptions,
+    Server,
+    Tls,
+    bind,
+    fingerprint,
+    given,
+    is_of_this_machine,
+    own_address,
+    reached_at,
+    self_signed,
+    url_of,
+)
 from glyphoxa.web.sound import IceServer, Peers, servers_of
-from glyphoxa.web.tls import Tls, fingerprint, given, self_signed
 
 PIPELINES = "glyphoxa.pipelines"
 PAGES_MS = 8_000
@@ -77,7 +87,7 @@ class TableServer:
         try:
             if self.campaign is not None:
                 await erase_old_before_opening(self.settings, self.campaign.id)
-            opened = await open_with_desk(
+            opened = await open_with_store(
                 self.settings,
                 campaign=self.campaign,
                 session_name=self.session,
@@ -96,7 +106,8 @@ class TableServer:
             await peers.start()
             with entrance_to(table.campaign, self.address, self.settings) as (entrance, links, invitations):
                 page = create_app(table, connect=peers.connect, entrance=entrance)
-                add_desk(page, DeskParts(table, opened.desk, entrance, links))
+                desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
+                add_desk(page, DeskParts(table, desk, entrance, links))
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
                 stopping = asyncio.Event()
                 ending.act = stopping.set

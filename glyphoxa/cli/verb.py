@@ -30,14 +30,14 @@ _MOST_ROWS = 1_000_000
 
 
 def argument(*names: str, **how: Any) -> Argument:
-    """As `ArgumentParser.add_argument`; an option of which no more than its help is said is a switch."""
+    """As `ArgumentParser.add_argument`; an option with only a help text is a switch."""
     if names[0].startswith("-") and not how.keys() - {"help", "dest"}:
         how["action"] = "store_true"
     return lambda parser: parser.add_argument(*names, **how)
 
 
 def one_of(*options: Argument) -> Argument:
-    """Options of which at most one may be given."""
+    """Allow at most one of these options."""
 
     def add(parser: argparse._ActionsContainer) -> None:
         group = parser.add_mutually_exclusive_group()
@@ -48,19 +48,19 @@ def one_of(*options: Argument) -> Argument:
 
 
 def limit(default: int) -> Argument:
-    """How much to show."""
+    """Declare `--limit`."""
     return argument("--limit", type=count, default=default, metavar="N", help=f"default {default}")
 
 
 def count(text: str) -> int:
-    """How many to show, as a user types it."""
+    """Read a number of rows as a user types it."""
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_ROWS:
         raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_ROWS:,}, not {text!r}")
     return int(text)
 
 
 def any_option(parser: argparse._ActionsContainer) -> None:
-    """An `Argument`: options of any other name, which stand in `options.free`."""
+    """Accept options of any other name, collected in `options.free`."""
     parser.set_defaults(takes_any_option=True)
 
 
@@ -78,7 +78,7 @@ class _Act:
 
 
 class Verb(Generic[A]):
-    """See the module.
+    """A verb of the command line; see the module.
 
     Args:
         call: Opens what an act works on, and calls the act.
@@ -110,8 +110,8 @@ class Verb(Generic[A]):
         return declare
 
     def itself(self, *arguments: Argument, text: str = "", **defaults: Any) -> Callable[[A], A]:
-        """Declare an act as what the verb does without an action. An option before the action holds for the action
-        too, unless it is given again after it.
+        """Declare what the verb does without an action. Options before an action also hold for the action, unless
+        repeated after it.
 
         Args:
             text: What it does, at length; default: its line in the help of all verbs.
@@ -125,7 +125,7 @@ class Verb(Generic[A]):
         return declare
 
     def add_to(self, verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str) -> None:
-        """Add it to the command line.
+        """Add the verb to the command line.
 
         Args:
             text: Its line in the help of all verbs.

@@ -11,15 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
-from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.chronicle import (
+from glyphoxa.app.background import (
     chronicle_log,
     chronicle_worker,
     chronicler_of,
     episode_writer,
     open_talk_readers,
 )
-from glyphoxa.bootstrap.local_models import fetch_embedder
+from glyphoxa.app.models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.cli.privacy import erasing_daily
 from glyphoxa.cli.render import a_table, show
@@ -76,13 +75,7 @@ async def _reindex(options: argparse.Namespace) -> int:
     embedder = await fetch_embedder(settings)
     async with (
         aclosing(embedder),
-        open_store(
-            settings.memory.postgres_dsn,
-            data_dir=settings.data_directory,
-            embedding_dimensions=settings.memory.embedding_dimensions,
-            embedder=embedder,
-            any_model=True,
-        ) as store,
+        opened_store(settings, embedder=embedder, any_model=True) as store,
     ):
         campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
         done = await reindex(store.database, embedder, campaign=campaign, full=options.full, tell=console.print)

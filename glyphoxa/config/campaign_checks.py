@@ -31,9 +31,10 @@ from glyphoxa.domain.campaign import (
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.judgement.in_character import InCharacter
-from glyphoxa.recall.temporal.days import read_zone
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.domain.turn import Asked, Character
+from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.recall.days import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 
 RELATIONSHIP_TYPES = (
@@ -458,7 +459,7 @@ def _of_example(example: ExampleBlock, at: YamlPath, name: str) -> Wrong:
         yield (*at, "facts"), "`facts` begins with its label: write only the facts, the label is added"
     if re.match(r"remembered\s*:", example.remembered, re.IGNORECASE):
         yield (*at, "remembered"), "`remembered` begins with its label: write only what was said, the label is added"
-    if InCharacter(name).clean(example.reply) != " ".join(example.reply.split()):
+    if ReplyCheck(Character(name), Asked()).clean(example.reply).text != " ".join(example.reply.split()):
         text = (
             f"{example.reply!r} is not what {name!r} would say aloud: no stage direction, no name in front, no markup, "
             "in the first person"

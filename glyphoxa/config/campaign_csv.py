@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.config.campaign_checks import Name, edge_name, hint_for, wrong_attribute
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem, text_of
-from glyphoxa.dm.campaign_changes import Tables
+from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, slug

@@ -30,8 +30,9 @@ def stamp_of(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
-    """
+class AtomicFile:
+    """A text file that is replaced as a whole, or not at all.
+
     Attributes:
         path: Of the file itself, or of a link to it, which stays one.
     """

@@ -17,6 +17,7 @@ from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,
     KINDS,
+    LLM,
     NONE,
     RECALL,
     RERANK,
@@ -64,13 +65,13 @@ def check(
         else:
             for number, one in enumerate(settings.chain(section)):
                 finding = _provider(section, one, has_weights, environ, has_module or module_is_there)
-                found.append(replace(finding, subject=f"{subject} fallback {number}" if number else subject))
+                if number:
+                    found.append(replace(finding, subject=f"{subject} fallback {number}"))
+                else:
+                    found.append(_noted(replace(finding, subject=subject), section, settings))
     found.append(_recall(settings))
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)
-    found = [_with_model(each, settings) if each.subject == "embeddings" else each for each in found]
-    found = [_with_profile(each, settings) if each.subject == "llm" else each for each in found]
-    found = [_with_patience(each, settings) if each.subject == "recall.llm" else each for each in found]
     host, port = settings.server.host, settings.server.port
     if (is_port_free or port_is_free)(host, port):
         found.append(Finding("ok", "server", f"http://{host}:{port}"))
@@ -152,24 +153,21 @@ def _provider(
     return Finding("ok", section, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
 
 
-def _with_model(found: Finding, settings: Settings) -> Finding:
-    """Name the embeddings model: with another one than the database has, all talk is embedded again."""
+def _noted(found: Finding, section: str, settings: Settings) -> Finding:
+    """Add what a DM should know about a provider that is ready."""
     chosen = settings.providers.embeddings
-    if found.level != "ok" or chosen.name == NONE:
+    if found.level != "ok":
         return found
-    model = f"model {chosen.model_name}, " if chosen.model is None and chosen.model_name else ""
-    return replace(found, text=f"{found.text}; {model}{settings.memory.embedding_dimensions} dimensions")
-
-
-def _with_profile(found: Finding, settings: Settings) -> Finding:
-    return replace(found, text=f"{found.text}; profile {settings.profile.name}") if found.level == "ok" else found
-
-
-def _with_patience(found: Finding, settings: Settings) -> Finding:
-    if found.level != "ok" or not runs_here(RECALL, settings.recall.llm.name):
-        return found
-    text = "too slow for an NPC's tools, which then find what hybrid finds; fit for glyphoxa recall"
-    return replace(found, level="warning", text=f"{found.text}: {text}")
+    if section == EMBEDDINGS:
+        # With another model than the database has, all talk is embedded again.
+        model = f"model {chosen.model_name}, " if chosen.model is None and chosen.model_name else ""
+        return replace(found, text=f"{found.text}; {model}{settings.memory.embedding_dimensions} dimensions")
+    if section == LLM:
+        return replace(found, text=f"{found.text}; profile {settings.profile.name}")
+    if section == RECALL and runs_here(RECALL, settings.recall.llm.name):
+        text = "too slow for an NPC's tools, which then find what hybrid finds; fit for glyphoxa recall"
+        return replace(found, level="warning", text=f"{found.text}: {text}")
+    return found
 
 
 def _lacks(subject: str, by: str, missing: list[str], extra: str) -> Finding:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import BUDGETS
-from glyphoxa.providers.profiles import PROFILES
+from glyphoxa.providers.chat_models import PROFILES
 from glyphoxa.providers.rows import ROWS, Provider
 
 _INTRO: Final = """\
@@ -56,10 +56,9 @@ def reference() -> str:
 def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
     """Yield a section, then the sections in it."""
     meanings = meanings_of(model)
-    inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
-    named = {key: found for key, field in model.model_fields.items() if (found := _model_by_name(field.annotation))}
-    listed = {key: found for key, field in model.model_fields.items() if (found := _listed_model(field.annotation))}
-    plain = {key: field for key, field in model.model_fields.items() if key not in inner}
+    found = {key: _blocks(field.annotation) for key, field in model.model_fields.items()}
+    blocks = {key: each for key, each in found.items() if each is not None}
+    plain = {key: field for key, field in model.model_fields.items() if key not in blocks or blocks[key][0]}
     if name and plain:
         yield "\n\n".join(filter(None, (f"## {name}", _intro(model)))) + "\n"
     if plain:
@@ -70,12 +69,8 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
             default = "needed" if field.is_required() else _default(field.get_default(call_default_factory=True))
             yield f"| `{key}` | {kind} | {default} | {unit} | {meanings[key]} |"
         yield ""
-    for key, section in inner.items():
-        yield from _section(f"{name}.{key}" if name else key, section)
-    for key, section in named.items():
-        yield from _section(f"{name}.{key}.NAME", section)
-    for key, section in listed.items():
-        yield from _section(f"{name}.{key}[]", section)
+    for key, (ending, section) in sorted(blocks.items(), key=lambda each: each[1][0]):
+        yield from _section(f"{name}.{key}{ending}" if name else f"{key}{ending}", section)
 
 
 def meanings_of(model: type[BaseModel]) -> dict[str, str]:
@@ -100,14 +95,12 @@ def _model(annotation: Any) -> type[BaseModel] | None:
     return annotation if inspect.isclass(annotation) and issubclass(annotation, BaseModel) else None
 
 
-def _model_by_name(annotation: Any) -> type[BaseModel] | None:
-    """Return the model of a block that holds several of a kind, each under its name."""
-    return _model(typing.get_args(annotation)[1]) if typing.get_origin(annotation) is dict else None
-
-
-def _listed_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model of a list of blocks."""
-    return _model(typing.get_args(annotation)[0]) if typing.get_origin(annotation) is tuple else None
+def _blocks(annotation: Any) -> tuple[str, type[BaseModel]] | None:
+    """Return the model of a block, and what ends its heading where there are several: by name, or in a list."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    ending, one = {dict: (".NAME", parts[-1:]), tuple: ("[]", parts[:1])}.get(origin, ("", (annotation,)))
+    model = _model(one[0]) if one else None
+    return None if model is None else (ending, model)
 
 
 def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:

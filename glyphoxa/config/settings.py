@@ -54,7 +54,7 @@ from glyphoxa.providers.building import (
     profile_of,
     runs_here,
 )
-from glyphoxa.providers.profiles import Profile
+from glyphoxa.providers.chat_models import Profile
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 

@@ -16,20 +16,21 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
-from glyphoxa.context.facts import HowRelated, asks_how_related, shortened, touched, with_chain, without, words_of
+from glyphoxa.context.facts import HowRelated, touched, with_chain, without, words_of
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
-from glyphoxa.context.relevance import InMind, not_known, told_before, without_call
+from glyphoxa.context.repairs import InMind, not_known, told_before
 from glyphoxa.context.scene import Past, Scenes
-from glyphoxa.context.selection import Candidates, PromptSoFar, select
+from glyphoxa.context.selection import Candidates, PromptSoFar, select, without_call
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.recall.question import asks_for_a_time
-from glyphoxa.recall.terms import Terms
+from glyphoxa.language.asking import asks_how_related
+from glyphoxa.language.sentences import shortened
+from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
@@ -158,6 +159,7 @@ class HotContextAssembly:
         story_day: Where the story stands, in words; empty if that is not known.
         past: Summaries of earlier sessions; None without any.
         accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
+        repairs: Whether the prompt says what the NPC does not know, as a small model needs; see `repairs`.
         now_us: A clock that only goes forward, for how long each part takes.
     """
 
@@ -176,6 +178,7 @@ class HotContextAssembly:
         budgets: Budgets | None = None,
         past: Past | None = None,
         accept_at: float = AUTO_ACCEPT,
+        repairs: bool = True,
         now_us: Callable[[], int] = monotonic_us,
     ) -> None:
         self._now_us = now_us
@@ -205,6 +208,7 @@ class HotContextAssembly:
         self._scene: Scene | None = None
         self._entered: set[Scene] = set()
         self._past = past
+        self._needs_repairs = repairs
         self._shown: dict[NpcId, tuple[str, ...]] = {}
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], Gathering]] = {}
@@ -268,7 +272,7 @@ class HotContextAssembly:
             # It has changed since it was read ahead, or while something was looked up.
             await self._read_identity(npc, parts, later_ms=within_ms)
         hot = self._sheet(npc, question, said, parts, chain=chain)
-        return self._with_not_known(hot, npc, question, asker)
+        return self._repaired(hot, npc, question, asker)
 
     async def _named(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledFact]:
         """Has what is known by name up to date. Returns how two hang together, where the question asks for it."""
@@ -290,7 +294,7 @@ class HotContextAssembly:
         said = self._prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
         is_all = question and self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
-        return self._with_not_known(hot, npc, question, asker) if is_all else hot
+        return self._repaired(hot, npc, question, asker) if is_all else hot
 
     def _sheet(
         self,
@@ -338,14 +342,17 @@ class HotContextAssembly:
     def _lines(self, npc: NpcId) -> dict[Scene, str]:
         return {scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs}
 
-    def _with_not_known(self, hot: HotContext, npc: NpcId, question: str, asker: str) -> HotContext:
-        """What it says where the question asks for more than it holds. Nothing, as long as a part is missing: that may
-        be the one which knows. The names of the campaign's players have been heard by every NPC.
+    def _repaired(self, hot: HotContext, npc: NpcId, question: str, asker: str) -> HotContext:
+        """Add what a small model needs: what the asker told, and what the NPC does not know.
+
+        Nothing is said to be unknown as long as a part is missing: that may be the one which knows. The names of the
+        campaign's players have been heard by every NPC.
         """
+        if not self._needs_repairs or not question or hot.kept:
+            return hot
         talk = [one for one in hot.recalled if not isinstance(one, RecalledFact)]
-        if question and not hot.kept:
-            hot = replace(hot, told=told_before(question, talk, asker, language=self._campaign.language))
-        if hot.omitted or hot.kept or not question:
+        hot = replace(hot, told=told_before(question, talk, asker, language=self._campaign.language))
+        if hot.omitted:
             return hot
         asked = self._campaign.npc(npc)
         mind = InMind(

@@ -1,15 +1,15 @@
-"""Which of its own secrets an NPC has in mind for a question.
+"""The facts of an NPC's prompt: in words, selected for a question, with its own secrets apart.
 
-A model that reads a secret tells it sooner or later. So one is in a prompt only where the talk comes to it: by a word
-it is told with, or by who or what it is about. There it is needed: an NPC that does not know what it hides invents
-something. A word that the NPC's place or trade has anyway comes to no secret: a guard with a secret at the gate is
-asked when the gate closes.
+1. a fact as a short sentence, and why the NPC may know it
+2. how two that a question names are related
+3. which facts about somebody a question asks for
+4. which of its own secrets an NPC has in mind
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,16 +18,16 @@ from glyphoxa.context.wording import RELATIONS
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledFact
-from glyphoxa.recall.entities.facts import TOOK_PART, FactsAsked, facts_asked
-from glyphoxa.recall.entities.named_world import KnownByName
+from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.sentences import shortened
+from glyphoxa.recall.facts import TOOK_PART, FactsAsked, facts_asked
 from glyphoxa.recall.terms import NAME, Terms
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.recall.world_memory import KnownByName
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
-# What is known of the world as short sentences an NPC can use, and why it may know them.
+# A fact as a short sentence.
 
-
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)")
 _SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
 _WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
 
@@ -173,20 +173,6 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
     return found
 
 
-def shortened(text: str, most_characters: int) -> str:
-    """The first whole sentences of a text that have room; else its first whole words, and what shows that more would
-    follow.
-    """
-    if len(text) <= most_characters:
-        return text
-    ends = [found.end() for found in _SENTENCE_END.finditer(text) if found.end() <= most_characters]
-    if ends:
-        return text[: ends[-1]]
-    cut = text[: most_characters - 2]  # room for " …"
-    at = cut.rfind(" ")
-    return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"
-
-
 def _spoken(value: object) -> str:
     match value:
         case bool():
@@ -221,53 +207,18 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-# How two that a question names hang together, looked up before the answer.
-#
-# What is known of each stands in the prompt by its name. A chain over others ("Is Orla anything to Bram?": she is
-# Tamsin's sister, and Tamsin works for him) does not, and a small model cannot ask for it. So where a question asks for
-# it, it is asked in the model's place. Any other question asks nothing.
-
+# How two that a question names are related. What is known of each stands in the prompt by its name. A chain over others
+# ("Is Orla anything to Bram?": she is Tamsin's sister, and Tamsin works for him) does not, and a small model cannot ask
+# for it. So where a question asks for it, it is looked up before the answer.
 
 _FARTHEST: Final = 4
 """Relations. A longer chain tells nothing, and fills the prompt."""
 _BESIDE: Final = 0.5
 """Of what else is known of both, against the chain that was asked for."""
 
-_ASKS: Final[Mapping[str, re.Pattern[str]]] = {
-    "en": re.compile(
-        r"\b(?:related to|relat(?:ed|ions?|ionship)|connect(?:ed|ion)|ties? between|to do with"
-        r"|(?:who|what) (?:is|was|are|were) [^?.!]{1,60} to (?!be\b)[^?.!]{1,60}"
-        r"|(?:is|was|are|were) [^?.!]{1,60} (?:anything|something) to"
-        r"|know each other|know one another)\b",
-        re.IGNORECASE,
-    ),
-    "de": re.compile(
-        r"\b(?:verwandt|beziehung(?:en)?|verbindung(?:en)?|verbindet|verbunden|zu tun|zusammenhäng\w+"
-        r"|häng\w+ [^?.!]{1,60} zusammen|steh(?:t|en|st) [^?.!]{1,60} zu [^?.!]{1,60}"
-        r"|(?:wer|was) (?:ist|sind|war|waren) [^?.!]{1,60} für [^?.!]{1,60}"
-        r"|kennen sich|kennen einander)\b",
-        re.IGNORECASE,
-    ),
-}
-_SAYS_YOU: Final[Mapping[str, re.Pattern[str]]] = {
-    "en": re.compile(r"\byou\b", re.IGNORECASE),
-    "de": re.compile(r"\b(?:du|dir|dich|ihr|euch|sie|ihnen)\b", re.IGNORECASE),
-}
-
-
-def asks_how_related(question: str, *, language: str) -> bool:
-    """Whether a question asks what somebody or something is to another.
-
-    >>> asks_how_related("How is Orla related to the smith?", language="en")
-    True
-    >>> asks_how_related("Who is Orla?", language="en")
-    False
-    """
-    return _of(_ASKS, language).search(question) is not None
-
 
 class HowRelated:
-    """See the module.
+    """Finds how two that a question names are related.
 
     Args:
         graph: None without long-term memory: nothing is found.
@@ -286,7 +237,7 @@ class HowRelated:
         if self._graph is None or not asks_how_related(question, language=self._campaign.language):
             return ()
         two = [one.known.entity for one in named if one.is_named][:2]
-        if len(two) == 1 and _of(_SAYS_YOU, self._campaign.language).search(question):
+        if len(two) == 1 and speaks_to_the_npc(question, language=self._campaign.language):
             own = self._campaign.npc(npc)
             two.append(Entity(own.entity_id, "npc", own.name))
         return tuple(two) if len(two) == 2 else ()
@@ -321,29 +272,22 @@ def with_chain(chain: Sequence[RecalledFact], facts: Sequence[RecalledFact]) -> 
     return (*chain, *(replace(one, score=min(one.score, _BESIDE)) for one in facts if one.fact_id not in known))
 
 
-def _of(patterns: Mapping[str, re.Pattern[str]], language: str) -> re.Pattern[str]:
-    return patterns.get(primary_language(language), patterns["en"])
-
-
 # The facts about somebody or something that a prompt has room for: those that the question asks for by name, where it
 # asks for some; else what describes it best.
 
-
-_FACT_SELECTION_BESIDE = 0.5
+_DESCRIBES = 0.5
 """What describes an entity, against what is asked of it."""
 
 
 def select_facts(
     found: Sequence[KnownByName], question: str, npc: NpcId, *, language: str = "en"
 ) -> list[tuple[KnownByName, list[RecalledFact]]]:
-    """
+    """Return the facts about each of those found that a prompt has room for, with their `path`.
+
     Args:
         found: Whom the question names, in the order in which they are named, then who comes along. Facts about who
             comes along stand beside the others, and not at all where the question is answered without.
         language: Of the question.
-
-    Returns:
-        Of each of them the selected facts, with their `path`.
     """
     named = [one.known.entity.id for one in found if one.is_named]
     selected: list[tuple[KnownByName, list[RecalledFact]]] = []
@@ -354,7 +298,7 @@ def select_facts(
         if one.is_named:
             selected.append((one, _with_path(_facts_of(one.known, asked, npc), one.why, asked)))
         elif not is_answered:
-            beside = [replace(each, score=_FACT_SELECTION_BESIDE) for each in most_telling(one.known, npc)]
+            beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc)]
             selected.append((one, _with_path(beside, one.why, asked)))
     return selected
 
@@ -366,7 +310,7 @@ def _facts_of(known: Known, asked: FactsAsked, npc: NpcId) -> list[RecalledFact]
     if asked.is_short:
         return answer
     beside = (one for one in most_telling(known, npc) if one not in answer)
-    return [*answer, *(replace(one, score=_FACT_SELECTION_BESIDE) for one in beside)]
+    return [*answer, *(replace(one, score=_DESCRIBES) for one in beside)]
 
 
 def _with_path(facts: Sequence[RecalledFact], why: str, asked: FactsAsked) -> list[RecalledFact]:
@@ -376,15 +320,18 @@ def _with_path(facts: Sequence[RecalledFact], why: str, asked: FactsAsked) -> li
     return [replace(one, path=asks.get(one.fact_id, why)) for one in facts]
 
 
+# An NPC's own secrets. A model that reads a secret tells it sooner or later. So one is in a prompt only where the talk
+# comes to it: by a word it is told with, or by who or what it is about. There it is needed: an NPC that does not know
+# what it hides invents something. A word that the NPC's place or trade has anyway touches no secret: a guard with a
+# secret at the gate is asked when the gate closes.
+
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2
 """Words of a question that may say too little by itself."""
 _FEW: Final = 3
 """Of all its words, with at least one that says something: "Are you sure?"."""
-_ENGLISH: Final = "it its that this these those he him his she her they them their there then"
-_GERMAN: Final = "es er ihn ihm sein sie ihr ihnen dort davon dafür damit darüber daran dabei"
-_REFERS: Final = frozenset(f"{_ENGLISH} {_GERMAN}".split())
-"""What points at something that was said before."""
+_REFERS: Final = lexicon("content").words("refers")
+"""Words that point at something that was said before."""
 
 
 @dataclass(frozen=True, slots=True)

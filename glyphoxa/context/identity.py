@@ -1,4 +1,4 @@
-"""What an NPC knows of itself, in words: it stands in every prompt of it."""
+"""What stands in every prompt of an NPC: who it is, how it speaks, and what it knows of itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
-from glyphoxa.context.prompt import Message, with_facts, with_kept
-from glyphoxa.context.wording import SAYS, Example, said_line, wording
+from glyphoxa.context.prompt import Message, characters_in, with_facts, with_kept
+from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -24,8 +24,9 @@ from glyphoxa.domain.knowledge import (
     Visibility,
     secret_of,
 )
+from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.terms import Terms
-from glyphoxa.speech.language.quoted import in_one_line
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
@@ -168,10 +169,10 @@ def identity_of(known: Known, *, tokens: int, secrets: Sequence[OwnSecret] = ())
     Args:
         tokens: Secrets not counted.
     """
-    sentences = fitting(sentences_of(_settled(known)), tokens=tokens)
+    told = fitting(sentences_of(_settled(known)), tokens=tokens)
     return Identity(
-        tuple(dict.fromkeys(sentence.text for sentence in sentences)),
-        frozenset(sentence.fact.id for sentence in sentences if sentence.is_whole),
+        tuple(dict.fromkeys(sentence.text for sentence in told)),
+        frozenset(sentence.fact.id for sentence in told if sentence.is_whole),
         tuple(secrets),
         known,
     )
@@ -280,8 +281,6 @@ class Identities:
 # of speaking as it. They are in the form that questions have at the table, which it copies.
 
 
-OCCUPATIONS = frozenset(("occupation", "profession", "job", "trade", "beruf"))
-"""Attributes that say what somebody does."""
 _LONGEST_VALUE = 60
 _SURE = 1.0
 """What the DM may still have to look at is in no example."""
@@ -364,7 +363,6 @@ def nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:
 # Of a text that an author wrote for everybody, the sentences that one NPC may read.
 
 
-_SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 _MOST_HELD: Final = 256
 """Texts whose sentences are held."""
 
@@ -393,7 +391,7 @@ class KnownSentences:
         return None if found is None else Known(found)
 
     def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
-        """Those that name nothing that the NPC may not know of, each with what it names."""
+        """Return the sentences that name nothing that the NPC may not know of, each with what it names."""
         if text not in self._held:
             if len(self._held) >= _MOST_HELD:
                 self._held.clear()
@@ -405,14 +403,12 @@ class KnownSentences:
         ]
 
     def _sentences(self, text: str) -> list[tuple[str, frozenset[EntityId]]]:
-        text = " ".join(text.split())
-        folded = text.casefold()
+        folded = " ".join(text.split()).casefold()
         # A campaign may have thousands of names, and this is asked for every answer.
         names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
         return [
             (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
-            for sentence in _SENTENCES.split(text)
-            if sentence
+            for sentence in sentences(text)
         ]
 
 
@@ -440,7 +436,7 @@ class Bible:
         self._campaign = campaign
         self._sentences = sentences
         self._words = wording(campaign.language)
-        self._most_characters = tokens * 4
+        self._most_characters = characters_in(tokens)
 
     def lines(self, npc: NpcId) -> tuple[str, ...]:
         """As this NPC may read it now."""
@@ -454,9 +450,9 @@ class Bible:
     def _known(self, npc: NpcId, text: str) -> list[str]:
         return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []
 
-    def _fitting(self, sentences: Sequence[str]) -> list[str]:
+    def _fitting(self, told: Sequence[str]) -> list[str]:
         left, found = self._most_characters, []
-        for sentence in sentences:
+        for sentence in told:
             if len(sentence) + 1 > left:
                 break
             left -= len(sentence) + 1

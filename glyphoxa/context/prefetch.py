@@ -17,12 +17,11 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.context.relevance import without_call
-from glyphoxa.context.selection import ByName
+from glyphoxa.context.selection import ByName, without_call
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk
-from glyphoxa.speech.language.asking import speaks_of_the_past
+from glyphoxa.language.asking import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _FEW_WORDS: Final = 3

@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import Rejected, TierChoice
-from glyphoxa.speech.language.quoted import as_fact, as_told, in_one_line
+from glyphoxa.language.quoted import as_fact, as_told, in_one_line
 
 # The seam between a graph's hot-context injector and the assembly of hot context.
 

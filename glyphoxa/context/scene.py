@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.context.facts import fact_sentence, is_secret, shortened
+from glyphoxa.context.facts import fact_sentence, is_secret
 from glyphoxa.context.identity import KnownSentences, WorldOf
 from glyphoxa.context.prompt import characters_in
-from glyphoxa.context.wording import wording
+from glyphoxa.context.wording import QUEST_OVER, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.transcript.ports import SessionSummaries
 from glyphoxa.world.graph import Known
 
@@ -36,13 +37,6 @@ _ROOM_FOR_MORE: Final = 100
 """Tokens of a scene. A small model with fewer has no use for more than where it is."""
 _JOINED: Final = 8
 """Characters between two names in any language."""
-_OVER: Final = frozenset(
-    (
-        *("done", "completed", "complete", "finished", "over", "closed", "failed", "resolved", "abandoned"),
-        *("erledigt", "abgeschlossen", "beendet", "vorbei", "gescheitert", "gelöst", "aufgegeben"),
-    )
-)
-"""A quest of such a `status` is not under way."""
 
 
 @dataclass(slots=True)
@@ -172,7 +166,7 @@ class Scenes:
         if known is None:
             return False
         said = (fact.claim.content for fact in known.attributes if fact.claim.predicate.casefold() == "status")
-        return not any(isinstance(status, str) and status.strip().casefold() in _OVER for status in said)
+        return not any(isinstance(status, str) and status.strip().casefold() in QUEST_OVER for status in said)
 
     def _looks(self, npc: NpcId, place: Known, told: _Line, *, is_changed: bool) -> str:
         """The place's description, if it is one that the DM changed, or if it is not."""
@@ -250,17 +244,10 @@ class Past:
         left, kept = self._most_characters, list[str]()
         for text in latest_first:
             words = " ".join(text.split())
-            shown = words if len(words) <= left else _whole_sentences(words, left)
+            shown = words if len(words) <= left else first_sentences(words, left)
             if shown:
                 kept.insert(0, shown)
             left -= len(shown) + 1
             if shown != words or left <= 0:
                 break
         return " ".join(kept)
-
-
-def _whole_sentences(text: str, most: int) -> str:
-    """As many from the beginning as fit; empty where the first is too long."""
-    cut = text[: most + 1]
-    end = max(cut.rfind(f"{mark} ") for mark in ".!?…")
-    return text[: end + 1]

@@ -9,31 +9,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Final, Literal
 
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
-from glyphoxa.judgement.reply import language_of
-from glyphoxa.speech.language.quoted import as_fact, as_label, as_said, as_told
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.language.content import language_of
+from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.quoted import as_fact, as_label, as_said, as_told
 
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "
 SCENE: Final = "Scene: "
 PAST: Final = "Earlier: "
 DIRECTION: Final = "For this answer: "
+Cue = Literal["language", "brief"]
+"""Behind a question that was answered in another language, or for which a sentence is enough."""
 SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
 """Who speaks, in front of a line of talk."""
-
-
-LANGUAGE_CUES: Final[Mapping[str, str]] = {"en": "(Answer in English.)", "de": "(Antworte auf Deutsch.)"}
-"""Behind a question that was answered in another language."""
-BRIEF_CUES: Final[Mapping[str, str]] = {
-    "en": "(React in one short sentence.)",
-    "de": "(Sag dazu nur einen kurzen Satz.)",
-}
-"""Behind what a sentence is enough for."""
 
 
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
@@ -57,19 +51,12 @@ def recalled_of(one: Recalled) -> str:
     return ""
 
 
-RELATIONS: Final[Mapping[str, str]] = {
-    "KNOWS": "{source} knows {target}",
-    "LOCATED_AT": "{source} is at {target}",
-    "OWNS": "{source} owns {target}",
-    "MEMBER_OF": "{source} belongs to {target}",
-    "ALLIED_WITH": "{source} is allied with {target}",
-    "HOSTILE_TO": "{source} is hostile to {target}",
-    "PARTICIPATED_IN": "{source} took part in {target}",
-    "QUEST_GIVER": "{source} asks for help with {target}",
-    "CHILD_OF": "{source} is a child of {target}",
-    "EMPLOYED_BY": "{source} works for {target}",
-}
+RELATIONS: Final[Mapping[str, str]] = lexicon("prompt").value("relations")
 """Facts between two; others are read out as their type is written."""
+OCCUPATIONS: Final = lexicon("prompt").words("occupations")
+"""Attributes that say what somebody does."""
+QUEST_OVER: Final = lexicon("prompt").words("quest_over")
+"""A quest of such a `status` is not under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,136 +145,32 @@ class Wording:
         return f"{', '.join(first)} {self.joins} {last}" if first else last
 
 
-_ENGLISH: Final = Wording(
-    persona="You are {name}.",
-    frame=(
-        "You speak aloud, as {name}, in the first person. Say only the words you speak, in one or two short sentences, "
-        "and never what you do. Answer in the language you are spoken to. Do not repeat the question. Use only what "
-        "you are told; if that does not say, you do not know."
-    ),
-    keeps="You keep this to yourself and deny it: ",
-    is_here=("is here", "are here"),
-    joins="and",
-    to_do="Still to be done: ",
-    speaks="You speak only {languages}. To any other language you say that you do not understand it.",
-    strangers=("Peter", "Martha", "Conrad", "Agnes"),
-    works=Example("What do you do here?", "I am the {occupation} here.", facts="{name} is the {occupation}."),
-    is_at=Example("Where do I find you?", "You find me at {place}.", facts="{name} is at {place}."),
-    examples=(
-        Example("Hello, {name}. How are you?", "Well enough. What brings you to me?"),
-        Example(
-            "Do you know my uncle Hubert?",
-            "Hubert? No, nobody has told me of him.",
-            facts="{name} has never heard of Hubert.",
-        ),
-        Example(
-            "What did I tell you about my horse?",
-            "Your horse? You never told me about it.",
-            facts="Nobody has told {name} anything about that.",
-        ),
-        Example("Can you use a computer?", "A computer? I do not know that word."),
-        Example("Tell me your secret.", "My secrets are my own."),
-        Example(
-            "Who broke the mill wheel?",
-            "Not I. I slept all night.",
-            kept="You broke the mill wheel at night.",
-        ),
-        Example(
-            "What happened at the old mill?",
-            "There was a fire, two winters ago.",
-            facts="At the old mill there was a fire two winters ago.",
-        ),
-        Example("Who mended the old cart?", "I did. It took me all day.", facts="{name} mended the old cart."),
-        Example("Guten Morgen, wie geht es dir?", "Guten Morgen. Mir geht es gut."),
-    ),
-    at_a_loss=("Hm? Say that again.", "Hm. I have nothing to say to that.", "I did not catch that. What was it?"),
-    too_late=("Hm? Say that again.", "I did not catch that. What was it?"),
-    fillers=("Hm.", "Well.", "Ah."),
-    deflects=("That is nobody's business but mine.", "I would rather not speak of that.", "Ask me something else."),
-    knows_nothing=("I know nothing of that.", "Nobody has told me about that.", "That I do not know."),
-    never_heard=(
-        "{what}? That name means nothing to me.",
-        "{what}? I have never heard that name.",
-        "I do not know that name, {what}.",
-    ),
-    never_said=("I never said that.", "I do not remember saying that.", "I said nothing of the kind."),
-    you_told="You told me {what}",
-    you_said='You said: "{what}"',
-    untold="Nobody has told {name} anything about that.",
-    unheard="{name} has never heard of {what}.",
-    unsaid="{name} never said that.",
-    no_more="{name} knows nothing more about it.",
-)
-_GERMAN: Final = Wording(
-    persona="Du bist {name}.",
-    frame=(
-        "Du sprichst laut, als {name}, in der ersten Person. Sag nur die Worte, die du sprichst, in einem oder zwei "
-        "kurzen Sätzen, und nie, was du tust. Antworte in der Sprache, in der man dich anspricht. Wiederhole nicht die "
-        "Frage. Nimm nur, was dir gesagt ist; was da nicht steht, das weißt du nicht."
-    ),
-    keeps="Das behältst du für dich und streitest es ab: ",
-    is_here=("ist hier", "sind hier"),
-    joins="und",
-    to_do="Noch zu tun: ",
-    speaks="Du sprichst nur {languages}. Zu jeder anderen Sprache sagst du, dass du sie nicht verstehst.",
-    strangers=("Peter", "Martha", "Konrad", "Agnes"),
-    works=Example("Was machst du hier?", "Ich bin hier {occupation}.", facts="{name} ist {occupation}."),
-    is_at=Example("Wo finde ich dich?", "Du findest mich hier: {place}.", facts="{name} ist hier: {place}."),
-    examples=(
-        Example("Guten Tag, {name}. Wie geht es dir?", "Ganz gut. Was führt dich zu mir?"),
-        Example(
-            "Kennst du meinen Onkel Hubert?",
-            "Hubert? Nein, von dem hat mir niemand erzählt.",
-            facts="Von Hubert hat {name} nie gehört.",
-        ),
-        Example(
-            "Was habe ich dir über mein Pferd gesagt?",
-            "Dein Pferd? Davon hast du mir nichts erzählt.",
-            facts="Niemand hat {name} etwas davon erzählt.",
-        ),
-        Example("Kannst du mit einem Computer umgehen?", "Computer? Das Wort kenne ich nicht."),
-        Example("Verrate mir dein Geheimnis.", "Meine Geheimnisse gehören mir."),
-        Example(
-            "Wer hat das Mühlrad zerbrochen?",
-            "Ich nicht. Ich habe die ganze Nacht geschlafen.",
-            kept="Du hast nachts das Mühlrad zerbrochen.",
-        ),
-        Example(
-            "Was ist an der alten Mühle geschehen?",
-            "Da hat es gebrannt, vor zwei Wintern.",
-            facts="An der alten Mühle hat es vor zwei Wintern gebrannt.",
-        ),
-        Example(
-            "Wer hat den alten Karren geflickt?",
-            "Das war ich. Den ganzen Tag hat es gedauert.",
-            facts="{name} hat den alten Karren geflickt.",
-        ),
-        Example("Good morning, how are you?", "Good morning. I am well."),
-    ),
-    at_a_loss=("Hm? Sag das noch einmal.", "Hm. Dazu habe ich nichts zu sagen.", "Wie war das? Noch einmal, bitte."),
-    too_late=("Hm? Sag das noch einmal.", "Wie war das? Noch einmal, bitte."),
-    fillers=("Hm.", "Nun.", "Ach."),
-    deflects=("Das geht nur mich etwas an.", "Davon rede ich nicht gern.", "Frag mich lieber etwas anderes."),
-    knows_nothing=("Davon weiß ich nichts.", "Davon hat mir niemand erzählt.", "Das weiß ich nicht."),
-    never_heard=(
-        "{what}? Der Name sagt mir nichts.",
-        "{what}? Den Namen habe ich nie gehört.",
-        "{what}? Das kenne ich nicht.",
-    ),
-    never_said=("Das habe ich nie gesagt.", "Daran erinnere ich mich nicht.", "So etwas habe ich nicht gesagt."),
-    you_told='Du hast gesagt: "{what}"',
-    you_said='Du hast gesagt: "{what}"',
-    untold="Niemand hat {name} etwas davon erzählt.",
-    unheard="Von {what} hat {name} nie gehört.",
-    unsaid="Das hat {name} nie gesagt.",
-    no_more="Mehr weiß {name} darüber nicht.",
-)
-_WORDINGS: Final[Mapping[str, Wording]] = {"en": _ENGLISH, "de": _GERMAN}
-
-
 def wording(language: str) -> Wording:
-    """Of a campaign's language (BCP 47); English where there is none of its own."""
-    return _WORDINGS.get(primary_language(language), _ENGLISH)
+    """Return the wording of a campaign's language (BCP 47); English where there is none of its own."""
+    return _wording(primary_language(language))
+
+
+@cache
+def _wording(language: str) -> Wording:
+    words = lexicon("prompt", language) or lexicon("prompt", "en")
+
+    def text(name: str) -> Any:
+        value = words.value(name)
+        return tuple(value) if isinstance(value, list) else value
+
+    examples = words.value("examples")
+    return Wording(
+        **{each.name: text(each.name) for each in fields(Wording) if each.name not in (*examples, "examples")},
+        works=Example(**examples["works"]),
+        is_at=Example(**examples["is_at"]),
+        examples=tuple(Example(**each) for each in examples["others"]),
+    )
+
+
+def cue_for(question: str, cue: Cue) -> str:
+    """Return the cue that follows a question, in its language; empty where the question shows none."""
+    language = language_of(question)
+    return str(lexicon("prompt", language).value(f"{cue}_cue")) if language else ""
 
 
 # What an NPC says where nothing of its reply may be said: a line in character, chosen without a model.

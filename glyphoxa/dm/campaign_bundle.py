@@ -51,7 +51,7 @@ class CampaignBundle:
     tables: Mapping[str, list[Row]]
 
     def text(self) -> str:
-        """The one text of it: keys sorted, a row a line, so that two bundles are compared line by line."""
+        """Return the bundle as JSON with sorted keys and one row per line, so that bundles can be compared by line."""
         about = {"id": self.id, "language": self.language, "name": self.name}
         tables = ",\n".join(f"  {_json(name)}: {_rows(self.tables[name])}" for name in sorted(self.tables))
         return (
@@ -60,9 +60,7 @@ class CampaignBundle:
         )
 
     def without_talk(self) -> CampaignBundle:
-        """The world as it became known, for another table: sessions stay, with how far they went, but nothing that was
-        said in them, and nothing of it is left to be read.
-        """
+        """Return the bundle without transcripts: sessions keep their length, and everything counts as read."""
         talk: dict[str, list[Row]] = {table: [] for table in _TALK}
         were = {row["session_id"]: row for row in self.tables["chronicle_progress"]}
         read = [
@@ -73,7 +71,7 @@ class CampaignBundle:
         return replace(self, tables={**self.tables, **talk, "chronicle_progress": read})
 
     def secrets(self) -> Iterator[str]:
-        """Where something stands, or stood once, that not all may know: `tables.world_events[3]`."""
+        """Yield the place of each row that contains, or once contained, a secret: `tables.world_events[3]`."""
         for table, rows in self.tables.items():
             for at, row in enumerate(rows):
                 if _tells_secret(row):
@@ -148,7 +146,7 @@ def _check_keys(found: Mapping[str, object], wanted: tuple[str, ...], where: str
 
 
 def _tells_secret(value: object) -> bool:
-    """Whether it is, or holds, something with a scope that is secret, or the secrets of a campaign file."""
+    """Return whether a value is, or contains, something with a secret scope, or the secrets of a campaign file."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -175,7 +173,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _finite(digits: str) -> float:
-    """1e999 is read as infinity otherwise."""
+    """Read a decimal number; refuse 1e999, which Python reads as infinity."""
     number = float(digits)
     return number if math.isfinite(number) else _no_number(digits[:40])
 

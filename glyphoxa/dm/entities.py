@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
-from glyphoxa.dm.campaign_facts import OFFERED
+from glyphoxa.dm.campaign_diff import OFFERED
 from glyphoxa.dm.ports import Review
-from glyphoxa.dm.stating import attribute_claim, secret_among
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, slug
-from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Provenance, Visibility
-from glyphoxa.speech.language.words import fold
-from glyphoxa.world.events.entity import (
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, slug
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.language.words import fold
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -24,14 +26,14 @@ from glyphoxa.world.events.entity import (
     EntityRemoved,
     EntityScoped,
 )
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import dropped
+from glyphoxa.world.events import Cause, Event, WorldEvent, dropped
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.graph import World
 from glyphoxa.world.state import rule_of
 
-# Whom and what a DM means by a name.
+T = TypeVar("T")
 
+# Whom and what a DM means by a name.
 
 DM_SPEAKER: Final = SpeakerId("dm")
 """The DM, as who told somebody something."""
@@ -39,9 +41,7 @@ DM_SPEAKER: Final = SpeakerId("dm")
 
 @dataclass(frozen=True, slots=True)
 class NameResolver:
-    """The entities of a campaign as they are now, its NPCs and its players. A name counts in any case, without accents
-    and spaces; an id counts as it is.
-    """
+    """Finds entities, NPCs and players by name. Names ignore case, accents and spaces; ids must match exactly."""
 
     campaign: CampaignId
     entities: Mapping[EntityId, Entity]
@@ -57,7 +57,7 @@ class NameResolver:
         return cls(campaign.id, {each.id: each for each in entities}, campaign.npcs, campaign.players)
 
     def with_names(self, names: Mapping[EntityId, str]) -> NameResolver:
-        """The same, where these entities are called so."""
+        """Return a copy in which these entities have other names."""
         called = {
             each: replace(self.entities[each], name=name) if each in self.entities else Entity(each, "", name)
             for each, name in names.items()
@@ -65,7 +65,7 @@ class NameResolver:
         return replace(self, entities={**self.entities, **called})
 
     def entity(self, name: str) -> Entity:
-        """The entity of this id, name or alias, in this order.
+        """Return the entity with this id, name or alias, in this order.
 
         Raises:
             NotFound: There is none.
@@ -73,51 +73,64 @@ class NameResolver:
         """
         if (known := self.entities.get(EntityId(name))) is not None:
             return known
-        wanted = fold(name)
-        found = [each for each in self.entities.values() if wanted and fold(each.name) == wanted]
-        found = found or [each for each in self.entities.values() if wanted and wanted in map(fold, each.aliases)]
-        if not found:
-            names = [called for each in self.entities.values() for called in (each.name, *each.aliases)]
-            raise NotFound(f"no entity {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
-        if len(found) > 1:
-            several = ", ".join(f"{each.name} ({each.type}, id {each.id})" for each in found)
-            raise InvalidInput(f"{name!r} may be several entities: {several}; say its id")
-        return found[0]
+        known_as = self.entities.values()
+        return find_called(
+            name,
+            [[(each.name, each) for each in known_as], [(alias, each) for each in known_as for alias in each.aliases]],
+            what=("entity", "entities"),
+            campaign=self.campaign,
+            describe=lambda each: f"{each.name} ({each.type}, id {each.id})",
+        )
 
     def npc(self, name: str) -> NpcId:
-        """The NPC of this id, name or alias, in this order.
+        """Return the NPC with this id, name or alias, in this order.
 
         Raises:
             NotFound: There is none. An entity that no NPC of the campaign plays knows nothing.
             InvalidInput: It may be several.
         """
-        wanted = fold(name)
-        found = [npc for npc in self.npcs if npc.id == name]
-        found = found or [npc for npc in self.npcs if wanted and wanted in map(fold, self._names_of(npc))]
-        found = found or [npc for npc in self.npcs if wanted and wanted in map(fold, self._aliases_of(npc))]
-        if not found:
-            names = [called for npc in self.npcs for called in (*self._names_of(npc), *self._aliases_of(npc))]
-            raise NotFound(f"no NPC {name!r} in campaign {self.campaign!r}: {did_you_mean(name, names)}")
-        if len(found) > 1:
-            several = ", ".join(f"{npc.name} (id {npc.id})" for npc in found)
-            raise InvalidInput(f"{name!r} may be several NPCs: {several}; say its id")
-        return found[0].id
+        if any(npc.id == name for npc in self.npcs):
+            return NpcId(name)
+        called = [(each, npc) for npc in self.npcs for each in self._names_of(npc)]
+        aliases = [(each, npc) for npc in self.npcs for each in self._aliases_of(npc)]
+        return find_called(
+            name,
+            [called, aliases],
+            what=("NPC", "NPCs"),
+            campaign=self.campaign,
+            describe=lambda npc: f"{npc.name} (id {npc.id})",
+        ).id
+
+    def player(self, name: str) -> PlayerId:
+        """Return the player with this id or name.
+
+        Raises:
+            NotFound: There is none.
+        """
+        if any(player.id == name for player in self.players):
+            return PlayerId(name)
+        return find_called(
+            name,
+            [[(player.name, player) for player in self.players]],
+            what=("player", "players"),
+            campaign=self.campaign,
+            describe=lambda player: f"{player.name} (id {player.id})",
+        ).id
 
     def played(self, npc: NpcId) -> EntityId | None:
-        """The entity that this NPC is; None when it is in the graph no more."""
+        """Return the entity that this NPC is; None if the graph no longer has it."""
         return next((each.entity_id for each in self.npcs if each.id == npc and each.entity_id in self.entities), None)
 
     def speaker(self, name: str) -> SpeakerId:
-        """Somebody who says things: an NPC, a player or "dm".
+        """Return who is meant: an NPC, a player or "dm".
 
         Raises:
             NotFound: It is none of them.
         """
         if fold(name) == DM_SPEAKER:
             return DM_SPEAKER
-        for player in self.players:
-            if name == player.id or (fold(name) and fold(name) == fold(player.name)):
-                return SpeakerId(player.id)
+        with suppress(NotFound):
+            return SpeakerId(self.player(name))
         try:
             return SpeakerId(self.npc(name))
         except NotFound:
@@ -127,12 +140,12 @@ class NameResolver:
             ) from None
 
     def called(self, entity: EntityId) -> str:
-        """What the DM calls it; its id when it is gone."""
+        """Return an entity's name; its id if it no longer exists."""
         known = self.entities.get(entity)
         return entity if known is None else known.name
 
     def person(self, who: NpcId | SpeakerId) -> str:
-        """The name of an NPC, a player or the DM; the id of anybody else."""
+        """Return the name of an NPC, a player or the DM; the id of anybody else."""
         if who == DM_SPEAKER:
             return "the DM"
         for npc in self.npcs:
@@ -141,13 +154,42 @@ class NameResolver:
         return next((each.name for each in self.players if SpeakerId(each.id) == who), who)
 
     def _names_of(self, npc: Npc) -> tuple[str, ...]:
-        """In its campaign file, and since then."""
+        """Return an NPC's name in its campaign file and its current one."""
         entity = self.entities.get(npc.entity_id)
         return (npc.name,) if entity is None else (npc.name, entity.name)
 
     def _aliases_of(self, npc: Npc) -> tuple[str, ...]:
         entity = self.entities.get(npc.entity_id)
         return npc.aliases if entity is None else (*npc.aliases, *entity.aliases)
+
+
+def find_called(
+    name: str,
+    tiers: Sequence[Sequence[tuple[str, T]]],
+    *,
+    what: tuple[str, str],
+    campaign: CampaignId,
+    describe: Callable[[T], str],
+) -> T:
+    """Return the one thing that goes by this name, in any case, without accents and spaces.
+
+    Args:
+        tiers: Names with what they mean; a name in an earlier tier comes first.
+        what: Such a thing is called, and several of them.
+
+    Raises:
+        NotFound: There is none.
+        InvalidInput: It may be several.
+    """
+    wanted = fold(name)
+    for tier in tiers:
+        found = list({id(thing): thing for called, thing in tier if wanted and fold(called) == wanted}.values())
+        if len(found) > 1:
+            raise InvalidInput(f"{name!r} may be several {what[1]}: {', '.join(map(describe, found))}; say its id")
+        if found:
+            return found[0]
+    known = [called for tier in tiers for called, _ in tier]
+    raise NotFound(f"no {what[0]} {name!r} in campaign {campaign!r}: {did_you_mean(name, known)}")
 
 
 MOST_FACTS: Final = 10_000
@@ -157,7 +199,7 @@ _OFFERED_CONFIDENCE: Final = 0.6  # too little to be accepted without the DM
 
 @dataclass(frozen=True, slots=True)
 class EntityDesk:
-    """Entities of one campaign, named as `NameResolver.entity` takes them. Every call may raise what that raises
+    """The DM's decisions about entities, each named as in `NameResolver.entity`. Every call may raise what that raises
     and, when the database is away, `Unavailable`.
 
     Args:
@@ -181,8 +223,8 @@ class EntityDesk:
         id: str | None = None,  # noqa: A002 - the entity's word
         is_new_type: bool = False,
     ) -> list[WorldEvent]:
-        """A new entity with what is known of it. An attribute `location` that names an entity offers a
-        LOCATED_AT for review.
+        """Add an entity with its attributes. An attribute `location` that names an entity offers a LOCATED_AT for
+        review.
 
         Args:
             id: None: made of the name.
@@ -215,7 +257,7 @@ class EntityDesk:
         return await self._commit(*events)
 
     async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
-        """Another name or type. The old name is kept as an alias: it was said.
+        """Change an entity's name or type. The old name becomes an alias.
 
         Raises:
             InvalidInput: Nothing is to change, another entity has that name, or the type is unknown.
@@ -235,12 +277,12 @@ class EntityDesk:
         return await self._commit(*events)
 
     async def ends_with(self, entity: str) -> list[Fact]:
-        """The facts that would end if it were removed."""
+        """Return the facts that would end if the entity were removed."""
         found = self.resolver.entity(entity)
         return await self.review.current(self.campaign, DM, about=found.id, limit=MOST_FACTS)
 
     async def remove(self, entity: str) -> list[WorldEvent]:
-        """With all that is known of it."""
+        """Remove an entity and everything known about it."""
         return await self._commit(EntityRemoved(self.resolver.entity(entity).id))
 
     async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
@@ -265,7 +307,7 @@ class EntityDesk:
         raise NotFound(f"{found.name} has no alias {alias!r}: {did_you_mean(alias, found.aliases)}")
 
     async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
-        """Only these NPCs know that there is such a thing at all."""
+        """Make an entity known to these NPCs only."""
         npcs = tuple(dict.fromkeys(self.resolver.npc(name) for name in known_by))
         if not npcs:
             raise InvalidInput("say which NPCs")
@@ -273,15 +315,15 @@ class EntityDesk:
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, visibility))
 
     async def hide(self, entity: str) -> list[WorldEvent]:
-        """Nobody knows of it until it is revealed."""
+        """Make an entity known to nobody until it is revealed."""
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, Visibility("hidden")))
 
     async def reveal(self, entity: str) -> list[WorldEvent]:
-        """Everybody may know of it."""
+        """Make an entity known to everybody."""
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, PUBLIC))
 
     async def merge(self, kept: str, gone: str) -> list[WorldEvent]:
-        """`gone` was `kept` all along: what is known of it is known of that one, and its names become aliases.
+        """Merge `gone` into `kept`: its facts move there, and its names become aliases.
 
         Raises:
             InvalidInput: They are the same, or an NPC of the campaign plays the one that would be gone.
@@ -294,7 +336,7 @@ class EntityDesk:
         return await self._commit(EntitiesMerged(staying.id, leaving.id))
 
     async def split(self, name: str) -> WorldEvent:
-        """Undo the merge by which the entity of this name was gone; with the name of one that was kept, its last.
+        """Undo the merge that removed the entity of this name, or the last merge into it.
 
         Returns:
             The merge that is undone.
@@ -327,13 +369,13 @@ class EntityDesk:
         return await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
 
     def _called(self, name: str) -> str | None:
-        """The name of the first entity that goes by this name or alias."""
+        """Return the name of the first entity that has this name or alias."""
         wanted = fold(name)
         found = (e for e in self.resolver.entities.values() if wanted in map(fold, (e.name, *e.aliases)))
         return next((each.name for each in found), None)
 
     def _named(self, value: object) -> EntityId | None:
-        """The entity whose name this is."""
+        """Return the entity that has this value as its name."""
         if not isinstance(value, str) or not fold(value):
             return None
         return next((each.id for each in self.resolver.entities.values() if fold(each.name) == fold(value)), None)
@@ -359,7 +401,7 @@ def _ever_called(name: str, events: Sequence[WorldEvent]) -> set[EntityId]:
 
 
 def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
-    """A list is one value, except where several may hold at a time: then each of its items is one."""
+    """Return an attribute's claims: one, or one per list item where several values may hold at a time."""
     whole = attribute_claim(entity, attribute, value)
     if isinstance(value, list) and rule_of(whole, {}) == "many":
         return [Claim.attribute(entity, attribute, item) for item in value]
@@ -371,3 +413,55 @@ def _name(name: str) -> str:
     if not fold(called):
         raise InvalidInput(f"{name!r} holds no letter or digit: it is no name")
     return called
+
+
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
+
+
+def stated_by_dm(claim: Claim, visibility: Visibility, *, at_ms: int) -> FactStated:
+    """Return a certain, confirmed statement."""
+    # Where a later fact ends an earlier one it counts since when it holds; elsewhere that is not known.
+    since = at_ms if rule_of(claim, {}) in ("functional", "functional_object") else None
+    provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
+    return FactStated(claim, provenance, visibility, Validity(from_ms=since))
+
+
+def attribute_claim(subject: EntityId, name: str, value: object) -> Claim:
+    """
+    Raises:
+        InvalidInput: No JSON, or no database, can hold the value.
+    """
+    claim = Claim.attribute(subject, name, value)
+    if _NUL.search(claim.value or ""):
+        raise InvalidInput(f"{name!r} of {subject!r}: text cannot hold NUL characters")
+    return claim
+
+
+def secret_among(npcs: Sequence[NpcId], before: Visibility, *, now_ms: int) -> Visibility:
+    """Return the visibility of a secret among these NPCs; those that knew it before keep how they learned it."""
+    how = {knower.npc: knower for knower in before.knowers}
+    return Visibility.of("secret", (how.get(npc) or Knower(npc, "secret", None, now_ms) for npc in npcs))
+
+
+def predicate_of(predicate: str) -> str:
+    """
+    Raises:
+        InvalidInput: It is empty.
+    """
+    word = " ".join(predicate.split())
+    if not word:
+        raise InvalidInput("a fact needs a predicate, such as LOCATED_AT or occupation")
+    return word
+
+
+def json_or_text(text: str) -> object:
+    """Read a value as a user types it: JSON, else plain text.
+
+    >>> json_or_text("[1, true]"), json_or_text("a paranoid wizard")
+    ([1, True], 'a paranoid wizard')
+    """
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return text if value is None else value

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.ports import Review
-from glyphoxa.dm.stating import attribute_claim, predicate_of, secret_among, stated_by_dm
+from glyphoxa.dm.entities import NameResolver, attribute_claim, predicate_of, secret_among, stated_by_dm
+from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -18,7 +17,8 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -27,8 +27,7 @@ from glyphoxa.world.events.fact import (
     FactScoped,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
+from glyphoxa.world.graph import World
 from glyphoxa.world.wording import claim_in_words
 
 _MOST_ABOUT_ONE = 10_000
@@ -37,7 +36,7 @@ _MOST_LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the DM decided, and what followed.
+    """A decision of the DM and its consequences.
 
     Attributes:
         events: Their numbers; `undo` takes one.
@@ -51,9 +50,29 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainedFact:
+    """A fact, its source, and the related facts that are still held.
+
+    Attributes:
+        ended: How it ended; None while it is held.
+        said: The utterance that stated it; None if nobody said it, or the log does not hold it.
+        supports: On which it rests.
+        resting: Which were derived from it.
+        disputes: With which it disagrees.
+    """
+
+    fact: Fact
+    ended: EndedFact | None
+    said: CitedUtterance | None
+    supports: Sequence[Fact]
+    resting: Sequence[Fact]
+    disputes: Sequence[Fact]
+
+
+@dataclass(frozen=True, slots=True)
 class FactDesk:
-    """Facts of one campaign. A fact is named by its id or a beginning of it that no other has; whoever knows it, by
-    name. Every call may raise what `find` raises and, when the database is away, `Unavailable`.
+    """The DM's decisions about facts. A fact is named by its id or a unique beginning of it, an NPC by name. Every call
+    may raise what `find` raises and, when the database is away, `Unavailable`.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -82,7 +101,7 @@ class FactDesk:
         raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._instead_of(fact)}")
 
     async def find_ever(self, fact: str) -> Fact | EndedFact:
-        """Likewise, but also what is held no longer: the last that ended under this id.
+        """Find a fact, including ended ones: of those, the one that ended last under this id.
 
         Raises:
             NotFound: No fact ever had such an id.
@@ -100,8 +119,23 @@ class FactDesk:
                 raise InvalidInput(f"{fact!r} may be several facts that ended: {listed}") from missing
             return next(iter(by_id.values()))
 
+    async def explain(self, fact: str) -> ExplainedFact:
+        """Find a fact as `find_ever` does, with its source and related facts."""
+        found = await self.find_ever(fact)
+        ended = found if isinstance(found, EndedFact) else None
+        one = found if isinstance(found, Fact) else found.fact
+        source = one.provenance.utterance_id
+        return ExplainedFact(
+            one,
+            ended,
+            said=None if source is None else await self.review.said(self.campaign, source),
+            supports=await self.review.facts(self.campaign, one.supports),
+            resting=await self.review.resting_on(self.campaign, one.id),
+            disputes=await self.review.facts(self.campaign, one.disputes),
+        )
+
     async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
-        """What the facts say of which these events speak, as far as anybody held them."""
+        """Return the texts of the facts that these events are about, as far as they were ever held."""
         ids = {fact for recorded in events if (fact := getattr(recorded.event, "fact", None)) is not None}
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
@@ -111,22 +145,22 @@ class FactDesk:
         return claim_in_words(fact.claim, self.resolver)
 
     async def confirm(self, facts: Sequence[str]) -> Decision:
-        """They are true; what they disagree with ends."""
+        """Accept facts; facts that they disagree with end."""
         found = await self._find_all(facts)
         return await self._decide([FactConfirmed(each.id) for each in found], found)
 
     async def reject(self, facts: Sequence[str]) -> Decision:
-        """They were never so; what rests on them is stale."""
+        """Reject facts: they were never true. Facts that depend on them become stale."""
         found = await self._find_all(facts)
         return await self._decide([FactRejected(each.id) for each in found], found)
 
     async def retcon(self, fact: str) -> Decision:
-        """The story is changed: it never was so."""
+        """Change the story: the fact was never true."""
         found = await self.find(fact)
         return await self._decide([FactRejected(found.id, "retcon")], [found])
 
     async def retcon_to(self, fact: str, **instead: object) -> Decision:
-        """The story is changed: something else is so, and always was. Arguments are those of `edit`."""
+        """Change the story: something else was always true. Arguments are those of `edit`."""
         found = await self.find(fact)
         claim = self._claim_instead(found.claim, **instead)  # type: ignore[arg-type] # handed on as they are
         return await self._decide([FactReplaced(found.id, claim, "retcon")], [found], says=claim)
@@ -139,7 +173,7 @@ class FactDesk:
         object: str | None = None,  # noqa: A002 - the claim's word
         value: object = None,
     ) -> Decision:
-        """It was misunderstood: something else is so, as certain as if the DM had said it.
+        """Correct a misunderstood fact. The correction is as certain as the DM's own statement.
 
         Args:
             object: Name of the entity to which the fact's subject is related instead.
@@ -153,7 +187,7 @@ class FactDesk:
         return await self._decide([FactReplaced(found.id, claim)], [found], says=claim)
 
     async def close(self, fact: str, *, at_ms: int | None = None, story: int | None = None) -> Decision:
-        """It was so and is no longer.
+        """End a fact: it was true and no longer is.
 
         Args:
             at_ms: Since when; None: since now.
@@ -166,25 +200,25 @@ class FactDesk:
         return await self._decide([FactClosed(found.id, at_ms, story)], [found])
 
     async def keep_secret(self, fact: str, known_by: Sequence[str]) -> Decision:
-        """Known to these NPCs from now on and to no others, whoever has heard it."""
+        """Make a fact known to these NPCs only."""
         found = await self.find(fact)
         visibility = secret_among(self._npcs(known_by), found.visibility, now_ms=self.now_ms())
         return await self._decide([FactScoped(found.id, visibility)], [found])
 
     async def hide(self, fact: str) -> Decision:
-        """Known to nobody until it is revealed."""
+        """Make a fact known to nobody until it is revealed."""
         found = await self.find(fact)
         return await self._decide([FactScoped(found.id, replace(found.visibility, scope="hidden"))], [found])
 
     async def reveal(self, fact: str, to: Sequence[str] = ()) -> Decision:
-        """To these NPCs, or to everybody when none is named."""
+        """Reveal a fact to these NPCs, or to everybody if none is named."""
         found = await self.find(fact)
         if found.visibility.scope == "public":
             raise InvalidInput(f"{self.words(found)} is public: there is nobody to reveal it to")
         return await self._decide([FactRevealed(found.id, self._npcs(to) if to else ())], [found])
 
     async def tell(self, fact: str, to: Sequence[str], *, by: str) -> Decision:
-        """Somebody told it: a player, an NPC or the DM.
+        """Record that a player, an NPC or the DM told a fact to NPCs.
 
         Raises:
             InvalidInput: Everybody knows it.
@@ -205,7 +239,7 @@ class FactDesk:
         known_by: Sequence[str] = (),
         is_hidden: bool = False,
     ) -> Decision:
-        """State a fact by hand. Where one only may hold and another does, this one waits as a conflict.
+        """State a fact. It becomes a conflict if only one such fact may hold and another one does.
 
         Args:
             object: Name of the entity to which the subject is related.

@@ -10,12 +10,12 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)
 class CitedUtterance:
-    """An utterance, as far as a fact points to it.
+    """An utterance that a fact refers to.
 
     Attributes:
         ordinal: Its number in the session.
@@ -33,7 +33,7 @@ class CitedUtterance:
 
 @dataclass(frozen=True, slots=True)
 class Uttered:
-    """An utterance as it is kept, and what led to its words."""
+    """A stored utterance and the corrections that led to its words."""
 
     said: CitedUtterance
     corrections: tuple[Correction, ...] = ()
@@ -52,80 +52,78 @@ class Session:
 
 
 class Review(Protocol):
-    """One round trip each. Calls raise `Unavailable` when the database is away."""
-
-    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        """What waits for the DM, the least certain first."""
-        ...
+    """The DM's view of facts, utterances and sessions. Each call is one round trip and raises `Unavailable` when the
+    database is away.
+    """
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
-        """The least certain first."""
+        """Return facts of a status, the least certain first."""
         ...
 
     async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
-        """How many facts are of each status."""
+        """Return the number of facts of each status."""
         ...
 
     async def current(
         self, campaign: CampaignId, viewer: Viewer, *, about: EntityId | None = None, limit: int
     ) -> list[Fact]:
-        """Current facts (that concern `about`) which the viewer may know, by subject and predicate."""
+        """Return current facts (about `about`) that the viewer may know, by subject and predicate."""
         ...
 
     async def facts(self, campaign: CampaignId, ids: Collection[FactId]) -> list[Fact]:
-        """The current facts among these, in the order of the ids."""
+        """Return the current facts among these, in the order of the ids."""
         ...
 
     async def resting_on(self, campaign: CampaignId, fact: FactId) -> list[Fact]:
-        """Current facts that were derived from it."""
+        """Return current facts that were derived from this one."""
         ...
 
     async def beginning_with(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[Fact]:
-        """Current facts whose id begins so."""
+        """Return current facts whose id begins with the prefix."""
         ...
 
     async def like(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[FactId]:
-        """Ids of current facts that have most digits where `prefix` has them, for who mistyped it."""
+        """Return ids of current facts that share most digits with `prefix`, for a mistyped id."""
         ...
 
     async def ended(self, campaign: CampaignId, prefix: str, *, limit: int) -> list[EndedFact]:
-        """What was held once, by the beginning of its id; the last that ended first."""
+        """Return ended facts by the beginning of their id; the last ended first."""
         ...
 
     async def once_held(self, campaign: CampaignId, ids: Collection[FactId]) -> list[EndedFact]:
-        """Of each of these that ended, its last time."""
+        """Return the last ended version of each of these facts."""
         ...
 
     async def ended_by(self, campaign: CampaignId, events: Collection[int]) -> list[EndedFact]:
-        """What these events brought to an end."""
+        """Return the facts that these events ended."""
         ...
 
     async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
-        """What may have stated, changed or ended it, and what undid other events; oldest first. May be more."""
+        """Return events that may concern the fact, and what undid events; oldest first. A superset."""
         ...
 
     async def said(self, campaign: CampaignId, utterance: UtteranceId) -> CitedUtterance | None: ...
 
     async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[CitedUtterance]:
-        """Utterances whose id ends so, rolled back or not, the latest first."""
+        """Return utterances whose id ends so, including rolled back ones, the latest first."""
         ...
 
     async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:
-        """How many utterances of that session and of later ones are not rolled back yet."""
+        """Return how many utterances of that session after the ordinal, and of later sessions, are not rolled back."""
         ...
 
     async def sessions(self, campaign: CampaignId) -> list[Session]:
-        """The earliest first."""
+        """Return the sessions, the earliest first."""
         ...
 
 
 class Turns(Protocol):
-    """What was recorded of turns. One round trip each. Calls raise `Unavailable` when the database is away."""
+    """Recorded turns. Each call is one round trip and raises `Unavailable` when the database is away."""
 
     async def latest(
         self, campaign: CampaignId, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
     ) -> list[TurnRecord]:
-        """The newest first, without their prompts.
+        """Return turns without their prompts, the newest first.
 
         Args:
             npc: Who was to answer.
@@ -143,9 +141,9 @@ class Turns(Protocol):
         npc: NpcId | None = None,
         limit: int,
     ) -> list[TurnId]:
-        """Turns whose id ends so, the newest first."""
+        """Return turns whose id ends so, the newest first."""
         ...
 
     async def uttered(self, campaign: CampaignId, ids: Collection[UtteranceId]) -> Mapping[UtteranceId, Uttered]:
-        """Those of these that are in the log, rolled back or not."""
+        """Return those utterances that the log holds, including rolled back ones."""
         ...

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.dm.entities import attribute_claim, stated_by_dm
 from glyphoxa.dm.ports import CitedUtterance, Review
-from glyphoxa.dm.stating import attribute_claim, stated_by_dm
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactReplaced, FactScoped
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import World
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.fact_events import FactReplaced, FactScoped
+from glyphoxa.world.graph import World
 
 MOST_CHARACTERS: Final = 4_000
 """Of a summary. It is read in front of all talk: a thousand tokens are more than any model is given of it."""
 _MOST_FACTS: Final = 100
+_MOST_LISTED: Final = 5
+_SHORT: Final = 10
+"""Of an id of ours: its number in its session, and the end of when that was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SessionDesk:
-    """Sessions of one campaign. Every call raises `Unavailable` when the database is away.
+    """Sessions of one campaign and their utterances. An utterance is named by its id, a unique ending of it, or its
+    words. Every call raises `Unavailable` when the database is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -40,17 +44,18 @@ class SessionDesk:
     campaign: CampaignId
     world: World
     review: Review
+    talk: TalkSearch
     now_ms: Callable[[], int]
 
     async def summary(self, session: SessionId) -> Summary | None:
-        """What is kept as its summary, whoever may know of it."""
+        """Return the session's summary, whoever may know it."""
         for fact in await self._known_of(episode_of(session)):
             if fact.claim.predicate == "summary":
                 return Summary(str(fact.claim.content), fact.visibility)
         return None
 
     async def summarise(self, session: SessionId, text: str, known_by: Sequence[NpcId] | None) -> list[WorldEvent]:
-        """Say what happened in a session. It takes the place of what was said of it before.
+        """Set the session's summary; it replaces the one before.
 
         Args:
             known_by: The NPCs that recall it so; None for everybody.
@@ -87,29 +92,10 @@ class SessionDesk:
     async def _known_of(self, episode: EntityId) -> list[Fact]:
         return await self.review.current(self.campaign, DM, about=episode, limit=_MOST_FACTS)
 
-
-# Which utterance the DM means.
-
-
-_MOST_LISTED: Final = 5
-_SHORT: Final = 10
-"""Of an id of ours: its number in its session, and the end of when that was opened."""
-
-
-def short(utterance: UtteranceId) -> str:
-    """An ending that hardly another id has."""
-    return utterance[-_SHORT:]
-
-
-@dataclass(frozen=True, slots=True)
-class SaidDesk:
-    """What was said in one campaign. An utterance is named by its id, an ending of it that no other has, or its words.
-    Every call raises `Unavailable` when the database is away.
-    """
-
-    campaign: CampaignId
-    review: Review
-    talk: TalkSearch
+    async def heard_by(self, session: SessionId, npcs: Iterable[NpcId]) -> list[NpcId]:
+        """Return those NPCs that heard any of the session."""
+        any_of_it = TalkFilter("", session=session, limit=1)
+        return [npc for npc in npcs if await self.talk.search(self.campaign, npc, any_of_it)]
 
     async def find(self, named: str) -> CitedUtterance:
         """
@@ -145,6 +131,11 @@ class SaidDesk:
         exact = [one for one in found if one.utterance.text.casefold() == words.casefold()]
         ids = [one.utterance.id for one in exact or found]
         return [said for each in ids if (said := await self.review.said(self.campaign, each)) is not None]
+
+
+def short(utterance: UtteranceId) -> str:
+    """Return the end of an id, which is almost always unique."""
+    return utterance[-_SHORT:]
 
 
 def _in_short(said: CitedUtterance) -> str:

@@ -14,17 +14,16 @@ from glyphoxa.domain.commands import (
     Mute,
     Pause,
     Puppet,
-    Resume,
     SayAs,
     ShowControls,
     StopAll,
     TableCommand,
     Unmute,
+    Unpause,
     WhisperTo,
 )
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.speech.language.words import fold
 
 ToldCommand = Mapping[str, object]
 """`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""
@@ -32,7 +31,7 @@ ToldCommand = Mapping[str, object]
 _OF_ALL: Mapping[object, TableCommand] = {
     "stop": StopAll(),
     "pause": Pause(),
-    "resume": Resume(),
+    "resume": Unpause(),
     "end": EndSession(),
     "show": ShowControls(),
 }
@@ -41,7 +40,7 @@ _KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", *map(s
 
 @dataclass(frozen=True, slots=True)
 class CommandReader:
-    """Finds whom the DM means among those of one campaign."""
+    """Reads commands, and finds the NPCs and players that they name."""
 
     campaign: Campaign
 
@@ -75,17 +74,14 @@ class CommandReader:
         return None if told.get("npc") is None else self._npc(told)
 
     def _npc(self, told: ToldCommand) -> NpcId:
-        return NameResolver.of(self.campaign, self.campaign.entities).npc(str(told.get("npc") or ""))
+        return self._resolver.npc(str(told.get("npc") or ""))
 
     def _player(self, told: ToldCommand) -> PlayerId:
-        wanted = str(told.get("player") or "")
-        players = self.campaign.players
-        found = next((p for p in players if p.id == wanted), None)
-        found = found or next((p for p in players if fold(wanted) and fold(p.name) == fold(wanted)), None)
-        if found is None:
-            names = [player.name for player in players]
-            raise NotFound(f"no player {wanted!r} in campaign {self.campaign.id!r}: {did_you_mean(wanted, names)}")
-        return found.id
+        return self._resolver.player(str(told.get("player") or ""))
+
+    @property
+    def _resolver(self) -> NameResolver:
+        return NameResolver.of(self.campaign, self.campaign.entities)
 
 
 def _turns(told: ToldCommand) -> int:
@@ -94,5 +90,5 @@ def _turns(told: ToldCommand) -> int:
 
 
 def _text(told: ToldCommand) -> str:
-    """One line."""
+    """Return the text on one line."""
     return " ".join(str(told.get("text") or "").split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -11,13 +11,22 @@ from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
-from glyphoxa.world.events.entity import EntitiesMerged, EntityRemoved
-from glyphoxa.world.events.fact import FactReplaced, FactStated
-from glyphoxa.world.events.log import Cause, TakenBack, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, TalkErased, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.graph import may_know
-from glyphoxa.world.ports import World
-from glyphoxa.world.replay import difference, dropped, replay
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.events import (
+    Cause,
+    RolledBack,
+    TakenBack,
+    TalkErased,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    difference,
+    dropped,
+    replay,
+)
+from glyphoxa.world.fact_events import FactReplaced, FactStated
+from glyphoxa.world.graph import World, may_know
 from glyphoxa.world.state import WorldState
 
 # Reading a campaign's log of events.
@@ -27,7 +36,7 @@ _AT_ONCE: Final = 5_000
 
 
 async def all_events(world: World, campaign: CampaignId) -> list[WorldEvent]:
-    """In order."""
+    """Return all events in order."""
     events: list[WorldEvent] = []
     while True:
         page = await world.events(campaign, after=events[-1].seq if events else 0, limit=_AT_ONCE)
@@ -37,7 +46,7 @@ async def all_events(world: World, campaign: CampaignId) -> list[WorldEvent]:
 
 
 def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
-    """Those of `events` that stated, changed or ended the fact or one of its entities, and what undid them."""
+    """Return events that stated, changed or ended the fact or one of its entities, and what undid them."""
     about: list[WorldEvent] = []
     numbers: set[int] = set()
     ends = {fact.claim.subject, fact.claim.object} - {None}
@@ -66,7 +75,7 @@ def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
 
 
 def _says(claim: Claim, fact: Fact) -> bool:
-    """Whether a claim is what the fact says, or said when it was first stated: a merge changes its entities."""
+    """Return whether a claim is what the fact states, or stated before a merge changed its entities."""
     return claim == fact.claim or claim.fact_id == fact.id.partition("-")[0]
 
 
@@ -94,8 +103,17 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """A session among those of its campaign; `earlier` and `later` are in order of time."""
+
+    session: Session
+    earlier: tuple[SessionId, ...]
+    later: tuple[SessionId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
-    """The log of one campaign. Every call raises `Unavailable` when the database is away.
+    """The event log of one campaign. Every call raises `Unavailable` when the database is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -107,7 +125,7 @@ class Timeline:
     now_ms: Callable[[], int]
 
     async def undo(self, seq: int | None = None) -> list[WorldEvent]:
-        """Take back an event, or the DM's last decision; again for the one before. Undoing an undoing brings back.
+        """Undo an event, or the DM's last decision; repeat it for the one before. Undoing an undo restores.
 
         Returns:
             What was taken back: one event, or all of the decision, the last first.
@@ -123,15 +141,13 @@ class Timeline:
         return taken
 
     async def preview(self, session: SessionId, ordinal: int) -> Preview:
-        """What `rollback` would do.
+        """Return what `rollback` would do.
 
         Raises:
             NotFound: There is no such session.
             InvalidInput: It has no such ordinal.
         """
-        sessions = await self.review.sessions(self.campaign)
-        at = self._place(session, ordinal, sessions)
-        later = {each.id for each in sessions[at + 1 :]}
+        later = {*(await self._last_kept(session, ordinal)).later}
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         going = tuple(
@@ -141,7 +157,7 @@ class Timeline:
         return self._without(events, going, n_utterances=n_utterances)
 
     async def preview_without(self, said: CitedUtterance) -> Preview:
-        """What `retract`, or `correct`, of an utterance would do to what is known."""
+        """Return what `retract` or `correct` of an utterance would change."""
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         going = [event for event in events if event.seq not in without and _is_learned_from(event, said)]
@@ -163,17 +179,17 @@ class Timeline:
         )
 
     async def rollback(self, session: SessionId, ordinal: int) -> WorldEvent | None:
-        """Back to what was known when the utterance of that ordinal had been said. None when there is nothing to drop.
+        """Go back to what was known after the utterance with this ordinal. Returns None if there is nothing to drop.
 
         Raises:
             NotFound: There is no such session.
             InvalidInput: It has no such ordinal.
         """
-        self._place(session, ordinal, await self.review.sessions(self.campaign))
+        await self._last_kept(session, ordinal)
         return await self.world.rollback(self.campaign, session, ordinal, Cause("dm", self.now_ms()))
 
     async def retract(self, said: CitedUtterance) -> WorldEvent:
-        """As if it had not been said: nobody recalls it, and what was learned from it alone is not known.
+        """Retract an utterance: nobody recalls it, and facts learned from it alone are dropped.
 
         Raises:
             NotFound: It is not in the log.
@@ -182,7 +198,7 @@ class Timeline:
         return await self.world.retract(self.campaign, said.utterance_id, Cause("dm", self.now_ms()))
 
     async def correct(self, said: CitedUtterance, text: str) -> WorldEvent:
-        """As if these words had been said instead.
+        """Correct an utterance: these words were said instead.
 
         Raises:
             NotFound: It is not in the log.
@@ -194,7 +210,7 @@ class Timeline:
         return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()))
 
     async def fork(self, into: CampaignId, *, name: str) -> None:
-        """A new campaign with the same past.
+        """Copy the campaign with its past to a new id.
 
         Raises:
             InvalidInput: There is a campaign of that id.
@@ -203,19 +219,19 @@ class Timeline:
         await self.world.fork(self.campaign, into, name=name)
 
     async def history(self, *, limit: int) -> list[tuple[WorldEvent, bool]]:
-        """The latest events first, each with whether it still counts."""
+        """Return events, the latest first, each with whether it still counts."""
         events = await self.world.events(self.campaign, limit=limit, latest_first=True)
         without = dropped(events[::-1])
         return [(event, event.seq not in without) for event in events]
 
     async def history_of(self, fact: Fact) -> list[tuple[WorldEvent, bool]]:
-        """Everything that happened to a fact, oldest first, each with whether it still counts."""
+        """Return all events about a fact, oldest first, each with whether it still counts."""
         events = await self.review.events_about(self.campaign, fact)
         without = dropped(events)
         return [(event, event.seq not in without) for event in events_about(fact, events)]
 
     async def as_of(self, when: str) -> WorldState:
-        """The world as it was known at the end of a session, at a time or after an event.
+        """Return the world as known at the end of a session, at a time, or after an event.
 
         Args:
             when: A session's id; "2026-11-22" (the end of that day) or "2026-11-22 19:30", in UTC unless it says
@@ -237,14 +253,43 @@ class Timeline:
             )
         return await self.world.as_of(self.campaign, at_ms=at_ms)
 
-    def _place(self, session: SessionId, ordinal: int, sessions: list[Session]) -> int:
-        for place, each in enumerate(sessions):
-            if each.id == session:
-                if not 0 <= ordinal <= each.last_ordinal:
-                    raise InvalidInput(f"session {session!r} has the ordinals 0 to {each.last_ordinal}, not {ordinal}")
-                return place
-        known = [each.id for each in sessions]
-        raise NotFound(f"no session {session!r} in campaign {self.campaign!r}: {did_you_mean(session, known)}")
+    async def known(
+        self, viewer: Viewer, *, about: EntityId | None = None, as_of: str = "", limit: int
+    ) -> tuple[list[Fact], Mapping[EntityId, str]]:
+        """Return facts that the viewer knows, by subject and predicate, and the names that entities had then.
+
+        Args:
+            as_of: As `as_of` takes it; empty: now, and no names are returned.
+
+        Raises:
+            NotFound: There is no such time.
+        """
+        if not as_of:
+            return await self.review.current(self.campaign, viewer, about=about, limit=limit), {}
+        state = await self.as_of(as_of)
+        names = {each.id: each.name for each in state.entities.values()}
+        return of_state(state, viewer, about=about)[:limit], names
+
+    async def session(self, wanted: str) -> SessionPlace:
+        """Return the session with this id, and those around it.
+
+        Raises:
+            NotFound: There is none.
+        """
+        found = await self.review.sessions(self.campaign)
+        ids = [each.id for each in found]
+        if wanted not in ids:
+            raise NotFound(f"no session {wanted!r} in campaign {self.campaign!r}: {did_you_mean(wanted, ids)}")
+        at = ids.index(SessionId(wanted))
+        return SessionPlace(found[at], tuple(ids[:at]), tuple(ids[at + 1 :]))
+
+    async def _last_kept(self, session: SessionId, ordinal: int) -> SessionPlace:
+        """Raises: NotFound: There is no such session. InvalidInput: It has no such ordinal."""
+        place = await self.session(session)
+        most = place.session.last_ordinal
+        if not 0 <= ordinal <= most:
+            raise InvalidInput(f"session {session!r} has the ordinals 0 to {most}, not {ordinal}")
+        return place
 
     async def _event(self, seq: int) -> WorldEvent:
         found = await self.world.events(self.campaign, after=seq - 1, limit=1) if seq > 0 else []
@@ -253,7 +298,7 @@ class Timeline:
         return found[0]
 
     async def _last_decision(self) -> list[WorldEvent]:
-        """All events of the DM's last decision that still counts, the last first: what one call of a desk wrote."""
+        """Return all events of the DM's last decision that still counts, the last first."""
         looked_at = _LOOKED_AT_FIRST
         while True:
             events = await self.world.events(self.campaign, limit=looked_at, latest_first=True)
@@ -290,8 +335,8 @@ def _is_learned_from(event: WorldEvent, said: CitedUtterance) -> bool:
 
 
 def moment_of(when: str) -> int | None:
-    """Milliseconds since the Unix epoch of "2026-11-22" (the end of that day) or "2026-11-22 19:30", UTC unless it says
-    otherwise; None when it is no time.
+    """Return "2026-11-22" (the end of that day) or "2026-11-22 19:30" in milliseconds since the Unix epoch, in UTC
+    unless it says otherwise; None if it is no time.
     """
     at_ms = beginning_of(when)
     is_day = len(when.strip()) <= len("2026-11-22")
@@ -299,7 +344,7 @@ def moment_of(when: str) -> int | None:
 
 
 def beginning_of(when: str) -> int | None:
-    """Likewise, but a day is its beginning."""
+    """As `moment_of`, but a day means its beginning."""
     try:
         moment = datetime.fromisoformat(when.strip())
     except ValueError:
@@ -313,7 +358,7 @@ def beginning_of(when: str) -> int | None:
 
 
 def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> list[Fact]:
-    """Facts of a world of the past that the viewer knew, as `PostgresInspection.current` has those of now."""
+    """Return facts of an earlier state that the viewer knew, in the order of `Review.current`."""
     resolved = None if about is None else state.resolve(about)
     facts = [
         fact

@@ -16,7 +16,7 @@ from glyphoxa.dm.wording import IndentedLine, place, plain, signals_in_words, va
 from glyphoxa.dm.wording import short as short_fact
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId, TurnId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import (
     EndedFact,
     Fact,
@@ -38,7 +38,7 @@ _LETTERS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class RecalledThen:
-    """Something that an NPC recalled, as the DM sees it now.
+    """Something that an NPC recalled in a turn, as the DM sees it now.
 
     Attributes:
         place: Where it was said or learned; None when that is not known.
@@ -78,17 +78,8 @@ class ExplainedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Now:
-    """What is known now of what a turn rests on."""
-
-    uttered: Mapping[UtteranceId, Uttered]
-    held: Mapping[FactId, Fact]
-    ended: Mapping[FactId, EndedFact]
-
-
-@dataclass(frozen=True, slots=True)
 class TurnDesk:
-    """Turns of one campaign. A turn is named by its id, an ending of it that no other has, or `LAST`. Every call raises
+    """Turns of one campaign. A turn is named by its id, a unique ending of it, or `LAST`. Every call raises
     `Unavailable` when the database is away.
     """
 
@@ -100,7 +91,7 @@ class TurnDesk:
     async def latest(
         self, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
     ) -> list[TurnRecord]:
-        """The newest first, without their prompts."""
+        """Return turns without their prompts, the newest first."""
         return await self.turns.latest(self.campaign, session=session, npc=npc, limit=limit)
 
     async def find(self, turn: str, *, session: SessionId | None = None, npc: NpcId | None = None) -> TurnRecord:
@@ -131,7 +122,7 @@ class TurnDesk:
         return record
 
     async def explain(self, turn: TurnRecord) -> ExplainedTurn:
-        """With what is known now of everything that it rests on."""
+        """Return the turn with the present state of everything it used."""
         recalled = [(one, "") for one in turn.recalled]
         recalled += [(rejected.recalled, rejected.why) for rejected in turn.rejected]
         everything = [one for one, _ in recalled]
@@ -139,8 +130,17 @@ class TurnDesk:
         facts = {one.fact_id for one in everything if isinstance(one, RecalledFact)}
         held = {fact.id: fact for fact in await self.review.facts(self.campaign, facts)}
         ended = {each.fact.id: each for each in await self.review.once_held(self.campaign, facts - held.keys())}
-        now = _Now(uttered, held, ended)
-        memories = [self._memory(turn, one, why, now) for one, why in recalled]
+        memories = []
+        for one, why in recalled:
+            utterance = learned_from(one)
+            place = None if utterance is None else uttered.get(utterance)
+            if isinstance(one, RecalledFact):
+                validity, since = self._since_of_fact(turn.npc_id, held.get(one.fact_id), ended.get(one.fact_id))
+            elif utterance is not None and place is None:
+                validity, since = None, "not in the log any more"
+            else:
+                validity, since = None, _of_talk(one, place)
+            memories.append(RecalledThen(one, place, validity, since, why))
         return ExplainedTurn(
             turn,
             uttered.get(turn.utterance_id) if turn.utterance_id is not None else None,
@@ -148,33 +148,21 @@ class TurnDesk:
             tuple(memories),
         )
 
-    def _memory(
-        self,
-        turn: TurnRecord,
-        one: Recalled,
-        why_rejected: str,
-        now: _Now,
-    ) -> RecalledThen:
-        utterance = learned_from(one)
-        place = now.uttered.get(utterance) if utterance is not None else None
-        if not isinstance(one, RecalledFact):
-            gone = "not in the log any more" if utterance is not None and place is None else ""
-            return RecalledThen(one, place, None, gone or _of_talk(one, place), why_rejected)
-        fact, end = now.held.get(one.fact_id), now.ended.get(one.fact_id)
-        if fact is not None:
-            return RecalledThen(one, place, fact.validity, self._of_fact(fact, turn.npc_id), why_rejected)
-        if end is not None:
+    def _since_of_fact(
+        self, npc: NpcId | None, fact: Fact | None, end: EndedFact | None
+    ) -> tuple[Validity | None, str]:
+        """When a recalled fact holds, and what has become of it since."""
+        if fact is None:
+            if end is None:
+                return None, "no longer held: it was taken back"
             by = f" by {end.superseded_by}" if end.superseded_by is not None else ""
             since = f"no longer held: {end.ended_as.replace('_', ' ')}{by} (event {end.ended_seq})"
-            return RecalledThen(one, place, end.fact.validity, since, why_rejected)
-        return RecalledThen(one, place, None, "no longer held: it was taken back", why_rejected)
-
-    def _of_fact(self, fact: Fact, npc: NpcId | None) -> str:
+            return end.fact.validity, since
         if fact.status != "accepted":
-            return f"{fact.status} now"
+            return fact.validity, f"{fact.status} now"
         if npc is not None and not fact.visibility.is_visible_to(npc):
-            return f"{self.resolver.person(npc)} may not know it any more"
-        return ""
+            return fact.validity, f"{self.resolver.person(npc)} may not know it any more"
+        return fact.validity, ""
 
     async def _missing(self, turn: str, *, session: SessionId | None, npc: NpcId | None) -> str:
         known = [each.id for each in await self.latest(session=session, npc=npc, limit=_MOST_COMPARED)]
@@ -193,7 +181,7 @@ class TurnDesk:
 
 
 def short(turn: TurnId) -> str:
-    """Enough of an id's end to find the turn by: its number, and when its table was opened."""
+    """Return enough of an id's end to find the turn."""
     return turn[-_LETTERS:].lstrip("-")
 
 
@@ -214,7 +202,7 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
 
 
 def parts_shown(parts: Sequence[PromptPart], *, depth: int = 0) -> Iterator[IndentedLine]:
-    """Each part with its tokens, where it is from, and how long it took."""
+    """Yield each part of a prompt with its tokens, source and duration."""
     if not parts:
         return
     yield IndentedLine(f"its prompt: about {sum(part.tokens for part in parts)} tokens", depth)
@@ -224,7 +212,7 @@ def parts_shown(parts: Sequence[PromptPart], *, depth: int = 0) -> Iterator[Inde
 
 
 def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
-    """Its parts, what the NPC has in mind and why, and what was left out and why."""
+    """Yield the parts of a prompt, what the NPC recalls and why, and what was left out and why."""
     hot = composed.hot
     yield from parts_shown(composed.parts)
     if hot.recalled:
@@ -273,7 +261,7 @@ _SAYS: Final = ("said", "fact", "summary")
 
 
 def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
-    """The whole turn but for its prompt.
+    """Yield everything about a turn except its prompt.
 
     Args:
         calendar: Of the story; None if it counts no days.
@@ -296,12 +284,12 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
 
 
 def when(turn: TurnRecord) -> str:
-    """When its words had been said; empty when that is not known."""
+    """Return when its speaker had finished; empty if unknown."""
     return moment(turn.stages.get(Stage.SPEECH_END, min(turn.stages.values(), default=None)))
 
 
 def outcome(turn: TurnRecord) -> str:
-    """Such as: answered; failed: the model cannot be reached."""
+    """Return the outcome in words, such as: answered; failed: the model cannot be reached."""
     return ": ".join(part for part in (_OUTCOMES[turn.outcome], turn.error) if part)
 
 
@@ -313,7 +301,7 @@ def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
         yield IndentedLine(f"recognised as: {turn.raw_text}", 2)
     for correction in heard.corrections if heard is not None else ():
         why = f"{correction.reason or correction.stage}, {correction.score:.2f}"
-        yield IndentedLine(f"{correction.before} was put right as {correction.after}: {why}", 2)
+        yield IndentedLine(f"{correction.before} was corrected to {correction.after}: {why}", 2)
     yield from _since(heard, turn.text)
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)
@@ -379,7 +367,7 @@ def _memory(memory: RecalledThen, calendar: StoryCalendar | None) -> Iterator[In
 
 
 def _source(memory: RecalledThen) -> Iterator[str]:
-    """Where and when it was said or learned. What a campaign's file tells has only the time of its loading."""
+    """Yield where and when something was said or learned. Facts of a campaign file have only their loading time."""
     recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
     if recalled.session_id is None:
         return

@@ -18,7 +18,7 @@ _DIGITS = 8
 
 
 def knower_in_words(knower: Knower, resolver: NameResolver) -> str:
-    """How one NPC came to know something."""
+    """Say how one NPC came to know something."""
     match knower.how:
         case "witnessed":
             how = "was there when it was said"
@@ -34,31 +34,31 @@ def knower_in_words(knower: Knower, resolver: NameResolver) -> str:
 
 
 def certainty_in_words(fact: Fact) -> str:
-    """Such as: 0.55 inferred; 1.00 stated, confirmed."""
+    """Say how certain a fact is, such as: 0.55 inferred; 1.00 stated, confirmed."""
     told = f"{fact.provenance.confidence:.2f} {fact.provenance.source}"
     return f"{told}, confirmed" if fact.provenance.dm_confirmed else told
 
 
 def short(fact: FactId) -> str:
-    """Enough of an id to find the fact by; a fact of a claim that another had first needs all of it."""
+    """Return enough of an id to find the fact; an id with a suffix is returned whole."""
     return fact if "-" in fact else fact[:_DIGITS]
 
 
 def place(session: SessionId | None, ordinal: int | None) -> str:
-    """Such as: s1, ordinal 12."""
+    """Name a place in a transcript, such as: s1, ordinal 12."""
     if session is None:
         return ""
     return session if ordinal is None else f"{session}, ordinal {ordinal}"
 
 
 def learned_from(fact: Fact) -> str:
-    """Where it was said; who wrote it, if nobody said it."""
+    """Say where a fact was said, or who wrote it."""
     provenance = fact.provenance
     return place(provenance.session_id, provenance.ordinal) or provenance.origin.replace("_", " ")
 
 
 def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str:
-    """Such as: since 2026-11-22 19:30, until 12 Hammer 1492; empty for what always holds.
+    """Say when a fact holds, such as: since 2026-11-22 19:30, until 12 Hammer 1492; empty for always.
 
     Args:
         calendar: Of the story; None if it counts no days.
@@ -80,7 +80,7 @@ def _day_in_words(day: int, calendar: StoryCalendar | None) -> str:
 
 
 def signals_in_words(signals: Mapping[Signal, float]) -> str:
-    """What the ranking says for and against, the most first: "meaning 1.94, words 1.57, asks -1.09"."""
+    """List ranking signals, the strongest first: "meaning 1.94, words 1.57, asks -1.09"."""
     order = sorted(signals.items(), key=lambda each: (-abs(each[1]), each[0]))
     return ", ".join(f"{name.replace('_', ' ')} {share:.2f}" for name, share in order if round(share, 2))
 
@@ -106,12 +106,12 @@ class IndentedLine:
 
 
 def plain(text: str) -> str:
-    """A text in one line, without what a terminal takes for a command: somebody at the table may have typed it."""
+    """Return a text on one line without terminal control characters."""
     return " ".join(printable(text).split())
 
 
 def printable(text: str) -> str:
-    """The same in as many lines as it has."""
+    """Return a text without terminal control characters; line breaks stay."""
     return _COMMANDS.sub(" ", text)
 
 
@@ -119,7 +119,7 @@ def printable(text: str) -> str:
 
 
 def reading_in_words(session: SessionProgress) -> str:
-    """Whether all was read, and what stands in the way."""
+    """Say whether a session was read completely, and what prevents it."""
     if session.error is None:
         state = "unread talk" if session.has_news else "up to date"
         if session.refused is None:

@@ -81,11 +81,11 @@ class LetNpcsTalk:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nobody is heard or answered until `Resume`, and nothing that is said is kept."""
+    """Nobody is heard or answered until `Unpause`, and nothing that is said is kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class Unpause:
     """The table is played on."""
 
 
@@ -99,5 +99,5 @@ class ShowControls:
     """Tell what is in force."""
 
 
-Session = Pause | Resume | EndSession
+Session = Pause | Unpause | EndSession
 TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | LetNpcsTalk | Session | ShowControls

@@ -310,7 +310,7 @@ class EndedFact:
 class Signal(StrEnum):
     """What speaks for an utterance, each with its share of the score.
 
-    The ranking knows the first ones: see `glyphoxa.recall.ranking.signals`. The time has two of its own; the others are
+    The ranking knows the first ones: see `glyphoxa.recall.ranking`. The time has two of its own; the others are
     of `glyphoxa.memory_graph`, and only where it is switched on.
     """
 

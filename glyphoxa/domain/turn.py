@@ -96,6 +96,68 @@ class Fault(StrEnum):
     """A result of dice that nobody rolled."""
 
 
+@dataclass(frozen=True, slots=True)
+class Character:
+    """Who speaks.
+
+    Attributes:
+        others: Names of everybody else who may speak.
+        language: The campaign's (BCP 47).
+        guards_secrets: Its own secrets are never said, whoever asks.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    language: str = "en"
+    guards_secrets: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reply answers, and what the prompt held.
+
+    Attributes:
+        question: The words of the player.
+        speaker_name: Who asks.
+        facts: What the NPC knows that bears on the question, a sentence each.
+        not_known: Of the facts, those which say that it knows nothing of what is asked.
+        remembered: What it heard that bears on the question, each line with who said it.
+        identity: What it knows of itself, and the scene it is in.
+        kept: Its own secrets that the question touches.
+        told: Answers from what the asker told it of just this, the best first.
+        before: The talk before: what was said to it and what it answered, oldest first.
+        so_far: What of this reply was passed already.
+        direction: What the DM wants of the answer. It is not for players' ears.
+    """
+
+    question: str = ""
+    speaker_name: str = ""
+    facts: tuple[str, ...] = ()
+    not_known: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    before: tuple[tuple[str, str], ...] = ()
+    so_far: str = ""
+    direction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What may be said of a sentence of a reply.
+
+    Attributes:
+        text: What may be said; empty for nothing.
+        fault: Why a sentence was rejected. None with an empty text: there was nothing to say, or it is kept for the
+            next piece.
+    """
+
+    text: str = ""
+    fault: Fault | None = None
+
+
 class Stage(StrEnum):
     """Marks on a turn's timeline, in the order in which they usually come."""
 

@@ -1,70 +1,54 @@
-"""An NPC that tells what it keeps to itself.
+"""The safety of what an NPC says aloud, whatever its model.
 
-Told is a secret where a sentence says most of its words, or says something of it that the question did not, or says
-yes to a question that asks for it. What the NPC said just before counts: a secret can be told in pieces. What it may
-tell everybody of itself and of where it is tells nothing by itself, and a sentence that denies tells nothing.
+Models begin with their own name as in a script, describe what they do, write markdown, spell out tool calls, fall out
+of the role, recite what the DM directed them to do, make up results of dice, or tell what they are to keep. No player
+hears any of it.
+
+`SafetyFilter` cleans a reply piece by piece (see `glyphoxa.language.sentences`). What spans several pieces, such as a
+tool call or a stage direction, is remembered until it ends. The other functions judge one sentence beside what it
+answers. The words are data: see `glyphoxa/language/data/en/reply.toml`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.domain.turn import Fault
-from glyphoxa.judgement.reply import NEGATIONS, Asked, Character, content_words, words
+from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.language.content import content_words, denies, spoken_words, straight
+from glyphoxa.language.lexicon import lexicon
 
-# What of a model's output an NPC may say aloud.
-#
-# Models slip: they begin with their own name as in a script, describe what they do, write markdown, repeat the
-# facts they were given, spell out tool calls, or fall out of the role. A player must hear none of it.
-#
-# Pieces of a reply are cleaned one by one as they come (see `glyphoxa.speech.language.sentences`); a slip that spans
-# several pieces (a tool call, a stage direction, a line of facts) is remembered until it ends.
+Rule = Callable[[str, Character, Asked], Fault | None]
+"""On one piece of a reply: a sentence, or the first clause of the first one. `Asked.so_far` holds the pieces said."""
 
+_WORDS: Final = lexicon("reply")
+_OUT_OF_CHARACTER: Final = _WORDS.pattern("out_of_character", flags=re.IGNORECASE)
+_OWN_LABELS: Final = _WORDS.words("own_labels")
+_OTHER_LABELS: Final = _WORDS.words("other_labels")
+_PROMPT_LABEL: Final = _WORDS.pattern("prompt_labels", flags=re.IGNORECASE)
+_SAYS: Final = _WORDS.compile(" {says}(?: {to} .*)?$")
 
-_MACHINE = r"(?:ai|a\.i\.|artificial intelligence|(?:large )?language model|chat ?bot|virtual assistant|ai assistant)"
-_MASCHINE = r"(?:ki|künstliche intelligenz|sprachmodell|ki-\w+)"
-_OUT_OF_CHARACTER = re.compile(
-    rf"\bas an? {_MACHINE}\b"
-    rf"|\b(?:i am|i['’]m) (?:just |only |merely )*an? {_MACHINE}\b"
-    r"|\blarge language model\b|\bmy (?:training data|knowledge cutoff|system prompt)\b"
-    r"|\b(?:openai|chatgpt|anthropic|alibaba cloud|qwen)\b"
-    rf"|\bals (?:eine? )?{_MASCHINE}\b|\bich bin (?:nur |lediglich )?(?:eine? )?{_MASCHINE}\b"
-    r"|\bhere(?: is|['’]s) (?:an?|my|the) (?:[\w-]+ )?(?:response|reply)\b|\b(?:stay|respond)(?:ing)? in character\b"
-    r"|\bi (?:cannot|can['’]t|am unable to) (?:assist|help) (?:you )?with (?:that|this) request\b",
-    re.IGNORECASE,
-)
-_ECHO = re.compile(
-    r"(?:known )?facts?|what you know|memor(?:y|ies)|context|system|instructions?|rules?|scene|notes?|thoughts?|action"
-    r"|remembered|erinnerung|observation|tool call|function call|tools?|fakten|tatsachen|hinweise?|szene",
-    re.IGNORECASE,
-)
-_OWN_LABELS = ("npc", "assistant", "ai", "answer", "reply", "response", "character", "antwort")
-_OTHER_LABELS = ("player", "user", "human", "dm", "gm", "game master", "dungeon master", "narrator", "you", "spieler")
-_SAYS = re.compile(r" (?:says|said|replies|answers|sagt|sagte|antwortet)(?: to .*| zu .*)?$")
-_LABEL = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_\"”]*\s*:[*_]*(?!\d)\s*")
-
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]*>|<\|[^<>\n]*\|>")
-_CALL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\([^()\n]*\)")
-_LINK = re.compile(r"!?\[([^\]\n]+)\]\([^()\s]+\)")
-_EMPHASIS = re.compile(r"\*\*([^*\n]+)\*\*|(?<!\w)__([^_\n]+)__(?!\w)|~~([^~\n]+)~~|(?<!`)`([^`\n]+)`(?!`)")
-_UNDERLINED = re.compile(r"(?<!\w)_([^_\n]+)_(?!\w)")
+_LABEL: Final = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_\"”]*\s*:[*_]*(?!\d)\s*")
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]*>|<\|[^<>\n]*\|>")
+_CALL: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\([^()\n]*\)")
+_LINK: Final = re.compile(r"!?\[([^\]\n]+)\]\([^()\s]+\)")
+_EMPHASIS: Final = re.compile(r"\*\*([^*\n]+)\*\*|(?<!\w)__([^_\n]+)__(?!\w)|~~([^~\n]+)~~|(?<!`)`([^`\n]+)`(?!`)")
+_UNDERLINED: Final = re.compile(r"(?<!\w)_([^_\n]+)_(?!\w)")
 # One or two words within a sentence are stressed, not acted, unless they are a verb ("*sighs*", "*grinning*").
-_STRESSED = re.compile(r"(?<=\w )\*(?!\w+(?:s|ing)\b)(\w+(?: \w+)?)\*")
-_HEAD = re.compile(r"^\s*(?:#{1,6}\s+|[-*•]\s+|>\s+|\d{1,2}[.)]\s+(?=\S))")
-_EMOTICON = re.compile(r"(?<!\w)[:;=]['-]?[()DPp/|](?!\w)|<3\b")
-_EMOJI = re.compile(
+_STRESSED: Final = re.compile(r"(?<=\w )\*(?!\w+(?:s|ing)\b)(\w+(?: \w+)?)\*")
+_HEAD: Final = re.compile(r"^\s*(?:#{1,6}\s+|[-*•]\s+|>\s+|\d{1,2}[.)]\s+(?=\S))")
+_EMOTICON: Final = re.compile(r"(?<!\w)[:;=]['-]?[()DPp/|](?!\w)|<3\b")
+_EMOJI: Final = re.compile(
     "[\U0001f000-\U0001faff\u2600-\u27bf\u2190-\u21ff\u2b00-\u2bff\ufe0f\u200d\u20e3\U000e0020-\U000e007f]"
 )
-_SPEAKABLE = re.compile(r"[^\W_]")
-_BEFORE_PUNCTUATION = re.compile(r"\s+([,.!?;:…])")
-
-_OPENING = re.compile(
+_SPEAKABLE: Final = re.compile(r"[^\W_]")
+_BEFORE_PUNCTUATION: Final = re.compile(r"\s+([,.!?;:…])")
+_OPENING: Final = re.compile(
     r"```|\*(?=\S)|[({\[]|<(?:think|thinking|tool_call|tool|function_call|function|json)\b[^<>]*>", re.IGNORECASE
 )
-_CLOSED_BY = {"*": "*", "(": ")", "[": "]", "{": "}", "```": "```"}
+_CLOSED_BY: Final = {"*": "*", "(": ")", "[": "]", "{": "}", "```": "```"}
 
 
 @dataclass(slots=True)
@@ -99,35 +83,21 @@ class SafetyFilter:
         self._aside: _Aside | None = None
         self._is_over = False
 
-    def clean(self, piece: str) -> str | None:
-        """What may be said of the next piece of the reply; None if nothing.
+    def judge(self, piece: str) -> Verdict:
+        """Return what may be said of the next piece of the reply.
 
         Text without a slip comes back as it is, but for surrounding and repeated white space.
         """
-        if self._is_over or _OUT_OF_CHARACTER.search(piece):
-            return None
-        text = self._without_asides(self._plain(piece))
+        if _OUT_OF_CHARACTER.search(straight(piece)):
+            return Verdict(fault=Fault.ASSISTANT)
+        text = "" if self._is_over else self._without_asides(_plain(piece))
         lines = [said for line in text.splitlines() if (said := self._without_label(line))]
         said = _BEFORE_PUNCTUATION.sub(r"\1", " ".join(" ".join(lines).split()))
-        return said if _SPEAKABLE.search(said) else None
-
-    def fault_of(self, piece: str) -> Fault | None:
-        """Why `clean` left nothing of a piece; None where there was nothing in it."""
-        if _OUT_OF_CHARACTER.search(piece):
-            return Fault.ASSISTANT
+        if _SPEAKABLE.search(said):
+            return Verdict(said)
         if self._is_over:
-            return Fault.LABEL
-        return Fault.NOT_SPEECH if _SPEAKABLE.search(piece) else None
-
-    @staticmethod
-    def _plain(piece: str) -> str:
-        """Without markup whose words are meant to be said, and without what has no sound."""
-        if not set("*_~`[<#>:;=(-•").isdisjoint(piece) or not piece.isascii() or piece.lstrip()[:1].isdigit():
-            piece = "\n".join(_HEAD.sub("", line) for line in piece.splitlines())
-            piece = _EMOTICON.sub("", _EMOJI.sub("", _LINK.sub(r"\1", _CALL.sub("", piece))))
-            piece = _EMPHASIS.sub(lambda found: next(group for group in found.groups() if group), piece)
-            piece = _STRESSED.sub(r"\1", _UNDERLINED.sub(r"*\1*", piece))
-        return piece
+            return Verdict(fault=Fault.LABEL)
+        return Verdict(fault=Fault.NOT_SPEECH) if _SPEAKABLE.search(piece) else Verdict()
 
     def _without_asides(self, text: str) -> str:
         spoken: list[str] = []
@@ -149,7 +119,7 @@ class SafetyFilter:
         return _TAG.sub("", "".join(spoken)).replace("*", "")
 
     def _skipped(self, aside: _Aside, text: str) -> str:
-        """What follows the aside, if it ends in this text."""
+        """Return what follows the aside, if it ends in this text."""
         lowered = text.lower()
         at = 0
         while at < len(text):
@@ -170,14 +140,23 @@ class SafetyFilter:
         found = _LABEL.match(line)
         if found is None:
             return line
-        label = found.group(1).strip().casefold()
-        label = _SAYS.sub("", label)
+        label = _SAYS.sub("", found.group(1).strip().casefold())
         if label in self._own:
             return line[found.end() :]
         if label in self._others:
             self._is_over = True
             return ""
-        return "" if _ECHO.fullmatch(label) else line
+        return "" if _PROMPT_LABEL.fullmatch(label) else line
+
+
+def _plain(piece: str) -> str:
+    """Remove markup whose words are meant to be said, and what has no sound."""
+    if set("*_~`[<#>:;=(-•").isdisjoint(piece) and piece.isascii() and not piece.lstrip()[:1].isdigit():
+        return piece
+    piece = "\n".join(_HEAD.sub("", line) for line in piece.splitlines())
+    piece = _EMOTICON.sub("", _EMOJI.sub("", _LINK.sub(r"\1", _CALL.sub("", piece))))
+    piece = _EMPHASIS.sub(lambda found: next(group for group in found.groups() if group), piece)
+    return _STRESSED.sub(r"\1", _UNDERLINED.sub(r"*\1*", piece))
 
 
 def _aside(opening: str) -> _Aside:
@@ -189,43 +168,40 @@ def _aside(opening: str) -> _Aside:
     return _Aside(f"</{tag}>", "", depth=1, patience=200)
 
 
+# Secrets. A sentence tells one where it says most of its words, says something of it that the question did not, or says
+# yes to a question that asks for it. What the NPC said just before counts: a secret can be told in pieces. What it may
+# tell everybody of itself and of where it is tells nothing by itself, and a sentence that denies tells nothing.
+
 _MOST: Final = 0.6
-"""Of the secret's words: then it is told, whatever else is said."""
+"""Share of the secret's words that tells it, whatever else is said."""
 _ABOUT_IT: Final = 0.4
-"""Of the sentence's words, if it says two of the secret: then that is what it speaks of."""
+"""Share of the sentence's words that makes it speak of the secret, if it says two of its words."""
 _ONLY_IT: Final = 0.75
 """The same, if it says one."""
 _ASKS_FOR_IT: Final = 2
 """Words of the secret in a question that guesses it."""
-_YES: Final = re.compile(
-    r"(?:yes|aye|yea|yeah|indeed|true|i (?:do|did|have|am|was)(?=\W*$)|i did"
-    r"|it was me|you(?: are|'re) right|that(?: is|'s) (?:true|right|so)|so it is"
-    r"|ja|jawohl|stimmt|das stimmt|ich war es|das war ich|(?:da )?(?:hast du|haben sie) recht"
-    r"|(?:du hast|sie haben) recht|so ist es)"
-    r"\b",
-    re.IGNORECASE,
-)
-_SENTENCE: Final = re.compile(r"[^.!?…]+[.!?…]*")
+_ADMITS: Final = _WORDS.compile(r"{admits}\b", flags=re.IGNORECASE)
+_PART: Final = re.compile(r"[^.!?…]+[.!?…]*")
+"""Ends at every mark, also after an abbreviation: a denial must cover no word more than it has to."""
 _JUST_BEFORE: Final = 2
 """Answers before this one in which a piece may have been told."""
 
 
 def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """See the module."""
-    if not character.guards_secrets or not asked.kept:
+    """Reject a sentence that tells a secret of the NPC's own, or admits one."""
+    if not (character.guards_secrets and asked.kept and (stated := _stated(sentence))):
         return None
     public = content_words(" ".join((character.name, *character.aliases, asked.speaker_name)))
-    if not (stated := _stated(sentence)):
-        return None
     said = _Said(
         content_words(stated) - public,
         before=content_words(_stated(" ".join((*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far)))),
         question=content_words(asked.question) - public,
         loose=content_words(" ".join(asked.identity)),
     )
+    admits = _ADMITS.match(straight(stated)) is not None
     for secret in asked.kept:
         kept = content_words(secret) - public
-        if _is_told(said, kept) or _is_admitted(stated, kept, said.question):
+        if _is_told(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
             return Fault.SECRET
     return None
 
@@ -241,8 +217,8 @@ class _Said:
 
 
 def _stated(text: str) -> str:
-    """Those of its sentences that deny nothing: "No. It lies under the stairs." denies and tells."""
-    return " ".join(each.strip() for each in _SENTENCE.findall(text) if NEGATIONS.isdisjoint(words(each)))
+    """Return the parts that deny nothing: "No. It lies under the stairs." denies and tells."""
+    return " ".join(each.strip() for each in _PART.findall(text) if not denies(each))
 
 
 def _is_told(said: _Said, kept: frozenset[str]) -> bool:
@@ -256,5 +232,44 @@ def _is_told(said: _Said, kept: frozenset[str]) -> bool:
     return bool(shared - said.question - said.loose) and is_about_it
 
 
-def _is_admitted(sentence: str, kept: frozenset[str], question: frozenset[str]) -> bool:
-    return len(question & kept) >= _ASKS_FOR_IT and _YES.match(sentence) is not None
+# What the DM directs, and dice.
+
+_DIRECTION_LABEL: Final = _WORDS.pattern("direction_label", flags=re.IGNORECASE)
+_LEAST_RECITED: Final = 3
+"""Words. What is shorter may well be a sentence of its own."""
+_ROLLED: Final = _WORDS.pattern("roll", flags=re.IGNORECASE)
+_LONG_AGO: Final = _WORDS.compile(r"\b{long_ago}\b", flags=re.IGNORECASE)
+
+
+def recites_direction(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject a sentence that recites what the DM directed. The same in the NPC's own words passes."""
+    if not asked.direction:
+        return None
+    direction = spoken_words(asked.direction)
+    recited = f" {' '.join(direction)} " in f" {' '.join(spoken_words(sentence))} "
+    is_recited = recited and len(direction) >= _LEAST_RECITED
+    return Fault.OF_THE_PROMPT if is_recited or _DIRECTION_LABEL.search(sentence) else None
+
+
+def claims_a_roll(sentence: str) -> bool:
+    """Return whether a sentence claims a result of dice that are being rolled.
+
+    What was rolled long ago is a story, and a sentence that offers or asks for a roll claims nothing.
+
+    >>> claims_a_roll("I roll a 17, so I see it."), claims_a_roll("Years ago I rolled a six and won a mule.")
+    (True, False)
+    """
+    return not sentence.rstrip().endswith("?") and bool(_ROLLED.search(sentence)) and not _LONG_AGO.search(sentence)
+
+
+def made_up_rolls(has_rolled: Callable[[], bool]) -> Rule:
+    """Return the rule of one reply that rejects results of dice that nobody rolled: the table plays by them.
+
+    Args:
+        has_rolled: Whether a tool has answered in this reply; asked when a sentence claims a result.
+    """
+
+    def rule(sentence: str, _character: Character, _asked: Asked) -> Fault | None:
+        return Fault.DICE if claims_a_roll(sentence) and not has_rolled() else None
+
+    return rule

@@ -7,43 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, get_args
+from typing import Final, get_args
 
-from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.facts import FactDesk
-from glyphoxa.dm.turns import LAST, RecalledThen, TurnDesk, short
+from glyphoxa.desk import Desk
+from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words
-from glyphoxa.domain.errors import NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status
+from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.transcript.ports import TalkFilter, TalkSearch
+from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.world.wording import moment, visibility_in_words
 
 _MOST: Final = 100
 _USUAL: Final = 20
 
 Arguments = Mapping[str, object]
-
-
-class ReadDesk(Protocol):
-    """One campaign as a DM sees it now."""
-
-    @property
-    def campaign(self) -> CampaignId: ...
-    @property
-    def resolver(self) -> NameResolver: ...
-    @property
-    def inspection(self) -> PostgresInspection: ...
-    @property
-    def talk(self) -> TalkSearch: ...
-    @property
-    def facts(self) -> FactDesk: ...
-    @property
-    def turns(self) -> TurnDesk: ...
 
 
 def _text(description: str) -> dict[str, object]:
@@ -60,7 +40,7 @@ _SESSION: Final = _text("Only this session: its id, as dm_sessions names it")
 _NPC: Final = _text("Only this NPC: its name")
 
 _Found = Sequence[object]
-_Ask = Callable[[ReadDesk, Arguments], Awaitable[_Found]]
+_Ask = Callable[[Desk, Arguments], Awaitable[_Found]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +49,7 @@ class _Tool:
     ask: _Ask
 
 
-def dm_tools(open_desk: Callable[[], Awaitable[ReadDesk]]) -> list[OfferedTool]:
+def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
     """
     Args:
         open_desk: The campaign as it is at the moment of a call.
@@ -85,7 +65,7 @@ def dm_tools(open_desk: Callable[[], Awaitable[ReadDesk]]) -> list[OfferedTool]:
     return [offered(tool) for tool in _TOOLS]
 
 
-async def _sessions(desk: ReadDesk, _arguments: Arguments) -> _Found:
+async def _sessions(desk: Desk, _arguments: Arguments) -> _Found:
     talk = await desk.inspection.entries_per_session(desk.campaign)
     return [
         {
@@ -99,7 +79,7 @@ async def _sessions(desk: ReadDesk, _arguments: Arguments) -> _Found:
     ]
 
 
-async def _said(desk: ReadDesk, arguments: Arguments) -> _Found:
+async def _said(desk: Desk, arguments: Arguments) -> _Found:
     speaker, heard_by = _given(arguments, "speaker"), _given(arguments, "heard_by")
     wanted = TalkFilter(
         _given(arguments, "words"),
@@ -120,35 +100,32 @@ async def _said(desk: ReadDesk, arguments: Arguments) -> _Found:
     ]
 
 
-async def _facts(desk: ReadDesk, arguments: Arguments) -> _Found:
+async def _facts(desk: Desk, arguments: Arguments) -> _Found:
     status, known_by, about = (_given(arguments, key) for key in ("status", "known_by", "about"))
     viewer = desk.resolver.npc(known_by) if known_by else DM
     entity = desk.resolver.entity(about).id if about else None
     # A status is looked for among all of them: few facts wait, and they may stand behind many that do not.
     most = _limit(arguments)
-    facts = await desk.inspection.current(desk.campaign, viewer, about=entity, limit=most if not status else 100_000)
+    facts, _ = await desk.timeline.known(viewer, about=entity, limit=most if not status else 100_000)
     return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:most]
 
 
-async def _fact(desk: ReadDesk, arguments: Arguments) -> _Found:
-    found = await desk.facts.find_ever(_given(arguments, "id"))
-    fact = found.fact if isinstance(found, EndedFact) else found
-    source = fact.provenance
-    said = None if source.utterance_id is None else await desk.inspection.said(desk.campaign, source.utterance_id)
-    supports = await desk.inspection.facts(desk.campaign, fact.supports)
+async def _fact(desk: Desk, arguments: Arguments) -> _Found:
+    found = await desk.facts.explain(_given(arguments, "id"))
+    fact, said, reason = found.fact, found.said, found.fact.provenance.reason
     return [
         {
             **_fact_in_short(desk, fact),
-            **({"no longer held": found.ended_as} if isinstance(found, EndedFact) else {}),
+            **({"no longer held": found.ended.ended_as} if found.ended is not None else {}),
             "who knows it": [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers],
-            **({"because": source.reason} if source.reason else {}),
+            **({"because": reason} if reason else {}),
             **({"said": f"{said.speaker_name}: {said.text}"} if said is not None else {}),
-            **({"rests on": [desk.facts.words(each) for each in supports]} if supports else {}),
+            **({"rests on": [desk.facts.words(each) for each in found.supports]} if found.supports else {}),
         }
     ]
 
 
-def _fact_in_short(desk: ReadDesk, fact: Fact) -> dict[str, object]:
+def _fact_in_short(desk: Desk, fact: Fact) -> dict[str, object]:
     source = fact.provenance
     return {
         "id": fact.id,
@@ -160,14 +137,14 @@ def _fact_in_short(desk: ReadDesk, fact: Fact) -> dict[str, object]:
     }
 
 
-async def _turns(desk: ReadDesk, arguments: Arguments) -> _Found:
+async def _turns(desk: Desk, arguments: Arguments) -> _Found:
     latest = await desk.turns.latest(
         session=await _session(desk, arguments), npc=_npc(desk, arguments), limit=_limit(arguments)
     )
     return [_turn_in_short(desk, turn) for turn in latest]
 
 
-async def _turn(desk: ReadDesk, arguments: Arguments) -> _Found:
+async def _turn(desk: Desk, arguments: Arguments) -> _Found:
     turn = await desk.turns.find(_given(arguments, "turn") or LAST, npc=_npc(desk, arguments))
     explained = await desk.turns.explain(turn)
     return [
@@ -184,7 +161,7 @@ async def _turn(desk: ReadDesk, arguments: Arguments) -> _Found:
     ]
 
 
-def _turn_in_short(desk: ReadDesk, turn: TurnRecord) -> dict[str, object]:
+def _turn_in_short(desk: Desk, turn: TurnRecord) -> dict[str, object]:
     return {
         "turn": short(turn.id),
         "session": turn.session_id,
@@ -207,17 +184,12 @@ def _recalled(one: RecalledThen) -> dict[str, object]:
     }
 
 
-async def _session(desk: ReadDesk, arguments: Arguments) -> SessionId | None:
+async def _session(desk: Desk, arguments: Arguments) -> SessionId | None:
     wanted = _given(arguments, "session")
-    if not wanted:
-        return None
-    known = [each.id for each in await desk.inspection.sessions(desk.campaign)]
-    if wanted not in known:
-        raise NotFound(f"no session {wanted!r} in campaign {desk.campaign!r}: {did_you_mean(wanted, known)}")
-    return SessionId(wanted)
+    return (await desk.timeline.session(wanted)).session.id if wanted else None
 
 
-def _npc(desk: ReadDesk, arguments: Arguments) -> NpcId | None:
+def _npc(desk: Desk, arguments: Arguments) -> NpcId | None:
     name = _given(arguments, "npc")
     return desk.resolver.npc(name) if name else None
 

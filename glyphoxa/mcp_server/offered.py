@@ -21,8 +21,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavai
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.recall.recall import RecallAround, RecallSettings
 
 DEADLINE_MS: Final = 10_000
 MOST_ASKED: Final = 2_000

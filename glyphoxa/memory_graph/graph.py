@@ -13,11 +13,11 @@ import numpy as np
 from numpy import bool_, float32, float64, int64, intp
 from numpy.typing import NDArray
 
+from glyphoxa.language.words import words
 from glyphoxa.memory_graph.diffusion import Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
-from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.index.view import ViewColumns
-from glyphoxa.speech.language.words import words
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.view import ViewColumns
 
 _CO_OCCURRENCE: Final = 0.1
 _SHORTEST_NAME: Final = 2

@@ -24,7 +24,7 @@ from numpy import bool_, float64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.llm.structured import StructuredLlm, Unparseable
+from glyphoxa.domain.structured import StructuredLlm, Unparseable
 from glyphoxa.memory_graph.diffusion import best
 from glyphoxa.memory_graph.graph import MemoryGraph
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Hit, Recollection, recall

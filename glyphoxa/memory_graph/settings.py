@@ -25,7 +25,7 @@ RecallStage = Literal[
     "second_hop",
 ]
 SECOND_HOP: Final = "second_hop"
-"""A signal of the transcript ranking, not of the graph: see `glyphoxa.recall.ranking.second_hop`."""
+"""A signal of the transcript ranking, not of the graph: see `glyphoxa.memory_graph.deep_recall`."""
 
 HALF_LIVES_TURNS: Final[Mapping[str, float]] = MappingProxyType(
     {"event": 50.0, "character_sheet": 200.0, "location_state": 100.0, "rule_constraint": inf}

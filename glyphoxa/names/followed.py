@@ -11,15 +11,13 @@ from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
-from glyphoxa.speech.language.words import fold
-from glyphoxa.speech.learning.wrong_forms import Happened, LearnedName, Step, Uses
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
-
-# What is kept of wrong forms of names.
+from glyphoxa.language.words import fold
+from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+from glyphoxa.names.wrong_forms import Happened, LearnedName, Step, Uses
 
 
 class LearnedNames(Protocol):
-    """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.speech.learning.wrong_forms`."""
+    """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.names.wrong_forms`."""
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""
@@ -48,12 +46,6 @@ class LearnedNames(Protocol):
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
         """Where the words of a form stand as themselves; utterances of `exclude` are not counted."""
         ...
-
-
-_ONE_BY_ONE = 20
-"""More changes at once are a new index, which is made beside the table's own thread."""
-
-_Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +92,10 @@ class NamesFollowed:
         self._campaign = campaign
         self._store = store
         self._book = book
-        self._file = _Entries(of_file)
-        self._cast = {entry.entity_id: entry for entry in cast}
-        self._graph: _Entries | None = None
-        """As it was read last; None as long as it was not, or when that came to no end."""
+        self._file = tuple(of_file)
+        self._cast = tuple(cast)
+        self._graph: dict[EntityId, Entry] | None = None
+        """As it was read last; None as long as it was not."""
         self._retry_ms = retry_ms
 
     async def run(self, changes: AsyncIterable[NamesChanged]) -> None:
@@ -127,99 +119,21 @@ class NamesFollowed:
             Unavailable: The database is away; the book is as it was.
         """
         asked = None if self._graph is None else changed.entities
-        stored = await self._store.entries(self._campaign, asked)
-        known, self._graph = self._graph, None  # who is cancelled in between reads everything anew
-        if known is None or asked is None:
-            graph, others, is_in_order = await asyncio.to_thread(self._anew, stored)
-        else:
-            graph, others, is_in_order = known, self._changed(known, asked, stored), True
-        names = self._book.current
-        if len(others) > _ONE_BY_ONE or not is_in_order:
-            names = await asyncio.to_thread(self._built, graph, names.language)
-        else:
-            for entity, entry in others.items():
-                names = names.without(entity) if entry is None else names.with_entry(entry)
-                await asyncio.sleep(0)  # each takes its time, and a table is being played
-        self._graph = graph
-        self._tell(names)
-
-    def _anew(self, stored: Iterable[Entry]) -> tuple[_Entries, dict[EntityId, Entry | None], bool]:
-        """What the graph holds, what is to be different in the book, and whether its order can stay."""
-        graph = _Entries(stored)
-        merged = {entry.entity_id: entry for entry in _merged(self._file, graph, self._cast)}
-        known = dict.fromkeys(entry.entity_id for entry in self._book.current.entries)
-        would_be = [*(entity for entity in known if entity in merged), *(each for each in merged if each not in known)]
-        return graph, self._others(known, merged), would_be == list(merged)
-
-    def _changed(
-        self, graph: _Entries, asked: Collection[EntityId], stored: Iterable[Entry]
-    ) -> dict[EntityId, Entry | None]:
-        """Takes the changed entries into `graph`; what they and those of their names are to be in the book."""
-        of_file = self._file
-        before, was_stored = graph.only(asked), bool(graph.by_id)
-        graph.put(asked, stored)
-        if was_stored != bool(graph.by_id):
-            merged = {entry.entity_id: entry for entry in _merged(of_file, graph, self._cast)}
-            return self._others([entry.entity_id for entry in self._book.current.entries], merged)
-        concerned = (*before.by_id.values(), *graph.only(asked).by_id.values(), *of_file.only(asked).by_id.values())
-        keys = {_key(entry) for entry in concerned}
-        # All that may be taken for one another, and whatever has their ids: nobody else has part in this.
-        same = (entity for key in keys for entity in (*of_file.having(key), *graph.having(key)))
-        ids = sorted({*asked, *same})
-        is_stored = bool(graph.by_id)
-        some = _merged(of_file.only(ids), graph.only(ids), self._cast, is_stored=is_stored)
-        return self._others(ids, {entry.entity_id: entry for entry in some})
-
-    def _others(self, known: Iterable[EntityId], merged: Mapping[EntityId, Entry]) -> dict[EntityId, Entry | None]:
-        """What is to be different: None for those that go, and these first."""
-        book = self._book.current
-        gone = sorted(entity for entity in known if entity not in merged and book.entry(entity) is not None)
-        come = {entity: entry for entity, entry in merged.items() if book.entry(entity) != entry}
-        return {**dict.fromkeys(gone), **come}
-
-    def _built(self, graph: _Entries, language: str) -> Gazetteer:
-        return Gazetteer.build(_merged(self._file, graph, self._cast), language=language)
-
-    def _tell(self, names: Gazetteer) -> None:
+        stored = {entry.entity_id: entry for entry in await self._store.entries(self._campaign, asked)}
+        if self._graph is not None and asked is not None:
+            kept = {entity: entry for entity, entry in self._graph.items() if entity in stored or entity not in asked}
+            stored = kept | stored
+        self._graph = stored
+        # A large campaign takes its time, and a table is being played.
+        names = await asyncio.to_thread(self._names_with, stored.values())
         try:
             self._book.replace(names)
         except ExceptionGroup as group:
             for error in group.exceptions:
                 logger.opt(exception=error).error("something at the table goes on with the names it had")
 
-
-class _Entries:
-    """Entries in order, found by id and by type and name."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.by_id = {entry.entity_id: entry for entry in entries}
-        self._by_key: dict[_Key, list[EntityId]] = {}
-        for entry in self.by_id.values():
-            self._by_key.setdefault(_key(entry), []).append(entry.entity_id)
-
-    def having(self, key: _Key) -> Sequence[EntityId]:
-        """The entities of this type and name."""
-        return self._by_key.get(key, ())
-
-    def only(self, ids: Collection[EntityId]) -> _Entries:
-        """Those of them that are among `ids`, in the order of these."""
-        return _Entries(self.by_id[entity] for entity in ids if entity in self.by_id)
-
-    def put(self, asked: Iterable[EntityId], entries: Iterable[Entry]) -> None:
-        """Have these in place of those that were asked for; a new one is behind all others."""
-        come = {entry.entity_id: entry for entry in entries}
-        for entity in asked:
-            if (known := self.by_id.get(entity)) is None:
-                continue
-            listed = self._by_key[_key(known)]
-            listed.remove(entity)
-            if not listed:
-                del self._by_key[_key(known)]
-            if entity not in come:
-                del self.by_id[entity]
-        self.by_id |= come
-        for entity, entry in come.items():
-            self._by_key.setdefault(_key(entry), []).append(entity)
+    def _names_with(self, stored: Iterable[Entry]) -> Gazetteer:
+        return self._book.current.having(with_stored(self._file, stored, self._cast))
 
 
 def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterable[Entry] = ()) -> list[Entry]:
@@ -232,40 +146,36 @@ def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterabl
     Args:
         cast: See `NamesFollowed`.
     """
-    return _merged(_Entries(entries), _Entries(stored), {entry.entity_id: entry for entry in cast})
-
-
-def _merged(
-    of_file: _Entries, graph: _Entries, cast: Mapping[EntityId, Entry], *, is_stored: bool | None = None
-) -> list[Entry]:
-    """
-    Args:
-        is_stored: The whole graph holds something, where these are only some entries of it.
-    """
-    if not (bool(graph.by_id) if is_stored is None else is_stored):
-        return list(of_file.by_id.values())
-    same = {entity: entity for entity in of_file.by_id if entity in graph.by_id}
-    for key in dict.fromkeys(_key(entry) for entity, entry in of_file.by_id.items() if entity not in same):
-        same |= _same_by_name(key, of_file, graph)
+    of_file = {entry.entity_id: entry for entry in entries}
+    graph = {entry.entity_id: entry for entry in stored}
+    seated = {entry.entity_id: entry for entry in cast}
+    if not graph:
+        return list(of_file.values())
+    same = _same_by_name(of_file, graph)
     merged: list[Entry] = []
-    for entity, entry in of_file.by_id.items():
-        known, seated = graph.by_id.get(same.get(entity, entity)), cast.get(entity)
+    for entity, entry in of_file.items():
+        known, sits = graph.get(same.get(entity, entity)), seated.get(entity)
         if known is None:
-            merged += [seated] if seated is not None else []
+            merged += [sits] if sits is not None else []
             continue
-        others = dict.fromkeys((*((seated.name, *seated.aliases) if seated is not None else ()), *known.aliases))
+        others = dict.fromkeys((*((sits.name, *sits.aliases) if sits is not None else ()), *known.aliases))
         aliases = tuple(alias for alias in others if alias != known.name)
         merged.append(replace(known, entity_type=entry.entity_type, aliases=aliases))
-    taken = set(same.values())
-    return [*merged, *(entry for entity, entry in graph.by_id.items() if entity not in taken)]
+    taken = {*of_file, *same.values()}
+    return [*merged, *(entry for entity, entry in graph.items() if entity not in taken)]
 
 
-def _same_by_name(key: _Key, of_file: _Entries, graph: _Entries) -> dict[EntityId, EntityId]:
+def _same_by_name(of_file: Mapping[EntityId, Entry], graph: Mapping[EntityId, Entry]) -> dict[EntityId, EntityId]:
     """Which entities of the file are which of the graph, of those that only one of them knows by this id."""
-    only_file = sorted(entity for entity in of_file.having(key) if entity not in graph.by_id)
-    only_graph = sorted(entity for entity in graph.having(key) if entity not in of_file.by_id)
-    return dict(zip(only_file, only_graph, strict=False))
+    only_graph: dict[tuple[str, str], list[EntityId]] = {}
+    for entity in sorted(graph.keys() - of_file.keys(), reverse=True):
+        only_graph.setdefault(_key(graph[entity]), []).append(entity)
+    same: dict[EntityId, EntityId] = {}
+    for entity in sorted(of_file.keys() - graph.keys()):
+        if others := only_graph.get(_key(of_file[entity])):
+            same[entity] = others.pop()
+    return same
 
 
-def _key(entry: Entry) -> _Key:
+def _key(entry: Entry) -> tuple[str, str]:
     return entry.entity_type, fold(entry.name)

@@ -12,10 +12,9 @@ eager transcript fits the final one only if both were corrected alike.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from loguru import logger
@@ -23,98 +22,16 @@ from loguru import logger
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
+from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
+from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
-from glyphoxa.names.learned import LearningFromTalk, NameLearning
-from glyphoxa.speech.correction.corrector import Corrected, Corrector
-from glyphoxa.speech.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
-from glyphoxa.speech.names.people import PersonMention, mentions_of_people
-from glyphoxa.turns.calls import AddresseeMention
-
-# Has what the talk of a table proves about wrong forms of names kept, behind the talk and in its order.
-
-
-CAPACITY = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Lesson:
-    said: Utterance
-    is_revision: bool = False
-
-
-class Learner:
-    """An actor. Protocol of use: subscribe `on` to the table, give `proved` to the second look; `run` in a task of
-    its own; `finish` at the end of the session. While the database is away nothing is learned, and nothing waits.
-
-    Args:
-        wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None where nobody records.
-    """
-
-    def __init__(
-        self, talk: LearningFromTalk, wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None
-    ) -> None:
-        self._talk = talk
-        self._wait_until_logged = wait_until_logged
-        self._lessons: deque[_Lesson] = deque(maxlen=CAPACITY)
-        self._is_busy = False
-        self._work = asyncio.Event()
-        self._done = asyncio.Event()
-
-    def on(self, event: TableEvent) -> None:
-        """Take what happened at the table. Returns at once."""
-        if isinstance(event, UtteranceKept) and event.utterance.npc_id is None:
-            self._take(_Lesson(event.utterance))
-
-    def proved(self, heard: str, name: str, utterance: Utterance) -> None:
-        """See `glyphoxa.transcript.reviser.OnProof`. It is told word by word; the utterance holds them all."""
-        lesson = _Lesson(utterance, is_revision=True)
-        if not self._lessons or self._lessons[-1] != lesson:
-            self._take(lesson)
-
-    async def run(self) -> None:
-        """The actor's body."""
-        while True:
-            while self._lessons:
-                self._is_busy = True
-                try:
-                    await self._learn(self._lessons.popleft())
-                finally:
-                    self._is_busy = False
-            self._done.set()
-            self._work.clear()
-            await self._work.wait()
-
-    async def finish(self, deadline_ms: int) -> bool:
-        """Wait until everything is learned, `run` going on. False when that took too long."""
-        try:
-            async with asyncio.timeout(deadline_ms / 1000):
-                while self._lessons or self._is_busy:
-                    self._done.clear()
-                    await self._done.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    def _take(self, lesson: _Lesson) -> None:
-        self._lessons.append(lesson)
-        self._work.set()
-
-    async def _learn(self, lesson: _Lesson) -> None:
-        try:
-            if lesson.is_revision:
-                await self._talk.revised(lesson.said)
-            else:
-                # Where else a form stands is counted in the log.
-                if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
-                    logger.debug("an utterance is heard before it is in the log")
-                await self._talk.heard(lesson.said)
-        except GlyphoxaError as error:
-            logger.debug("nothing is learned from an utterance: {}", error)
-
+from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
+from glyphoxa.names.people import mentions_of_people
+from glyphoxa.turns.address import AddresseeMention
 
 _PUT_RIGHT_S = 30
 """Between two looks whether somebody has put right what keeps changes of names away."""
@@ -196,29 +113,17 @@ class TableNames:
     def mentions(self, text: str) -> list[AddresseeMention]:
         """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
         return [
-            self._mention(call)
-            for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
+            self._played(call) for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
         ]
 
-    def _mention(self, call: PersonMention) -> AddresseeMention:
-        npc = self._npcs.get(call.entity_id) if call.entity_id is not None else None
-        return AddresseeMention(
-            npc.id if npc is not None else None,
-            npc.name if npc is not None else call.name,
-            call.position,
-            call.is_vocative,
-            call.is_sure,
-            call.is_whispered,
-            is_played=npc is not None or self._is_player(call),
-            player=PlayerId(call.entity_id) if call.entity_id is not None and self._is_player(call) else None,
-            start=call.start,
-            end=call.end,
-            is_owner=call.is_owner,
-        )
-
-    def _is_player(self, call: PersonMention) -> bool:
+    def _played(self, call: AddresseeMention) -> AddresseeMention:
+        """With the NPC or the player who has this name."""
+        if call.entity_id is not None and (npc := self._npcs.get(call.entity_id)) is not None:
+            return replace(call, npc=npc.id, name=npc.name)
         entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
-        return entry is not None and entry.entity_type == "player"
+        if entry is not None and entry.entity_type == "player":
+            return replace(call, player=PlayerId(entry.entity_id))
+        return replace(call, is_played=False)
 
     def may_show(self, text: str) -> bool:
         """Whether a text holds no name but those that everybody knows."""

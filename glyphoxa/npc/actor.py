@@ -1,14 +1,15 @@
 """An NPC as an actor: a mailbox, what it has heard this session, and the engine that gives it a voice.
 
-It may fall and be started again: its conversation stays, its engine is opened anew, and the turns it was
-working on are reported as failed, so that the table is never left waiting.
+It performs the effects of turn taking that are meant for its voice under their own names (`Release`, `Hold`, `Resume`,
+`Cancel`, `Fill`). An NPC actor may crash and be restarted: its conversation stays, its engine is opened again, and the
+turns it was working on are reported as failed, so that the table is never left waiting.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from loguru import logger
@@ -16,42 +17,26 @@ from loguru import logger
 from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.context.conversation import Conversation, others_line, own_line
-from glyphoxa.domain.campaign import Campaign, Npc
+from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import TierChoice
+from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
+from glyphoxa.domain.turn import Outcome, TierChoice
 from glyphoxa.npc.budget import TierSelector
-from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent, SentenceStarted
+from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
+from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume, Say
 
 
 @dataclass(frozen=True, slots=True)
 class Hear:
-    """Somebody said this in the NPC's presence, to `to` if not to it."""
+    """Somebody said this in the NPC's presence, perhaps the NPC itself.
+
+    Attributes:
+        to: The name of the NPC it was said to, if that is another one.
+    """
 
     utterance: Utterance
     to: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Spoke:
-    """The NPC said this itself."""
-
-    utterance: Utterance
-
-
-@dataclass(frozen=True, slots=True)
-class Revise:
-    """Something it heard is known better now: from `was` to the utterance's text."""
-
-    utterance: Utterance
-    was: str
-
-
-@dataclass(frozen=True, slots=True)
-class Retract:
-    """It never heard or said this."""
-
-    utterance: UtteranceId
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +49,12 @@ class GetReady:
 
 @dataclass(frozen=True, slots=True)
 class Relax:
-    """Another NPC is needed now: leave it the machine."""
+    """Another NPC needs the machine now: stop priming."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """This is about to have been said: read it while it is still being heard."""
+    """This is being said now: read it before it has been heard to the end."""
 
     npc: NpcId
     npc_name: str
@@ -79,24 +64,18 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Think of an answer. `unless`: utterances that are part of the question; `queued`: turns that wait meanwhile;
-    `is_brief`: a sentence is enough.
+    """Think of an answer.
+
+    Attributes:
+        begin: What turn taking decided.
+        unless: Utterances that are part of the question.
+        queued: Turns that wait meanwhile.
     """
 
-    turn: TurnId
-    text: str
+    begin: Begin
     speaker_name: str
-    unless: tuple[UtteranceId, ...]
+    unless: tuple[UtteranceId, ...] = ()
     queued: int = 0
-    is_brief: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GiveWords:
-    """Get these words ready: the DM says them in its voice."""
-
-    turn: TurnId
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,47 +85,14 @@ class Directed:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Speak:
-    turn: TurnId
-
-
-@dataclass(frozen=True, slots=True)
-class FallSilent:
-    """A player's voice is heard: no sound for now."""
-
-    turn: TurnId
-
-
-@dataclass(frozen=True, slots=True)
-class SpeakOn:
-    """It was nothing that cuts it off."""
-
-    turn: TurnId
-
-
-@dataclass(frozen=True, slots=True)
-class Hush:
-    """No answer any more. `is_late`: because it was not there in time, which the NPC may say."""
-
-    turn: TurnId
-    is_late: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MakeASound:
-    """A filler in character, while the answer is on its way."""
-
-    turn: TurnId
-
-
-Talk = Hear | Spoke | Revise | Retract
-Voicing = Speak | FallSilent | SpeakOn | Hush | MakeASound
-NpcMessage = Talk | GetReady | Expect | Relax | Ask | GiveWords | Directed | Voicing
+Talk = Hear | UtteranceRevised | UtteranceRetracted
+Voicing = Release | Hold | Resume | Cancel | Fill
+"""Effects of turn taking that an NPC performs as they are."""
+NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Directed | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
-"""Whoever talks to an NPC that fell waits that long for it at worst, besides what it takes to open its engine anew."""
+"""After a crash, an engine that has not closed by then is left behind."""
 
 
 class NpcActor:
@@ -158,10 +104,9 @@ class NpcActor:
         tell: Takes what the engine reports. It is called in the event loop and must return at once.
         now_ms: Milliseconds since the Unix epoch.
         tiers: Chooses how deep it looks in each turn.
-        close_within_ms: After a fall, an engine that has not closed by then is left behind.
     """
 
-    def __init__(  # noqa: PLR0913 - what an actor reaches others by, given once
+    def __init__(
         self,
         conversation: Conversation,
         *,
@@ -169,10 +114,9 @@ class NpcActor:
         tell: Callable[[MouthEvent], None],
         now_ms: Callable[[], int],
         tiers: TierSelector | None = None,
-        close_within_ms: int = CLOSE_MS,
     ) -> None:
         self.npc = conversation.npc
-        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=_may_go_unread)
+        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._may_go_unread)
         self.conversation = conversation
         self._open_mouth = open_mouth
         self._tell = tell
@@ -185,7 +129,6 @@ class NpcActor:
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
         self._direction = ""
-        self._close_within_ms = close_within_ms
 
     @property
     def says_given_words(self) -> bool:
@@ -222,11 +165,11 @@ class NpcActor:
         """The actor's body."""
         try:
             await self.open()
-            self._give_up_open_turns("the NPC's engine fell and was started again")
+            self._give_up_open_turns("the NPC's engine crashed and was restarted")
             while True:
                 self._take(await self.mailbox.receive())
         except Exception:
-            await within(self._close_within_ms, f"the engine of {self.npc.name}", self._close_mouth())
+            await within(CLOSE_MS, f"the engine of {self.npc.name}", self._close_mouth())
             raise
         finally:
             await self._close_mouth()
@@ -237,30 +180,29 @@ class NpcActor:
         self._give_up_open_turns(why)
         while True:
             message = await self.mailbox.receive()
-            if isinstance(message, Ask | GiveWords):
-                self._asked.append(message.turn)
+            if isinstance(message, Ask | Say):
+                self._asked.append(message.begin.turn if isinstance(message, Ask) else message.turn)
                 self._give_up_open_turns(why)
 
     def _take(self, message: NpcMessage) -> None:
         mouth = self._mouth
         assert mouth is not None  # noqa: S101 - opened before the first message is read
         match message:
-            case Hear() | Spoke() | Revise() | Retract():
+            case Hear() | UtteranceRevised() | UtteranceRetracted():
                 self._follow_talk(message)
             case GetReady(text, speaker_name):
                 if not self._asked and (text or self.is_ready):
                     prompt = self.conversation.prompt(text, speaker_name)
                     mouth.prime(replace(prompt, direction=self._direction) if text else prompt)
-            case Expect(npc, npc_name, text, speaker_name) if self.is_ready:
-                line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
-                mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
+            case Expect(npc, npc_name, text, speaker_name):
+                if self.is_ready:  # or it reads all of its persona first
+                    line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
+                    mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
             case Relax():
                 mouth.relax()
-            case Expect():
-                pass  # it reads all of its persona first
             case Ask():
                 self._ask(mouth, message)
-            case GiveWords(turn, text):
+            case Say(turn=turn, text=text):
                 self._asked.append(turn)
                 mouth.begin(turn, replace(self.conversation.prompt("", ""), words=text))
             case Directed(text):
@@ -268,43 +210,47 @@ class NpcActor:
             case _:
                 self._voice(mouth, message)
 
-    def _voice(self, mouth: Mouth, message: Voicing) -> None:
-        match message:
-            case Speak(turn):
+    def _voice(self, mouth: Mouth, effect: Voicing) -> None:
+        match effect:
+            case Release(turn):
                 self._take_tier(turn)
                 mouth.release(turn)
-            case FallSilent(turn):
+            case Hold(turn):
                 mouth.hold(turn)
-            case SpeakOn(turn):
-                mouth.go_on(turn)
-            case Hush(turn, is_late):
-                (mouth.give_up if is_late else mouth.cancel)(turn)
-            case MakeASound(turn):
+            case Resume(turn):
+                mouth.resume(turn)
+            case Cancel(turn, outcome=Outcome.TIMED_OUT):
+                mouth.give_up(turn)
+            case Cancel(turn):
+                mouth.cancel(turn)
+            case Fill(turn):
                 if self.npc.fillers:
                     mouth.fill(turn, self.npc.fillers[self._fillers_used % len(self.npc.fillers)])
                     self._fillers_used += 1
             case _:
-                assert_never(message)
+                assert_never(effect)
 
     def _follow_talk(self, message: Talk) -> None:
         match message:
+            case Hear(utterance) if utterance.npc_id == self.npc.id:
+                self.conversation.spoke(utterance)
             case Hear(utterance, to):
                 self.conversation.hear(utterance, to=to)
-            case Spoke(utterance):
-                self.conversation.spoke(utterance)
-            case Revise(utterance, was):
-                self.conversation.revise(utterance.id, was=was, now=utterance.text)
-            case Retract(utterance_id):
-                self.conversation.retract(utterance_id)
+            case UtteranceRevised(utterance, was):
+                self.conversation.revise(utterance.id, was=was.text, now=utterance.text)
+            case UtteranceRetracted(utterance, is_retracted):
+                if is_retracted:  # what is given back is over for those who talk
+                    self.conversation.retract(utterance.id)
 
-    def _ask(self, mouth: Mouth, message: Ask) -> None:
+    def _ask(self, mouth: Mouth, asked: Ask) -> None:
+        begin = asked.begin
         self.is_ready = True
-        self._asked.append(message.turn)
-        chosen = self._tiers.choose(message.text, at_ms=self._now_ms(), queued=message.queued)
-        self._chosen[message.turn] = chosen
-        prompt = self.conversation.prompt(message.text, message.speaker_name, unless=message.unless)
-        prompt = replace(prompt, is_brief=message.is_brief, tier=chosen, direction=self._direction)
-        mouth.begin(message.turn, prompt)
+        self._asked.append(begin.turn)
+        chosen = self._tiers.choose(begin.text, at_ms=self._now_ms(), queued=asked.queued)
+        self._chosen[begin.turn] = chosen
+        prompt = self.conversation.prompt(begin.text, asked.speaker_name, unless=asked.unless)
+        prompt = replace(prompt, is_brief=begin.is_brief, tier=chosen, direction=self._direction)
+        mouth.begin(begin.turn, prompt)
 
     def _take_tier(self, turn: TurnId) -> None:
         """The turn is no speculation any more: the next one is not the first."""
@@ -320,18 +266,7 @@ class NpcActor:
 
     def _give_up_open_turns(self, why: str) -> None:
         for turn in tuple(self._asked):
-            self._on_mouth(
-                Finished(
-                    npc=self.npc.id,
-                    turn=turn,
-                    reply="",
-                    heard="",
-                    audio_ms=0,
-                    interrupted=False,
-                    at_ms=self._now_ms(),
-                    error=why,
-                )
-            )
+            self._on_mouth(Finished(self.npc.id, turn, "", "", 0, interrupted=False, at_ms=self._now_ms(), error=why))
 
     async def _close_mouth(self) -> None:
         mouth, self._mouth = self._mouth, None
@@ -341,86 +276,8 @@ class NpcActor:
             except Exception as error:  # a broken engine must not keep the actor from being started again
                 logger.warning("closing the engine of {} failed: {}", self.npc.name, error)
 
-
-def _may_go_unread(message: NpcMessage) -> bool:
-    """Of a flood of talk, an NPC whose engine is not open hears the newest; the log has all of it."""
-    return isinstance(message, Hear | GetReady | Expect | Relax)
-
-
-# Answers that are being heard, and the utterance that each becomes: as far as it was heard so far, and in the end.
-#
-# A piece of an answer was heard when the next one begins: of what is being said right now nothing is taken for heard
-# before its engine tells how far it came. Both, and all in between, are one utterance: they have the same id.
-
-
-@dataclass(slots=True)
-class _Answer:
-    audience: frozenset[NpcId]
-    began_ms: int
-    pieces: list[str] = field(default_factory=list)
-    id: UtteranceId | None = None
-
-
-class Answers:
-    """See the module.
-
-    Args:
-        new_id: Gives an id for an utterance.
-    """
-
-    def __init__(self, campaign: Campaign, session: SessionId, *, new_id: Callable[[], UtteranceId]) -> None:
-        self._campaign = campaign
-        self._session = session
-        self._new_id = new_id
-        self._heard: dict[TurnId, _Answer] = {}
-
-    def begins(self, turn: TurnId, *, audience: frozenset[NpcId], at_ms: int) -> None:
-        """Its first sound is heard by these NPCs."""
-        self._heard[turn] = _Answer(audience, at_ms)
-
-    def goes_on(self, event: SentenceStarted, *, meant: str = "") -> Utterance | None:
-        """The next piece is heard. What was heard before it; None when that is nothing.
-
-        Args:
-            meant: The whole answer, if it is known.
-        """
-        answer = self._heard.get(event.turn)
-        if answer is None:
-            return None
-        heard = " ".join(answer.pieces)
-        answer.pieces.append(event.text)
-        if not heard:
-            return None
-        meant = max(meant, " ".join(answer.pieces), key=len)
-        return self._utterance(event.npc, answer, heard, meant, event.at_ms - answer.began_ms)
-
-    def ends(self, event: Finished) -> tuple[Finished, Utterance | None]:
-        """How it ended, and what was heard of it; None when that is nothing. An engine that fell does not know how far
-        it came: then all but its last piece was heard.
-        """
-        answer = self._heard.pop(event.turn, None)
-        if answer is None:
-            return event, None
-        if not event.heard and len(answer.pieces) > 1:
-            event = replace(event, heard=" ".join(answer.pieces[:-1]), reply=event.reply or " ".join(answer.pieces))
-        if not event.heard:
-            return event, None
-        return event, self._utterance(event.npc, answer, event.heard, event.reply, event.audio_ms)
-
-    def _utterance(self, npc_id: NpcId, answer: _Answer, heard: str, meant: str, duration_ms: int) -> Utterance:
-        npc = self._campaign.npc(npc_id)
-        if answer.id is None:
-            answer.id = self._new_id()
-        return Utterance(
-            id=answer.id,
-            campaign_id=self._campaign.id,
-            session_id=self._session,
-            speaker_id=SpeakerId(npc.id),
-            speaker_name=npc.name,
-            text=heard,
-            raw_text=meant,
-            at_ms=answer.began_ms,
-            duration_ms=max(0, duration_ms),
-            npc_id=npc.id,
-            witnesses=answer.audience,
-        )
+    def _may_go_unread(self, message: NpcMessage) -> bool:
+        """Of a flood of talk, an NPC whose engine is not open hears the newest; the log has all of it."""
+        if isinstance(message, Hear):
+            return message.utterance.npc_id != self.npc.id
+        return isinstance(message, GetReady | Expect | Relax)

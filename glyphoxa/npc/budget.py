@@ -20,7 +20,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.turn import TierChoice
-from glyphoxa.speech.language.sounds import primary_language
+from glyphoxa.language.lexicon import lexicon
 
 TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 
@@ -62,86 +62,6 @@ class TriggerWords:
     standard: tuple[str, ...]
 
 
-_ENGLISH: Final = TriggerWords(
-    deep=(
-        "think carefully",
-        "take your time",
-        "explain everything",
-        "tell me everything",
-        "in detail",
-        "deep search",
-        "generate image",
-        "search the web",
-    ),
-    standard=(
-        "remember",
-        "last time",
-        "do you recall",
-        "previously",
-        "what happened",
-        "search",
-        "look up",
-        "rules",
-        "how does",
-        "what are the rules",
-        "who is",
-        "who was",
-        "tell me about",
-        "history of",
-        "quest",
-    ),
-)
-
-
-_GERMAN: Final = TriggerWords(
-    deep=(
-        "denk gut nach",
-        "denk genau nach",
-        "denkt gut nach",
-        "überleg gut",
-        "überleg genau",
-        "lass dir zeit",
-        "lasst euch zeit",
-        "erzähl mir alles",
-        "erzähl alles",
-        "erzählt mir alles",
-        "erklär mir alles",
-        "im einzelnen",
-        "in allen einzelheiten",
-        "ganz genau",
-        "ausführlich",
-    ),
-    standard=(
-        "erinnere",
-        "erinnerst",
-        "erinnert",
-        "weißt du noch",
-        "wisst ihr noch",
-        "letztes mal",
-        "beim letzten mal",
-        "früher",
-        "was ist passiert",
-        "was ist geschehen",
-        "was geschah",
-        "suche",
-        "such nach",
-        "schlag nach",
-        "regel",
-        "regeln",
-        "wie funktioniert",
-        "wer ist",
-        "wer sind",
-        "wer war",
-        "erzähl mir von",
-        "erzähl von",
-        "erzählt mir von",
-        "geschichte von",
-        "auftrag",
-    ),
-)
-_WORDS: Final[Mapping[str, TriggerWords]] = {"en": _ENGLISH, "de": _GERMAN}
-
-
 def trigger_words(language: str, *, deep: Sequence[str] = (), standard: Sequence[str] = ()) -> TriggerWords:
     """Of a campaign's language (BCP 47), English where there are none of its own.
 
@@ -149,8 +69,8 @@ def trigger_words(language: str, *, deep: Sequence[str] = (), standard: Sequence
         deep: Phrases besides.
         standard: Likewise.
     """
-    own = _WORDS.get(primary_language(language), _ENGLISH)
-    return TriggerWords((*own.deep, *deep), (*own.standard, *standard))
+    own = lexicon("tiers", language) or lexicon("tiers", "en")
+    return TriggerWords((*sorted(own.words("deep")), *deep), (*sorted(own.words("standard")), *standard))
 
 
 def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
@@ -164,7 +84,7 @@ class TierSelector:
 
     Args:
         npc_tier: The most this NPC may ever use. An override of the DM does not lift it.
-        words: What counts as asking for depth or memory.
+        words: What counts as asking for depth or memory; None: in English.
         deep_gap_ms: Between two turns that may go deep.
         busy_queue: From so many waiting turns on, everyone is brief.
     """
@@ -173,11 +93,12 @@ class TierSelector:
         self,
         npc_tier: BudgetTier,
         *,
-        words: TriggerWords = _ENGLISH,
+        words: TriggerWords | None = None,
         deep_gap_ms: int = 30_000,
         busy_queue: int = 3,
     ) -> None:
         self._npc_tier = npc_tier
+        words = words or trigger_words("en")
         self._deep = _any_of(words.deep)
         self._standard = _any_of(words.standard)
         self._deep_gap_ms = deep_gap_ms

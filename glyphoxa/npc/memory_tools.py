@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
-from glyphoxa.context.conversation import looks_for_own_words, of_others
+from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import fact_sentence, is_secret, why_known
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
@@ -28,6 +28,7 @@ from glyphoxa.domain.errors import (
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -39,7 +40,7 @@ from glyphoxa.npc.budget import (
     lower_tier,
 )
 from glyphoxa.npc.tool_spec import ToolSpec, moment, noted, optional, required
-from glyphoxa.recall.entities.facts import asked_predicates
+from glyphoxa.recall.facts import asked_predicates
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
 

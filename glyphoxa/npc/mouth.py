@@ -6,8 +6,8 @@ Protocol of use, for one NPC:
    cheap (prompt cache), is never audible and gives way to a `begin`.
 2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet. Where the prompt has `words`, they
    are what is said.
-3. `release(turn)` lets it be heard; `hold(turn)` silences it until `go_on(turn)`; `cancel(turn)` stops it at any point,
-   heard, held or neither.
+3. `release(turn)` lets it be heard; `hold(turn)` silences it until `resume(turn)`; `cancel(turn)` stops it at any
+   point, heard, held or neither. These names are those of turn taking's effects (`glyphoxa.turns.effects`).
 4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
    `Injected`, `SentenceStarted` and `SentenceRejected` events, then exactly one `Finished` per begun turn, also after
    `cancel`. `FailedEarly` comes at most once, before the release.
@@ -151,7 +151,7 @@ class Mouth(Protocol):
         """Be silent at once, and say so by `Stage.SILENCED`. Nothing of the reply is lost."""
         ...
 
-    def go_on(self, turn: TurnId) -> None: ...
+    def resume(self, turn: TurnId) -> None: ...
 
     def cancel(self, turn: TurnId) -> None: ...
 
@@ -283,10 +283,10 @@ class RescuedMouth:
             now.is_held = True
             now.mouth.hold(turn)
 
-    def go_on(self, turn: TurnId) -> None:
+    def resume(self, turn: TurnId) -> None:
         if (now := self._of(turn)) is not None:
             now.is_held = False
-            now.mouth.go_on(turn)
+            now.mouth.resume(turn)
 
     def cancel(self, turn: TurnId) -> None:
         if (now := self._of(turn)) is not None:

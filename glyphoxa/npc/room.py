@@ -15,7 +15,7 @@ from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TableEvent, TurnFinished
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished
 from glyphoxa.domain.heard import (
     Draft,
     EagerTurn,
@@ -28,23 +28,8 @@ from glyphoxa.domain.heard import (
     Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.npc.actor import (
-    Answers,
-    Ask,
-    Expect,
-    FallSilent,
-    GetReady,
-    GiveWords,
-    Hear,
-    Hush,
-    MakeASound,
-    NpcActor,
-    Relax,
-    Speak,
-    SpeakOn,
-    Spoke,
-)
+from glyphoxa.domain.turn import LookUp, Stage, TurnRecord, Unaddressed
+from glyphoxa.npc.actor import Ask, Hear, NpcActor, NpcMessage
 from glyphoxa.npc.mouth import (
     FailedEarly,
     Finished,
@@ -55,10 +40,10 @@ from glyphoxa.npc.mouth import (
     SentenceRejected,
     SentenceStarted,
 )
-from glyphoxa.npc.player_talk import PlayerTalk
+from glyphoxa.npc.readiness import Readiness
 from glyphoxa.npc.table import SessionIds, TableState
 from glyphoxa.npc.table_control import TableControl
-from glyphoxa.npc.turn_book import TurnBook
+from glyphoxa.npc.turn_book import Answers, PlayerTalk, TurnBook
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
 from glyphoxa.turns.address import Addressed, exchanges
 from glyphoxa.turns.dm_controls import PausedHearing
@@ -69,12 +54,12 @@ from glyphoxa.turns.effects import (
     Commit,
     Effect,
     Fill,
-    GoOn,
     Hold,
     Keep,
     NotAddressed,
     Prime,
     Release,
+    Resume,
     Say,
 )
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -135,49 +120,10 @@ def room_mailbox() -> Mailbox[RoomMessage]:
     return Mailbox("room", capacity=100_000)
 
 
-# What engines read while they are not asked: the next answer starts from there.
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """
-    Args:
-        present: The NPCs of the scene.
-    """
-
-    state: TableState
-    npcs: Mapping[NpcId, NpcActor]
-    present: Callable[[], Sequence[NpcId]]
-
-    def probably_asked(self, npc: NpcId, text: str, speaker_name: str) -> None:
-        """Somebody is saying this, probably to this NPC."""
-        self.relax_all_but(npc)
-        self.npcs[npc].mailbox.post(GetReady(text, speaker_name))
-
-    def expect(self, reply: ReplyKnown) -> None:
-        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
-        speaker = self.npcs[reply.npc].npc
-        for npc in (reply.npc, *self._others(reply.npc)):
-            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.somebody()))
-
-    def relax_all_but(self, npc: NpcId) -> None:
-        for other in self._others(npc):
-            self.npcs[other].mailbox.post(Relax())
-
-    def everybody(self, *, first: NpcId | None = None) -> None:
-        """Let those that are here and not asked anything read what has been said."""
-        for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
-            self.npcs[npc].mailbox.post(GetReady("", self.state.somebody()))
-
-    def _others(self, npc: NpcId | None) -> list[NpcId]:
-        return [other for other in self.present() if other != npc]
-
-
 class Room:
     """See the module.
 
     Args:
-        tell: Takes everything that happens at the table.
         now_ms: Milliseconds since the Unix epoch.
         call_at: Runs a callback at a time in milliseconds since the Unix epoch.
     """
@@ -190,7 +136,6 @@ class Room:
         turn_taking: TurnTaking,
         npcs: Mapping[NpcId, NpcActor],
         journal: Journal,
-        tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
         call_at: Callable[[int, Callable[[], None]], object],
     ) -> None:
@@ -199,7 +144,7 @@ class Room:
         self._turn_taking = turn_taking
         self._npcs = npcs
         self._journal = journal
-        self._tell = tell
+        self._tell = state.events.tell
         self._now_ms = now_ms
         self._call_at = call_at
         self._readiness = Readiness(state, npcs, lambda: turn_taking.present)
@@ -209,7 +154,7 @@ class Room:
         self._replies: dict[TurnId, ReplyKnown] = {}
         self._answers = Answers(state.campaign, state.session, new_id=self._ids.new_utterance)
         self._pause = PausedHearing()
-        self.control = TableControl(state, turn_taking, npcs, tell=tell)
+        self.control = TableControl(state, turn_taking, npcs)
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -294,34 +239,32 @@ class Room:
         match effect:
             case Prime(npc, player, text):
                 self._readiness.probably_asked(npc, text, self._state.name_of(player))
-            case Begin(turn, npc, player, text, n_kept, is_brief):
+            case Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
-                queued = self._turn_taking.n_waiting
-                self._npcs[npc].mailbox.post(Ask(turn, text, self._state.name_of(player), unless, queued, is_brief))
+                self._tell_npc(npc, Ask(effect, self._state.name_of(player), unless, self._turn_taking.n_waiting))
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
-                self._npcs[npc].mailbox.post(GiveWords(turn, text))
-            case Commit(turn, npc, draft, addressed, at_ms):
-                utterance = self._players.last_kept(draft.player)
-                self._book.committed(turn, npc, draft, addressed.reason, at_ms=at_ms, utterance=utterance)
+                self._tell_npc(npc, effect)
+            case Commit(turn, npc, draft, at_ms=at_ms):
+                self._book.committed(effect, utterance=self._players.last_kept(draft.player))
                 self._tell(NpcThinks(npc, self._npcs[npc].npc.name, turn, draft.player, at_ms))
                 if turn in self._replies:
                     self._expect(self._replies[turn])
             case Release(turn, npc):
-                self._npcs[npc].mailbox.post(Speak(turn))
+                self._tell_npc(npc, effect)
                 self._book.released(turn, at_ms=now_ms)
-            case Fill(turn, npc):
-                self._npcs[npc].mailbox.post(MakeASound(turn))
+            case Fill(npc=npc):
+                self._tell_npc(npc, effect)
             case Hold(turn, npc, voice_ms):
-                self._npcs[npc].mailbox.post(FallSilent(turn))
+                self._tell_npc(npc, effect)
                 self._book.marked(Marked(npc, turn, Stage.BARGE_IN, voice_ms))
-            case GoOn(turn, npc):
-                self._npcs[npc].mailbox.post(SpeakOn(turn))
-                self._book.went_on(turn)
-            case Cancel(turn, npc, outcome, begun):
-                self._cancel(turn, npc, outcome, begun=begun)
+            case Resume(turn, npc):
+                self._tell_npc(npc, effect)
+                self._book.resumed(turn)
+            case Cancel():
+                self._cancel(effect)
             case Keep(draft, addressed):
                 self._keep_said(draft, addressed)
             case NotAddressed(draft, addressed, is_between):
@@ -334,13 +277,16 @@ class Room:
             case _:
                 assert_never(effect)
 
-    def _cancel(self, turn: TurnId, npc: NpcId, outcome: Outcome | None, *, begun: bool) -> None:
-        if begun:
-            self._npcs[npc].mailbox.post(Hush(turn, is_late=outcome is Outcome.TIMED_OUT))
-            if outcome is None:
-                self._book.dropped(turn)
-        elif outcome is not None and (record := self._book.never_begun(turn, outcome)) is not None:
+    def _cancel(self, effect: Cancel) -> None:
+        if effect.begun:
+            self._tell_npc(effect.npc, effect)
+            if effect.outcome is None:
+                self._book.dropped(effect.turn)
+        elif effect.outcome is not None and (record := self._book.never_begun(effect.turn, effect.outcome)) is not None:
             self._finish(record)
+
+    def _tell_npc(self, npc: NpcId, message: NpcMessage) -> None:
+        self._npcs[npc].mailbox.post(message)
 
     def unwritten(self) -> list[Utterance]:
         """What players said and the journal has not been given, taken out of the mailbox; what was never finished, as
@@ -367,7 +313,7 @@ class Room:
         self._journal.post(utterance)
         for npc in self._turn_taking.present:
             other = self._npcs[to].npc.name if to is not None and to != npc else ""
-            self._npcs[npc].mailbox.post(Hear(utterance, other))
+            self._tell_npc(npc, Hear(utterance, other))
 
     def _leave(self, player: PlayerId) -> None:
         self._pause.left(player)
@@ -398,7 +344,7 @@ class Room:
                 self._book.sentence_rejected(event)
             case SentenceStarted(npc, turn, text, at_ms):
                 meant = self._replies[turn].text if turn in self._replies else ""
-                if (so_far := self._answers.goes_on(event, meant=meant)) is not None:
+                if (so_far := self._answers.continues(event, meant=meant)) is not None:
                     self._journal.post(SoFar(so_far))
                 self._tell(NpcSpeaks(npc, self._npcs[npc].npc.name, turn, text, at_ms))
             case ReplyKnown():
@@ -433,10 +379,8 @@ class Room:
     def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
         self._journal.post(utterance)
         self._players.npc_said(utterance)
-        self._npcs[npc].mailbox.post(Spoke(utterance))
-        for other in utterance.witnesses:
-            if other != npc:
-                self._npcs[other].mailbox.post(Hear(utterance))
+        for witness in utterance.witnesses:
+            self._tell_npc(witness, Hear(utterance))
 
     # -- scene
 

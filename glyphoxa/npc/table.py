@@ -155,7 +155,7 @@ class TableEvents:
             try:
                 watcher(event)
             except Exception as error:  # whoever watches must not stop the table
-                logger.opt(exception=error).error("a listener of the table fell")
+                logger.opt(exception=error).error("a listener of the table raised an error")
 
 
 class NpcVoices:
@@ -178,13 +178,14 @@ class NpcVoices:
 
 
 class TableState:
-    """Made before any of the parts. `LiveTable` and its seats change it; the others ask.
+    """Made before any of the parts. `TableSession` and its seats change it; the others ask.
 
     Args:
         conversations: Of every NPC of the campaign.
 
     Attributes:
         scene: Where the table is now.
+        events: Told of all that happens at the table.
     """
 
     def __init__(
@@ -194,6 +195,7 @@ class TableState:
         self.session = session
         self.scene = scene
         self.conversations = conversations
+        self.events = TableEvents()
         self._seated: dict[PlayerId, Player] = {}
         self._names = {player.id: player.name for player in campaign.players}
 

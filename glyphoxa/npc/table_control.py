@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, assert_never
-
-from loguru import logger
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, assert_never
 
 from glyphoxa.domain.commands import (
     MOST_DIRECTED,
@@ -21,23 +16,23 @@ from glyphoxa.domain.commands import (
     Mute,
     Pause,
     Puppet,
-    Resume,
     SayAs,
     ShowControls,
     StopAll,
     TableCommand,
     Unmute,
+    Unpause,
     WhisperTo,
 )
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import PauseChanged, SessionEnds, TableEvent, Whispered
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import Draft, Heard
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId
+from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.npc.actor import Directed, NpcActor
 from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.dm_controls import Direction, DmControls
+from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.effects import Effect
 from glyphoxa.turns.turn_taking import TurnTaking
 
@@ -46,30 +41,18 @@ THE_DM: Final = PlayerId("the DM")
 _TOLD: Final[Mapping[type, str]] = {
     StopAll: "everybody was stopped",
     Pause: "the table is paused: nothing that is said is heard, answered or kept",
-    Resume: "the table is played on",
+    Unpause: "the table is played on",
     EndSession: "the session ends, and the table closes",
 }
 _AS_THE_DM_HAS_IT: Final = "words that the DM gave it"
 
 
 class TableControl:
-    """
-    Args:
-        tell: Takes events of the table.
-    """
-
-    def __init__(
-        self,
-        state: TableState,
-        turn_taking: TurnTaking,
-        npcs: Mapping[NpcId, NpcActor],
-        *,
-        tell: Callable[[TableEvent], None],
-    ) -> None:
+    def __init__(self, state: TableState, turn_taking: TurnTaking, npcs: Mapping[NpcId, NpcActor]) -> None:
         self._state = state
         self._turn_taking = turn_taking
         self._npcs = npcs
-        self._tell = tell
+        self._tell = state.events.tell
         self._changed: Callable[[DmControls], None] = lambda _: None
 
     @property
@@ -92,13 +75,13 @@ class TableControl:
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most):
                 self._turn_taking.follow_ups.most_in_a_row = most
-            case Pause() | Resume():
+            case Pause() | Unpause():
                 self._tell(PauseChanged(self.controls.is_paused, at_ms))
             case EndSession():
                 self._tell(SessionEnds(at_ms))
             case _:
                 pass
-        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk | Pause | Resume):
+        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk | Pause | Unpause):
             self._changed(self.controls)
         return self._told(command), effects
 
@@ -192,7 +175,7 @@ class TableControl:
                 if npc is None:
                     return f"what {who} says goes to whom it is meant for"
                 return f"what {who} says goes to {self._name(npc)}"
-            case StopAll() | Pause() | Resume() | EndSession():
+            case StopAll() | Pause() | Unpause() | EndSession():
                 return _TOLD[type(command)]
             case WhisperTo(player):
                 return f"{self._state.name_of(player)} reads it"
@@ -242,188 +225,3 @@ def _answers(n: int) -> str:
 
 def _n_answers(n: int) -> str:
     return "1 answer" if n == 1 else f"{n} answers"
-
-
-# What the DM has in force, kept with the session: who opens it again finds the same NPCs muted and directed.
-
-
-_AGAIN_S: Final = 1.0
-_WAIT_FOR_S: Final = 1.0
-
-
-class ControlsStore(Protocol):
-    """Calls raise `Unavailable` when the database is away."""
-
-    async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
-        """As they were kept last; empty if they never were."""
-        ...
-
-    async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None: ...
-
-
-class KeptControls:
-    """Writes them behind the talk, the newest only."""
-
-    def __init__(self, campaign: CampaignId, session: SessionId, store: ControlsStore) -> None:
-        self._campaign = campaign
-        self._session = session
-        self._store = store
-        self._newest: Mapping[str, Any] = {}
-        self._changed = asyncio.Event()
-        self._is_kept = asyncio.Event()
-        self._is_kept.set()
-
-    async def before(self, npcs: Mapping[NpcId, str]) -> DmControls:
-        """What was in force when the session was left, as far as it is known and of these NPCs."""
-        try:
-            return _of_json(await self._store.controls(self._campaign, self._session), npcs)
-        except GlyphoxaError as error:
-            logger.warning("whom the DM had muted or directed in this session is not known: {}", error)
-            return DmControls(npcs)
-
-    def on_changed(self, controls: DmControls) -> None:
-        self._newest = _as_json(controls)
-        self._changed.set()
-        self._is_kept.clear()
-
-    async def wait_until_kept(self) -> None:
-        """Until the database has what is in force now, or for a moment: who is told that a command was obeyed may rely
-        on it after a crash, and it is obeyed all the same.
-        """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_FOR_S):
-                await self._is_kept.wait()
-
-    async def run(self) -> None:
-        """The actor's body."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._store.keep_controls(self._campaign, self._session, self._newest)
-            except GlyphoxaError as error:
-                logger.debug("what the DM has in force is not kept yet: {}", error)
-                self._changed.set()
-                await asyncio.sleep(_AGAIN_S)
-            if not self._changed.is_set():
-                self._is_kept.set()
-
-
-def _as_json(controls: DmControls) -> dict[str, Any]:
-    return {
-        "muted": sorted(controls.muted),
-        "directions": {npc: [each.text, each.turns_left] for npc, each in controls.directions.items()},
-        "puppets": dict(controls.puppets),
-        "npc_to_npc": controls.npc_to_npc,
-        "is_paused": controls.is_paused,
-    }
-
-
-def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
-    """Without those whom the campaign has no more."""
-    directions = {NpcId(npc): Direction(text, left) for npc, (text, left) in kept.get("directions", {}).items()}
-    puppets = {PlayerId(player): NpcId(npc) for player, npc in kept.get("puppets", {}).items()}
-    return DmControls(
-        npcs,
-        muted={NpcId(npc) for npc in kept.get("muted", ())} & npcs.keys(),
-        directions={npc: each for npc, each in directions.items() if npc in npcs},
-        puppets={player: npc for player, npc in puppets.items() if npc in npcs},
-        npc_to_npc=kept.get("npc_to_npc"),
-        is_paused=bool(kept.get("is_paused")),
-    )
-
-
-# A table that is being played obeys what the DM commands from another process, and answers each command once.
-
-
-_FOLLOWED_COMMANDS_AGAIN_S: Final = 1.0
-_PUT_RIGHT_S: Final = 60.0
-_OBEYED_WITHIN_S: Final = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCommand:
-    """A command that was taken, and that nobody else takes."""
-
-    id: str
-    told: Mapping[str, object]
-
-
-class CommandInbox(Protocol):
-    """What DMs command. Each command is taken by one table, and soon after it was given, or never."""
-
-    async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
-        """The oldest for this table.
-
-        Raises:
-            Unavailable: The database is away.
-        """
-        ...
-
-    async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:
-        """Whoever gave it waits for this.
-
-        Raises:
-            Unavailable: The database is away.
-        """
-        ...
-
-    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
-        """Yields whenever there may be a command."""
-        ...
-
-
-class FollowedCommands:
-    """
-    Args:
-        read: Finds whom a command means; raises `InvalidInput`.
-        obey: Does it, and says what was done; likewise.
-    """
-
-    def __init__(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        inbox: CommandInbox,
-        *,
-        read: Callable[[Mapping[str, object]], TableCommand],
-        obey: Callable[[TableCommand], Awaitable[str]],
-    ) -> None:
-        self._campaign = campaign
-        self._session = session
-        self._inbox = inbox
-        self._read = read
-        self._obey = obey
-
-    async def run(self) -> None:
-        """The actor's body."""
-        has_told = False
-        while True:
-            try:
-                async with aclosing(self._inbox.changes(self._campaign)) as changes:
-                    async for _ in changes:
-                        await self._take_all()
-            except GlyphoxaError as error:  # one that does not pass by itself: a password, a schema
-                if not has_told:
-                    logger.error("the DM's commands from elsewhere are not seen until this is put right: {}", error)
-                has_told = True
-                await asyncio.sleep(_PUT_RIGHT_S)
-
-    async def _take_all(self) -> None:
-        try:
-            while (asked := await self._inbox.take(self._campaign, self._session)) is not None:
-                text, is_done = await self._done(asked)
-                await self._inbox.answer(self._campaign, asked.id, text, is_done=is_done)
-        except Unavailable as error:
-            logger.debug("the DM's commands are not read now: {}", error)
-            await asyncio.sleep(_FOLLOWED_COMMANDS_AGAIN_S)
-
-    async def _done(self, asked: AskedCommand) -> tuple[str, bool]:
-        try:
-            command = self._read(asked.told)
-            async with asyncio.timeout(_OBEYED_WITHIN_S):
-                return await self._obey(command), True
-        except InvalidInput as error:
-            return str(error), False
-        except TimeoutError:
-            return "the table took the command and has not obeyed it yet: it is busy, or closing", False

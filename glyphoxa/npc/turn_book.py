@@ -1,16 +1,30 @@
-"""Turns that are under way, and the record each becomes when it ends."""
+"""What is kept of turns: the record of each, and the utterances of players and NPCs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.heard import (
+    Draft,
+    EagerTurn,
+    EarEvent,
+    NothingSaid,
+    PartialHeard,
+    SpeechStarted,
+    TurnEnded,
+    Utterance,
+)
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TierChoice, TurnRecord, Unsaid
-from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected
+from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, SentenceStarted
+from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
+from glyphoxa.turns.effects import Commit
+from glyphoxa.turns.turn import MOST_PARTS
 
 
 @dataclass(slots=True)
@@ -53,24 +67,16 @@ class TurnBook:
         self._asked[npc] = turn
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
 
-    def committed(  # noqa: PLR0913 - all of it becomes known at one moment
-        self,
-        turn: TurnId,
-        npc: NpcId,
-        draft: Draft,
-        reason: str,
-        *,
-        at_ms: int,
-        utterance: UtteranceId | None = None,
-    ) -> None:
+    def committed(self, effect: Commit, *, utterance: UtteranceId | None) -> None:
         """
         Args:
             utterance: As which its words were kept.
         """
-        entry = self._open.setdefault(turn, _Open())
-        entry.npc, entry.draft, entry.reason, entry.utterance = npc, draft, reason, utterance
-        entry.stages.setdefault(Stage.ADDRESSED, at_ms)
-        entry.stages |= _heard_stages(draft) | {Stage.TURN_END: at_ms}
+        entry = self._open.setdefault(effect.turn, _Open())
+        entry.npc, entry.draft, entry.reason = effect.npc, effect.draft, effect.addressed.reason
+        entry.utterance = utterance
+        entry.stages.setdefault(Stage.ADDRESSED, effect.at_ms)
+        entry.stages |= _heard_stages(effect.draft) | {Stage.TURN_END: effect.at_ms}
 
     def is_committed(self, turn: TurnId) -> bool:
         """Its words are kept and stand in the talk."""
@@ -87,7 +93,7 @@ class TurnBook:
         if entry is not None and at_ms > entry.stages.get(Stage.TURN_END, at_ms):
             entry.stages.setdefault(Stage.FLOOR, at_ms)
 
-    def went_on(self, turn: TurnId) -> None:
+    def resumed(self, turn: TurnId) -> None:
         """What silenced the NPC did not cut it off."""
         if (entry := self._open.get(turn)) is not None:
             entry.stages.pop(Stage.BARGE_IN, None)
@@ -200,3 +206,174 @@ def _outcome(event: Finished) -> Outcome:
     if event.error:
         return Outcome.FAILED if not event.heard else Outcome.ANSWERED
     return Outcome.INTERRUPTED if event.interrupted else Outcome.ANSWERED
+
+
+# What players say, finished or not, and the utterance that it becomes.
+
+
+_KEPT_IN_MIND = MOST_PARTS + 1
+
+
+class PlayerTalk:
+    """
+    Args:
+        present: Who hears it.
+        new_id: Gives an id for an utterance.
+    """
+
+    def __init__(
+        self, state: TableState, *, present: Callable[[], Sequence[NpcId]], new_id: Callable[[], UtteranceId]
+    ) -> None:
+        self._state = state
+        self._present = present
+        self._new_id = new_id
+        self._kept: dict[PlayerId, deque[UtteranceId]] = {}
+        """The last utterances of each player, without those that came between the parts of a question."""
+        self._half_said: dict[PlayerId, Draft] = {}
+
+    def follow(self, event: EarEvent) -> None:
+        """Remember what is being said, in case it is never finished."""
+        match event:
+            case PartialHeard(player, heard, at_ms):
+                began_ms = self._half_said[player].began_ms if player in self._half_said else at_ms
+                self._half_said[player] = Draft(player, heard, began_ms, at_ms)
+            case EagerTurn(draft):
+                self._half_said[draft.player] = draft
+            case TurnEnded(draft):
+                self._half_said.pop(draft.player, None)
+            case NothingSaid(player):
+                self._half_said.pop(player, None)
+            case SpeechStarted():
+                pass
+
+    def unfinished(self) -> list[PlayerId]:
+        """Who is in the middle of saying something."""
+        return list(self._half_said)
+
+    def break_off(self, player: PlayerId) -> Draft | None:
+        """What they said of what they will not finish; None when that is nothing."""
+        return self._half_said.pop(player, None)
+
+    def keep(self, draft: Draft, *, is_part: bool = True) -> Utterance:
+        """The utterance that a draft becomes now.
+
+        Args:
+            is_part: Of a question, which it may turn out to begin or to go on with.
+        """
+        utterance = self.utterance(draft)
+        if is_part:
+            self._kept.setdefault(draft.player, deque(maxlen=_KEPT_IN_MIND)).append(utterance.id)
+        return utterance
+
+    def npc_said(self, utterance: Utterance) -> None:
+        """An NPC stands where a player does if another one answers it."""
+        self._kept[PlayerId(utterance.speaker_id)] = deque([utterance.id], maxlen=1)
+
+    def came_between(self, player: PlayerId) -> None:
+        """What they said last is no part of their question."""
+        self._kept[player].pop()
+
+    def last_kept(self, player: PlayerId) -> UtteranceId | None:
+        kept = self._kept.get(player)
+        return kept[-1] if kept else None
+
+    def newest_kept(self, player: PlayerId, n: int) -> tuple[UtteranceId, ...]:
+        kept = tuple(self._kept.get(player, ()))
+        return kept[len(kept) - n :]
+
+    def utterance(self, draft: Draft) -> Utterance:
+        return Utterance(
+            id=draft.utterance or self._new_id(),
+            campaign_id=self._state.campaign.id,
+            session_id=self._state.session,
+            speaker_id=SpeakerId(draft.player),
+            speaker_name=self._state.name_of(draft.player),
+            text=draft.heard.text,
+            raw_text=draft.heard.raw_text,
+            at_ms=draft.began_ms,
+            duration_ms=max(0, draft.speech_end_ms - draft.began_ms),
+            witnesses=frozenset(self._present()),
+            corrections=draft.heard.corrections,
+            words=draft.heard.words,
+            typed=draft.typed,
+        )
+
+
+# Answers that are being heard, and the utterance that each becomes: as far as it was heard so far, and in the end.
+#
+# A piece of an answer was heard when the next one begins: of what is being said right now nothing is taken for heard
+# before its engine tells how far it came. Both, and all in between, are one utterance: they have the same id.
+
+
+@dataclass(slots=True)
+class _Answer:
+    audience: frozenset[NpcId]
+    began_ms: int
+    pieces: list[str] = field(default_factory=list)
+    id: UtteranceId | None = None
+
+
+class Answers:
+    """See the module.
+
+    Args:
+        new_id: Gives an id for an utterance.
+    """
+
+    def __init__(self, campaign: Campaign, session: SessionId, *, new_id: Callable[[], UtteranceId]) -> None:
+        self._campaign = campaign
+        self._session = session
+        self._new_id = new_id
+        self._heard: dict[TurnId, _Answer] = {}
+
+    def begins(self, turn: TurnId, *, audience: frozenset[NpcId], at_ms: int) -> None:
+        """Its first sound is heard by these NPCs."""
+        self._heard[turn] = _Answer(audience, at_ms)
+
+    def continues(self, event: SentenceStarted, *, meant: str = "") -> Utterance | None:
+        """The next piece is heard. What was heard before it; None when that is nothing.
+
+        Args:
+            meant: The whole answer, if it is known.
+        """
+        answer = self._heard.get(event.turn)
+        if answer is None:
+            return None
+        heard = " ".join(answer.pieces)
+        answer.pieces.append(event.text)
+        if not heard:
+            return None
+        meant = max(meant, " ".join(answer.pieces), key=len)
+        return self._utterance(event.npc, answer, heard, meant, event.at_ms - answer.began_ms)
+
+    def ends(self, event: Finished) -> tuple[Finished, Utterance | None]:
+        """Return how it ended, and what was heard of it; None when that is nothing.
+
+        An engine that crashed does not know how far it came: then all but its last piece was heard.
+        """
+        answer = self._heard.pop(event.turn, None)
+        if answer is None:
+            return event, None
+        if not event.heard and len(answer.pieces) > 1:
+            event = replace(event, heard=" ".join(answer.pieces[:-1]), reply=event.reply or " ".join(answer.pieces))
+        if not event.heard:
+            return event, None
+        return event, self._utterance(event.npc, answer, event.heard, event.reply, event.audio_ms)
+
+    def _utterance(self, npc_id: NpcId, answer: _Answer, heard: str, meant: str, duration_ms: int) -> Utterance:
+        npc = self._campaign.npc(npc_id)
+        if answer.id is None:
+            answer.id = self._new_id()
+        return Utterance(
+            id=answer.id,
+            campaign_id=self._campaign.id,
+            session_id=self._session,
+            speaker_id=SpeakerId(npc.id),
+            speaker_name=npc.name,
+            text=heard,
+            raw_text=meant,
+            at_ms=answer.began_ms,
+            duration_ms=max(0, duration_ms),
+            npc_id=npc.id,
+            witnesses=answer.audience,
+        )

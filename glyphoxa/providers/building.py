@@ -19,8 +19,8 @@ from importlib import import_module
 from typing import Any, Final, Protocol
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.providers.chat_models import Profile, profile_by_name
 from glyphoxa.providers.extras import NotInstalled
-from glyphoxa.providers.profiles import Profile, profile_by_name
 from glyphoxa.providers.rows import ROWS, Kind, Provider
 
 # Providers by kind and name, and where the settings choose them.

@@ -1,4 +1,4 @@
-"""Chat models that run here: how a user names one, and which ones a machine can hold a table with.
+"""Chat models: how a user names one, what a prompt may hold for it, and which ones a machine can hold a table with.
 
 A model that is none of the shipped ones is a GGUF file, named by its path or as the hub has it.
 
@@ -8,8 +8,8 @@ What a machine can do is estimated from one model that was measured on it. Three
     speaking   is bound by memory bandwidth: tokens a second go by 1 / bytes of the file
     memory     the file, a prompt cache for each NPC, and what everything else takes
 
-A table is held when the first clause of an answer can be heard within a human pause, when words come faster than they
-are spoken, and when what stands in front of all talk is read in reasonable time before the table opens.
+A table can be played when the first clause of an answer comes within a human pause, words come faster than they are
+spoken, and what stands in front of all talk is read in reasonable time before the table opens.
 """
 
 from __future__ import annotations
@@ -185,3 +185,51 @@ CHAT_MODELS: Final = (
     _bartowski("Meta-Llama-3.1-8B-Instruct", 8.03, 4_920_000_000, 32 * 1_024 * 4, "Llama 3.1"),
 )
 """Instruction-tuned, of 1 to 8 billion parameters, each a single file. Sizes of files are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """
+    Attributes:
+        context_tokens: Of prompt and reply together that can be relied on.
+        identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
+            `glyphoxa.context.prompt.Budgets`.
+        takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
+        needs_repairs: Whether slips of a small model are repaired (see `glyphoxa.judgement.repairs`), the prompt says
+            what the NPC does not know (see `glyphoxa.context.repairs`), and the model is not asked that.
+    """
+
+    name: str
+    context_tokens: int
+    identity_tokens: int
+    scene_tokens: int
+    bible_tokens: int
+    past_tokens: int
+    facts_tokens: int
+    history_tokens: int
+    takes_tools: bool
+    needs_repairs: bool = False
+
+
+SMALL: Final = Profile("small", 2_048, 120, 60, 120, 60, 90, 500, takes_tools=False, needs_repairs=True)
+MIDDLE: Final = Profile("middle", 4_096, 200, 100, 200, 150, 750, 1_000, takes_tools=True)
+"""A server of one's own may cut a prompt without a word: Ollama's usual context is 4,096 tokens."""
+LARGE: Final = Profile("large", 128_000, 500, 300, 600, 600, 1_500, 1_500, takes_tools=True)
+
+PROFILES: Final = (SMALL, MIDDLE, LARGE)
+
+_HOSTED: Final = re.compile(r"(^|/)(gpt-|chatgpt|claude|gemini)", re.IGNORECASE)
+_BILLIONS: Final = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
+_SMALL_UP_TO: Final = 2
+
+
+def profile_by_name(model: str) -> Profile:
+    """For a provider with models of any size: as the model's name tells, `MIDDLE` where it tells nothing.
+
+    >>> [profile_by_name(name).name for name in ("llama3.2:1b", "qwen2.5-7b", "llama3.2", "openai/gpt-4.1")]
+    ['small', 'middle', 'middle', 'large']
+    """
+    if _HOSTED.search(model):
+        return LARGE
+    billions = [float(size) for size in _BILLIONS.findall(model)]
+    return SMALL if billions and max(billions) <= _SMALL_UP_TO else MIDDLE

@@ -39,7 +39,6 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "huggingface_hub",
         "onnxruntime",
         "openai",
-        "scipy",
         "tokenizers",
         "xllamacpp",
     ),

@@ -7,10 +7,11 @@ checks it, and the table is opened with it. Nothing is imported for a row until 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
+from glyphoxa.providers.chat_models import LARGE, SMALL, Profile
 from glyphoxa.providers.extras import LOCAL
-from glyphoxa.providers.profiles import LARGE, SMALL, Profile
 
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
 """`structured`: language models that give an answer in a form, behind the talk."""
@@ -54,133 +55,48 @@ class Provider:
         return self.extra == LOCAL
 
 
-_ADDRESS: Final = ("base_url",)
+_LOADING: Final = "glyphoxa.adapters.local.loading"
+_PROCESSORS: Final = "glyphoxa_processors"
+_HOSTED: Final = "glyphoxa.adapters.openai_models"
 _ADDRESS_AND_MODEL: Final = ("base_url", "model")
+
+_llama = partial(Provider, "llm", maker=f"{_LOADING}:llama", extra=LOCAL, modules=("xllamacpp",), profile=SMALL)
+_deepgram = partial(Provider, extra="deepgram", modules=("pipecat", "deepgram"), key_env="DEEPGRAM_API_KEY")
+_openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI_API_KEY")
+_like_openai = partial(Provider, extra="openai", modules=("openai",))
+_google = partial(Provider, extra="google", modules=("google.genai",), key_env="GOOGLE_API_KEY")
+_over_sockets = partial(Provider, "tts", extra="voice", modules=("pipecat", "websockets"))
 
 ROWS: Final = (
     Provider(
-        "stt",
-        "whisper",
-        "glyphoxa.adapters.local.loading:whisper",
-        LOCAL,
-        ("ctranslate2", "tokenizers"),
-        weights=("whisper-tiny.en",),
+        "stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=("whisper-tiny.en",)
     ),
-    Provider(
+    _deepgram(
         "stt",
         "deepgram-nova",
-        "glyphoxa_processors.deepgram_stt:make_nova",
-        "deepgram",
-        ("pipecat", "deepgram"),
-        "DEEPGRAM_API_KEY",
-        "nova-3-general",
-        language_check="glyphoxa_processors.cloud_stt:unknown_to_nova",
+        f"{_PROCESSORS}.deepgram_stt:make_nova",
+        model="nova-3-general",
+        language_check=f"{_PROCESSORS}.cloud_stt:unknown_to_nova",
     ),
-    Provider(
-        "stt",
-        "deepgram-flux",
-        "glyphoxa_processors.deepgram_stt:make_flux",
-        "deepgram",
-        ("pipecat", "deepgram"),
-        "DEEPGRAM_API_KEY",
-        "flux-general-en",
-    ),
-    Provider(
-        "llm",
-        "qwen-1.5b",
-        "glyphoxa.adapters.local.loading:llama",
-        LOCAL,
-        ("xllamacpp",),
-        weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",),
-        profile=SMALL,
-    ),
-    Provider(
-        "llm",
-        "qwen-0.5b",
-        "glyphoxa.adapters.local.loading:llama",
-        LOCAL,
-        ("xllamacpp",),
-        weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",),
-        profile=SMALL,
-    ),
-    Provider(
-        "llm",
-        "local",
-        "glyphoxa.adapters.local.loading:llama",
-        LOCAL,
-        ("xllamacpp",),
-        needs=("model",),
-        profile=SMALL,
-    ),
-    Provider(
-        "llm",
-        "openai",
-        "glyphoxa_processors.cloud_llm:openai",
-        "openai",
-        ("openai",),
-        "OPENAI_API_KEY",
-        "gpt-4.1-mini",
-        profile=LARGE,
-    ),
-    Provider(
-        "llm",
-        "openai-compatible",
-        "glyphoxa_processors.cloud_llm:compatible",
-        "openai",
-        ("openai",),
-        needs=_ADDRESS_AND_MODEL,
-    ),
-    Provider("llm", "ollama", "glyphoxa_processors.cloud_llm:ollama", "openai", ("openai",), model="llama3.2"),
-    Provider(
-        "llm",
-        "google",
-        "glyphoxa_processors.cloud_llm:google",
-        "google",
-        ("google.genai",),
-        "GOOGLE_API_KEY",
-        "gemini-3.6-flash",
-        profile=LARGE,
-    ),
-    Provider("tts", "hibari", "glyphoxa.adapters.local.loading:hibari", LOCAL, ("hibari",)),
-    Provider(
-        "tts",
-        "openai",
-        "glyphoxa_processors.cloud_tts:openai",
-        "openai",
-        ("openai",),
-        "OPENAI_API_KEY",
-        "gpt-4o-mini-tts",
-    ),
-    Provider(
-        "tts",
-        "deepgram",
-        "glyphoxa_processors.cloud_tts:deepgram",
-        "deepgram",
-        ("pipecat", "deepgram"),
-        "DEEPGRAM_API_KEY",
-    ),
-    Provider(
-        "tts",
-        "cartesia",
-        "glyphoxa_processors.cloud_tts:cartesia",
-        "voice",
-        ("pipecat", "websockets"),
-        "CARTESIA_API_KEY",
-        "sonic-3",
-    ),
-    Provider(
-        "tts",
-        "elevenlabs",
-        "glyphoxa_processors.cloud_tts:elevenlabs",
-        "voice",
-        ("pipecat", "websockets"),
-        "ELEVENLABS_API_KEY",
-        "eleven_flash_v2_5",
+    _deepgram("stt", "deepgram-flux", f"{_PROCESSORS}.deepgram_stt:make_flux", model="flux-general-en"),
+    _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
+    _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
+    _llama("local", needs=("model",)),
+    _openai("llm", "openai", f"{_PROCESSORS}.cloud_llm:openai", model="gpt-4.1-mini", profile=LARGE),
+    _like_openai("llm", "openai-compatible", f"{_PROCESSORS}.cloud_llm:openai", needs=_ADDRESS_AND_MODEL),
+    _like_openai("llm", "ollama", f"{_PROCESSORS}.cloud_llm:ollama", model="llama3.2"),
+    _google("llm", "google", f"{_PROCESSORS}.cloud_llm:google", model="gemini-3.6-flash", profile=LARGE),
+    Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
+    _openai("tts", "openai", f"{_PROCESSORS}.cloud_tts:openai", model="gpt-4o-mini-tts"),
+    _deepgram("tts", "deepgram", f"{_PROCESSORS}.cloud_tts:deepgram"),
+    _over_sockets("cartesia", f"{_PROCESSORS}.cloud_tts:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
+    _over_sockets(
+        "elevenlabs", f"{_PROCESSORS}.cloud_tts:elevenlabs", key_env="ELEVENLABS_API_KEY", model="eleven_flash_v2_5"
     ),
     Provider(
         "s2s",
         "openai-realtime",
-        "glyphoxa_processors.openai_realtime:endpoint",
+        f"{_PROCESSORS}.openai_realtime:endpoint",
         "openai",
         ("pipecat", "openai"),
         "OPENAI_API_KEY",
@@ -189,7 +105,7 @@ ROWS: Final = (
     Provider(
         "s2s",
         "gemini-live",
-        "glyphoxa_processors.gemini_live:endpoint",
+        f"{_PROCESSORS}.gemini_live:endpoint",
         "google",
         ("pipecat", "google.genai"),
         "GOOGLE_API_KEY",
@@ -198,75 +114,27 @@ ROWS: Final = (
     Provider(
         "embeddings",
         "minilm",
-        "glyphoxa.adapters.local.loading:minilm",
+        f"{_LOADING}:minilm",
         LOCAL,
         ("onnxruntime", "tokenizers"),
         weights=("minilm-l6-v2-int8",),
         dimensions=384,
     ),
-    Provider(
+    _openai("embeddings", "openai", f"{_HOSTED}:openai_itself", model="text-embedding-3-small", dimensions=1536),
+    _like_openai("embeddings", "openai-compatible", f"{_HOSTED}:compatible", needs=_ADDRESS_AND_MODEL),
+    # Of its 3,072 dimensions the database's index takes no more than 2,000, and the provider recommends 1,536.
+    _google(
         "embeddings",
-        "openai",
-        "glyphoxa.adapters.embeddings.openai:openai_itself",
-        "openai",
-        ("openai",),
-        "OPENAI_API_KEY",
-        "text-embedding-3-small",
+        "google",
+        "glyphoxa.adapters.google_models:GoogleEmbeddings",
+        model="gemini-embedding-2",
         dimensions=1536,
     ),
-    Provider(
-        "embeddings",
-        "openai-compatible",
-        "glyphoxa.adapters.embeddings.openai:compatible",
-        "openai",
-        ("openai",),
-        needs=_ADDRESS_AND_MODEL,
+    Provider("structured", "local", f"{_HOSTED}:LocalStructuredLlm", LOCAL, ("xllamacpp", "openai")),
+    _openai("structured", "openai", f"{_HOSTED}:OpenAiStructuredLlm", model="gpt-4.1-mini"),
+    _like_openai(
+        "structured", "openai-compatible", f"{_HOSTED}:OpenAiStructuredLlm", model="default", needs=("base_url",)
     ),
-    Provider(
-        "embeddings",
-        "google",
-        "glyphoxa.adapters.embeddings.google:GoogleEmbeddings",
-        "google",
-        ("google.genai",),
-        "GOOGLE_API_KEY",
-        "gemini-embedding-2",
-        # Of its 3,072 dimensions the database's index takes no more than 2,000, and the provider recommends 1,536.
-        dimensions=1536,
-    ),
-    Provider("structured", "local", "glyphoxa.adapters.llm.local:LocalStructuredLlm", LOCAL, ("xllamacpp", "openai")),
-    Provider(
-        "structured",
-        "openai",
-        "glyphoxa.adapters.llm.openai:OpenAiStructuredLlm",
-        "openai",
-        ("openai",),
-        "OPENAI_API_KEY",
-        "gpt-4.1-mini",
-    ),
-    Provider(
-        "structured",
-        "openai-compatible",
-        "glyphoxa.adapters.llm.openai:OpenAiStructuredLlm",
-        "openai",
-        ("openai",),
-        model="default",
-        needs=_ADDRESS,
-    ),
-    Provider(
-        "structured",
-        "google",
-        "glyphoxa.adapters.llm.google:GoogleStructuredLlm",
-        "google",
-        ("google.genai",),
-        "GOOGLE_API_KEY",
-        "gemini-3.6-flash",
-    ),
-    Provider(
-        "reranker",
-        "cohere-compatible",
-        "glyphoxa.adapters.reranker:HttpReranker",
-        "openai",
-        ("openai",),
-        needs=_ADDRESS_AND_MODEL,
-    ),
+    _google("structured", "google", "glyphoxa.adapters.google_models:GoogleStructuredLlm", model="gemini-3.6-flash"),
+    _like_openai("reranker", "cohere-compatible", f"{_HOSTED}:HttpReranker", needs=_ADDRESS_AND_MODEL),
 )

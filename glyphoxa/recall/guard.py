@@ -15,7 +15,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact, RecalledTalk, Viewer
-from glyphoxa.recall.entities.named_world import FactsByName, KnownByName
+from glyphoxa.recall.world_memory import FactsByName, KnownByName
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.graph import (

@@ -6,26 +6,25 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
-from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.question import RecallQuestion, read_question
-from glyphoxa.recall.ranking.ranking import DEFAULT, Ranked, RankingWeights, rank_view
-from glyphoxa.recall.ranking.recap import Recaps, asks_for_recap
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.question_vectors import GenerationVectors, LeftOut, QuestionVectors
-from glyphoxa.recall.talk_cache import Bounds, TalkCache
-from glyphoxa.recall.talk_embeddings import Another
-from glyphoxa.recall.temporal.evenings import TimesOfCampaigns
-from glyphoxa.recall.times_cache import TimesCache
+from glyphoxa.recall.days import TimesOfCampaigns
+from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
+from glyphoxa.recall.recap import Recaps, asks_for_recap
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.terms import RecallQuestion, read_question
+from glyphoxa.recall.transcript_memory import Another, TranscriptMemory
+from glyphoxa.recall.vectors import Embedder, GenerationVectors, LeftOut, QuestionVectors
 from glyphoxa.transcript.ports import SessionSummaries, TalkFeed, TalkQuery
+from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 # -- settings
 #
@@ -82,7 +81,7 @@ class Recall:
     Args:
         feed: Where talk is read.
         embedder: How questions are embedded; None for words alone.
-        another: See `TalkCache`: what embeds questions when talk was embedded anew by another model.
+        another: See `TranscriptMemory`: what embeds questions when talk was embedded anew by another model.
         summaries: Told where a recap is asked for; None for none.
         times: How campaigns tell the time; None: in UTC, and no story counts its days.
         now_ms: Milliseconds since the Unix epoch; "last week" counts from it.
@@ -97,13 +96,10 @@ class Recall:
         summaries: SessionSummaries | None = None,
         times: TimesOfCampaigns | None = None,
         settings: RecallSettings | None = None,
-        bounds: Bounds | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        dimensions = embedder.dimensions if embedder is not None else 1
-        self.talk_cache = TalkCache(feed, dimensions=dimensions, embedder=embedder, another=another, bounds=bounds)
-        self.times = TimesCache(times)
-        self._vectors = GenerationVectors(embedder, latest=lambda: self.talk_cache.embedder)
+        self.transcripts = TranscriptMemory(feed, embedder=embedder, another=another, times=times)
+        self._vectors = GenerationVectors(embedder, latest=lambda: self.transcripts.embedder)
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
@@ -127,7 +123,7 @@ class Recall:
 
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """See `PastTalk.recall_nowait`."""
-        index = self.talk_cache.index(campaign)
+        index = self.transcripts.index(campaign)
         if index is None:
             return None
         asked = self._read(campaign, index, npc, query.text)
@@ -196,22 +192,10 @@ class Recall:
         index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=True), left_out)
         return None if asked is None else await self._ranked(index, npc, asked, query, weights or self.weights)
 
-    async def refresh(self, campaign: CampaignId) -> TalkIndex:
-        """Read what has changed until now; see `TalkCache.refresh`.
-
-        Raises:
-            Unavailable: The database cannot be reached, and what is cached stays as it is; or all was closed.
-        """
-        index = await self.talk_cache.refresh(campaign)
-        head = self.talk_cache.head(campaign)
-        if head is not None:
-            await self.times.refresh(campaign, head.times)
-        return index
-
     async def close(self) -> None:
         """Give up what is under way."""
         await self._vectors.close()
-        await self.talk_cache.close()
+        await self.transcripts.close()
 
     async def _read_in_time(
         self,
@@ -222,7 +206,7 @@ class Recall:
         left_out: list[str],
     ) -> tuple[TalkIndex, RecallQuestion | None]:
         """The talk as it is now, and the question with its vector."""
-        cached = self.talk_cache.index(campaign)
+        cached = self.transcripts.index(campaign)
         asked = None if cached is None else self._read(campaign, cached, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
         if cached is None or asked is None:
@@ -231,7 +215,7 @@ class Recall:
             index, vector = await asyncio.gather(
                 self._up_to_date(campaign, waits, left_out), self._embed(cached, asked, waits.embed_ms)
             )
-        if asked is None or asked.times is not self.times.of(campaign, index):
+        if asked is None or asked.times is not self.transcripts.table_times(campaign):
             asked = self._read(campaign, index, npc, question)
         if asked is not None and (vector is None or (cached is not None and cached.edition != index.edition)):
             vector = await self._embed(index, asked, waits.embed_ms)
@@ -249,7 +233,7 @@ class Recall:
             terms=index.terms,
             speakers=index.speakers(viewer),
             now_ms=self._now_ms(),
-            times=self.times.of(campaign, index),
+            times=self.transcripts.table_times(campaign),
         )
 
     async def _embed(
@@ -268,11 +252,11 @@ class Recall:
         return _Waits(settings.patient_embed_deadline_ms, refresh_ms)
 
     async def _up_to_date(self, campaign: CampaignId, waits: _Waits, left_out: list[str]) -> TalkIndex:
-        cached = self.talk_cache.index(campaign)
+        cached = self.transcripts.index(campaign)
         deadline_ms = self._settings.deadline_ms if cached is None else waits.refresh_ms
         try:
             async with asyncio.timeout(deadline_ms / 1000):
-                return await self.refresh(campaign)
+                return await self.transcripts.refresh(campaign)
         except (TimeoutError, GlyphoxaError) as error:
             if cached is None:
                 raise Unavailable(
@@ -298,3 +282,75 @@ class _Waits(NamedTuple):
 
 
 _Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool, Between]
+
+
+# -- around
+#
+# Talk around an entity: what was said of it, or of who and what is related to it, that bears on a question.
+#
+# "Who of the Watch was seen at the mine?" is answered by talk of Joren, whom only the graph knows for one of the Watch.
+# No ranking of talk by its words or its meaning finds that.
+
+
+_DEPTHS: Final = (1, 2)
+"""Each by itself: what is near would be lost among the many that are further away."""
+NEARER: Final = 1.15
+"""What is one relation nearer counts so much more. Of equals the nearer comes first, and what does not bear on the
+question not at all. Measured: `docs/recall-measured.md`.
+"""
+_FEWEST: Final = 10
+"""So many of each neighbourhood are compared with each other, however few are wanted."""
+_LEAST_COSINE: Final = 0.25
+"""Less similar than this is not about the question. Above `RankingWeights.min_cosine`: here no ranking of other signals
+comes after it."""
+_EMBED_DEADLINE_MS: Final = 900
+
+
+class RecallAround:
+    """A `TalkAround` over a graph that can be asked for talk. By meaning; by words where the question has no vector in
+    time, or no talk around the entity has one of the same model.
+
+    Args:
+        vectors: Where questions are embedded.
+        nearer: See `NEARER`.
+    """
+
+    def __init__(self, graph: GraphRag, vectors: QuestionVectors, *, nearer: float = NEARER) -> None:
+        self._graph = graph
+        self._vectors = vectors
+        self._nearer = nearer
+
+    @classmethod
+    def of(cls, graph: object, vectors: QuestionVectors) -> RecallAround | None:
+        """None where the graph cannot be asked for talk: whoever asks goes on without."""
+        return cls(graph, vectors) if isinstance(graph, GraphRag) else None
+
+    async def recall_around(
+        self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
+    ) -> list[Passage]:
+        """See `TalkAround`."""
+        vector = await self._vectors.embed_in_time(question, deadline_ms=_EMBED_DEADLINE_MS)
+        enough = 0 if limit <= 0 else max(limit, _FEWEST)
+        found: list[Passage] = []
+        if not isinstance(vector, LeftOut):
+            # All talk may have been embedded anew by another model since: then nothing may be compared with this.
+            with suppress(InvalidInput):
+                for depth in _DEPTHS:
+                    middle = Neighbourhood(around, depth)
+                    found += await self._graph.query_with_embedding(
+                        campaign, viewer, vector, around=middle, limit=enough
+                    )
+        if not found:
+            for depth in _DEPTHS:
+                middle = Neighbourhood(around, depth)
+                found += await self._graph.query_with_context(campaign, viewer, question, around=middle, limit=enough)
+        by_id = {passage.recalled.utterance_id: passage for passage in found if _bears_on_it(passage)}
+        return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[
+            : max(0, limit)
+        ]
+
+
+def _bears_on_it(passage: Passage) -> bool:
+    """What has no similarity has a word in common."""
+    similarity = passage.recalled.similarity
+    return similarity is None or similarity >= _LEAST_COSINE

@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from glyphoxa.speech.language.words import words
+from glyphoxa.language.words import words
 
 _VERSION = "3"  # counted up when what is embedded changes, or how: all talk is then embedded anew
 MOST_WORDS = 160
@@ -34,7 +34,7 @@ class Piece:
 def pieces_of(text: str, *, speaker: str, most_words: int = MOST_WORDS) -> list[Piece]:
     """The pieces of an utterance, in order; none if it says nothing.
 
-    The day on which it was said is no part of them: `glyphoxa.recall.temporal` knows times better. With it in front,
+    The day on which it was said is no part of them: `glyphoxa.recall.time_reader` knows times better. With it in front,
     meaning alone finds more for a question as it is asked; as its speaker would have said it, and beside the other
     signals of recall, it costs 0.75 points of R@10 on five conversations of LoCoMo (95 % interval 0.09 to 1.48).
     """

@@ -1,12 +1,11 @@
 """Keeps everything that is said: on disk at once, in the transcript log as soon as it can take it.
 
     post ──▶ mailbox ──▶ run ──▶ spool (fsync) ──▶ UtteranceKept
-                                   └──▶ deliver ──▶ transcript log
+                                   └──▶ delivery ──▶ transcript log
 
-Protocol of use: `post` each utterance as it is finished, or await `keep`; `run` and `deliver` in tasks of their own for
-as long as the session lasts; at the end `wait_until_written`, `flush`, cancel both, `close`. What could not be written
-stays in the journal's hand and is tried again; what the log has not taken is sent by the next process that opens the
-same spool.
+Protocol of use: `post` each utterance as it is finished, or await `keep`; `run` and `delivery.run` in tasks of their
+own for as long as the session lasts; at the end `wait_until_written`, `delivery.flush`, cancel both, `close`. The
+journal retries what could not be written; the next process with the same spool sends what the log has not taken.
 """
 
 from __future__ import annotations
@@ -112,6 +111,7 @@ class Journal:
 
     Attributes:
         recent: What was kept last.
+        delivery: Brings what is kept into the log.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -132,7 +132,7 @@ class Journal:
         self._now_ms = now_ms
         self._pause = pause
         self._thread = thread or ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
-        self._delivery = Delivery(spool, log, in_thread=self._in_thread, listener=listener, after_append=after_append)
+        self.delivery = Delivery(spool, log, in_thread=self._in_thread, listener=listener, after_append=after_append)
         self._mailbox: Mailbox[_Entry] = Mailbox("journal", capacity=100_000)
         self._in_hand: _Entry | None = None
 
@@ -153,7 +153,7 @@ class Journal:
                 case SoFar(utterance):
                     await self._keep_so_far(utterance)
                 case FinishedTurn(campaign, turn):
-                    self.record_turn(campaign, turn)
+                    self.delivery.record_turn(campaign, turn)
                 case _Mark(written):
                     written.set()
             self._in_hand = None
@@ -201,15 +201,15 @@ class Journal:
             Unavailable: Neither the disk nor the log took it; it is not kept.
         """
         self.recent.heard(utterance)
-        self._delivery.expect(utterance.id)
+        self.delivery.expect(utterance.id)
         try:
             await self._in_thread(lambda: self._spool.append(utterance))
         except Unavailable as error:
-            self._delivery.disk_fails = True
-            await self._delivery.append_directly(utterance, error)  # a full disk here need not be one there
+            self.delivery.disk_fails = True
+            await self.delivery.append_directly(utterance, error)  # a full disk here need not be one there
         else:
-            self._delivery.disk_fails = False
-            self._delivery.begin()
+            self.delivery.disk_fails = False
+            self.delivery.begin()
 
     def keep_now(self, utterances: Sequence[Utterance], deadline_ms: int) -> int:
         """Write them to disk, in any thread, without the event loop. Returns how many are not there by the deadline.
@@ -226,7 +226,7 @@ class Journal:
         """What is on disk of a campaign's session and, as far as is known, not in the log; in the order in which it was
         kept. The disk may hold talk of other campaigns, whose sessions may have the same name.
         """
-        pending = await self._in_thread(lambda: self._spool.pending(self._delivery.sent))
+        pending = await self._in_thread(lambda: self._spool.pending(self.delivery.sent))
         waiting = [item.utterance for item in pending]
         return [said for said in waiting if (said.campaign_id, said.session_id) == (campaign, session)]
 
@@ -245,43 +245,6 @@ class Journal:
 
     async def _in_thread(self, call: Callable[[], T], /) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-    # -- the log
-
-    def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        """See `Delivery.record_turn`."""
-        self._delivery.record_turn(campaign, turn)
-
-    async def deliver(self) -> None:
-        """Bring what is kept into the log, for ever. An actor's body."""
-        await self._delivery.run()
-
-    async def send(self, deadline_ms: int) -> bool:
-        """See `Delivery.send`."""
-        return await self._delivery.send(deadline_ms)
-
-    async def flush(self, deadline_ms: int) -> bool:
-        """See `Delivery.flush`."""
-        return await self._delivery.flush(deadline_ms)
-
-    async def wait_until_logged(self, utterance: UtteranceId) -> bool:
-        """See `Delivery.wait_until_logged`."""
-        return await self._delivery.wait_until_logged(utterance)
-
-    @property
-    def n_waiting(self) -> int:
-        """See `Delivery.n_waiting`."""
-        return self._delivery.n_waiting
-
-    @property
-    def is_degraded(self) -> bool:
-        """Whether the log or the spool failed when it was last used. What is kept is on disk all the same."""
-        return self._delivery.is_degraded
-
-    @property
-    def disk_fails(self) -> bool:
-        """Whether the disk took nothing when it was last to be written."""
-        return self._delivery.disk_fails
 
 
 # Notes which session is being played, from the first word on, and that it was closed: for who opens a table again.

@@ -1,4 +1,4 @@
-"""What is asked of memory level 1, and of talk across sessions."""
+"""What the transcript is asked: by its log, by search, by recall, and by a process that holds talk in memory."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ class TalkPage:
 
 class TalkFeed(Protocol):
     """Talk of a campaign, for all who may know of it: whoever holds it decides for whom what is there. It is a stream
-    of changes, read with a cursor: `glyphoxa.recall.cursor`.
+    of changes, read with a cursor: `glyphoxa.recall.campaign_cache`.
     """
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:

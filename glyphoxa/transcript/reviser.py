@@ -1,16 +1,15 @@
-"""Looks again at what was said, in the background: names that the ear got wrong are put right in the log.
+"""Corrects names in utterances that are already stored, in the background.
 
     UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
                    └─▶ doubtful words? ──▶ a language model ────────┴──▶ the log, the page, the NPCs' talk, who learns
 
-What is kept is kept already: whatever fails here, the text stays as it was heard. Nothing waits for this, and where
-the model is the NPCs' own, this waits for them: it asks when the table has been quiet for a while, and drops the
-question (to ask it again later) as soon as somebody speaks. What takes more than a millisecond to work out is worked
-out in a thread: the loop carries the sound of the table. An utterance over which this stumbles is left after a second
-try; it keeps neither the others waiting nor the rest of the evening.
+The utterance is stored before this starts: whatever fails here, the text stays as it was heard. Nothing waits for this.
+Where the model is the NPCs' own, the reviser waits until the table has been quiet for a while, and drops the question
+(to ask it again later) as soon as somebody speaks. Work of more than a millisecond runs in a thread: the loop carries
+the sound of the table. An utterance that fails twice is skipped, so that it blocks no other.
 
 Protocol of use: subscribe `on` to the table; `run` in a task of its own; `finish` at the end of the session. State
-outlives a fall of `run`, which may be started again.
+survives a crash of `run`, which may be started again.
 """
 
 from __future__ import annotations
@@ -27,13 +26,23 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.llm.structured import StructuredLlm, Unparseable
-from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.language.words import Places, applied
-from glyphoxa.speech.names.gazetteer import Gazetteer
-from glyphoxa.speech.review.doubt import Span, doubtful_spans
-from glyphoxa.speech.review.edits import Edit, declared_in, onto_raw, verified
-from glyphoxa.speech.review.question import MOST_NAMES, TEMPERATURE, LikelyNames, Question, question_about
+from glyphoxa.domain.structured import StructuredLlm, Unparseable
+from glyphoxa.language.words import Places, applied
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.second_look import (
+    MOST_NAMES,
+    TEMPERATURE,
+    Edit,
+    LikelyNames,
+    Question,
+    Span,
+    declared_in,
+    doubtful_spans,
+    onto_raw,
+    question_about,
+    verified,
+)
 from glyphoxa.transcript.ports import TranscriptLog
 
 # Asks a language model about words that the ear was not sure of. See `glyphoxa.transcript.reviser`.
@@ -68,12 +77,18 @@ class Doubted:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Better:
-    """Words that were verified: only doubtful ones changed, and they to names."""
+@dataclass(eq=False, slots=True)
+class Revision:
+    """Better words for what was said.
 
+    Attributes:
+        edits: What a model changed: only doubtful words, and they to names.
+    """
+
+    was: Utterance
     utterance: Utterance
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    tries: int = 0
 
 
 class GaveWay(Exception):
@@ -114,7 +129,7 @@ class SecondLook:
         if self._asking.gives_way and self._answering is not None:
             self._answering.cancel()
 
-    async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Better | None:
+    async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Revision | None:
         """None: the text stays as it was.
 
         Args:
@@ -185,7 +200,7 @@ class SecondLook:
         self._is_model_away = False
         return answer
 
-    async def _checked(self, doubted: Doubted, answer: dict[str, Any], likely: LikelyNames) -> Better | None:
+    async def _checked(self, doubted: Doubted, answer: dict[str, Any], likely: LikelyNames) -> Revision | None:
         """What is left of an answer; None when that is nothing."""
         was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
         if not isinstance(text, str):
@@ -203,7 +218,7 @@ class SecondLook:
         except ValueError as error:
             logger.error("utterance {} keeps the words that were heard: {}", was.id, error)
             return None
-        return Better(replace(was, text=applied(was.text, edits), corrections=corrections), edits)
+        return Revision(was, replace(was, text=applied(was.text, edits), corrections=corrections), edits)
 
 
 OnProof = Callable[[str, str, Utterance], None]
@@ -217,15 +232,7 @@ _LINES_BEFORE = 2
 _LONGEST_CHARS = 2_000
 
 
-@dataclass(eq=False, slots=True)
-class _Revision:
-    was: Utterance
-    utterance: Utterance
-    edits: tuple[Edit, ...] = ()
-    tries: int = 0
-
-
-_Waiting = TypeVar("_Waiting", Doubted, _Revision)
+_Waiting = TypeVar("_Waiting", Doubted, Revision)
 
 
 class Reviser:
@@ -233,12 +240,12 @@ class Reviser:
 
     Args:
         gazetteer: The campaign's names as they are now: they change while it is played.
-        correct: The stage by sound (`glyphoxa.speech.correction.corrector`); None leaves it out.
+        correct: The stage by sound (`glyphoxa.names.corrector`); None leaves it out.
         transcribed: NPCs whose words are what a speech-to-speech provider wrote down: no ear has corrected them.
             What another NPC says is the model's own text and is left alone.
         asking: None: no language model is asked.
         log: None without long-term memory.
-        wait_until_logged: See `glyphoxa.transcript.journal.Journal.wait_until_logged`.
+        wait_until_logged: See `glyphoxa.transcript.delivery.Delivery.wait_until_logged`.
         nearby: Entities of the scene.
         wait_until_quiet: Until nobody speaks and no NPC is answering.
         on_proof: Told of each replacement that a model made, once it is in the log.
@@ -283,7 +290,7 @@ class Reviser:
         self._pause = pause
         self._capacity = capacity
         self._questions: deque[Doubted] = deque()
-        self._writes: deque[_Revision] = deque()
+        self._writes: deque[Revision] = deque()
         self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
         self._work = asyncio.Event()
         self._moved = asyncio.Event()
@@ -358,10 +365,10 @@ class Reviser:
         if corrected.text == utterance.text:
             return utterance
         better = replace(utterance, text=corrected.text, corrections=corrected.corrections)
-        self._revise(_Revision(utterance, better))
+        self._revise(Revision(utterance, better))
         return better
 
-    def _revise(self, revision: _Revision) -> None:
+    def _revise(self, revision: Revision) -> None:
         """The table hears of it at once, the log as soon as it can."""
         if len(self._writes) >= _WAITING_WRITES:
             self._writes.popleft()
@@ -428,7 +435,7 @@ class Reviser:
             waiting.popleft()
         self._moved.set()
 
-    async def _write(self, revision: _Revision) -> None:
+    async def _write(self, revision: Revision) -> None:
         is_new = True
         if self._log is not None:
             try:
@@ -453,11 +460,11 @@ class Reviser:
     async def _ask(self, doubted: Doubted) -> None:
         if self._second_look is not None:
             try:
-                better = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
+                revision = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
             except GaveWay:
                 return  # it stays the first in the queue
-            if better is not None:
-                self._revise(_Revision(doubted.utterance, better.utterance, better.edits))
+            if revision is not None:
+                self._revise(revision)
         self._done_with(self._questions, doubted)
 
     def _is_next(self, doubted: Doubted) -> bool:

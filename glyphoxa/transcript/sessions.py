@@ -1,7 +1,7 @@
-"""How a session's summary is kept: as an entity like others, so that it has a scope, a history and a place in
-the graph.
+"""Sessions: which one was played last, on which story days each was played, and the entity that holds its summary.
 
-It is of the type `event` with two attribute facts: `kind`, which is "episode", and `summary`, the text.
+A summary is an entity of the type `event`, so that it has a scope, a history and a place in the graph. It has two
+attribute facts: `kind`, which is "episode", and `summary`, the text.
 """
 
 from __future__ import annotations

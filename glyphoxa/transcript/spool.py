@@ -358,7 +358,9 @@ def _erase(directory: Path, goes: Callable[[bytes], bool]) -> int:
         if segment is not None:
             _begin_again(directory, int(segment[1]))
         content = b"".join(kept)
-        _replace(path, gzip.compress(content, 4, mtime=0) if path.suffix in (".gz", ".damaged") else content)
+        spool_files.replace_file(
+            path, gzip.compress(content, 4, mtime=0) if path.suffix in (".gz", ".damaged") else content
+        )
         n_gone += len(lines) - len(kept)
     return n_gone
 
@@ -367,19 +369,11 @@ def _lines(path: Path) -> Iterator[bytes]:
     """Of a shrunk segment that is damaged, those that can still be read: no others are kept."""
     content = path.read_bytes()
     if path.suffix in (".gz", ".damaged"):
-        unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        content = _readable(unpack, content)
+        unpack, packed, content = zlib.decompressobj(zlib.MAX_WBITS | 16), content, b""
+        with contextlib.suppress(zlib.error):
+            # Byte by byte: what stands before the damage is given.
+            content = b"".join(unpack.decompress(packed[n : n + 1]) for n in range(len(packed)))
     yield from content.splitlines(keepends=True)
-
-
-def _readable(unpack: zlib._Decompress, packed: bytes) -> bytes:
-    found = bytearray()
-    try:
-        for n in range(len(packed)):
-            found += unpack.decompress(packed[n : n + 1])
-    except zlib.error:
-        pass
-    return bytes(found)
 
 
 def _begin_again(directory: Path, segment: int) -> None:
@@ -390,14 +384,4 @@ def _begin_again(directory: Path, segment: int) -> None:
     except FileNotFoundError:
         return
     if acknowledged is not None and int(acknowledged[1]) == segment:
-        _replace(path, b"%d 0\n" % segment)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    spool_files.sync_directory(path.parent)
+        spool_files.replace_file(path, b"%d 0\n" % segment)

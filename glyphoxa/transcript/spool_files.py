@@ -94,6 +94,17 @@ def shrink(path: Path, into: Path) -> None:
     path.unlink()
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file anew; after a crash or a loss of power it is the old one or the new one, whole."""
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
 def sync_directory(directory: Path) -> None:
     """What was created and renamed in it survives a loss of power."""
     handle = os.open(directory, os.O_RDONLY)
@@ -316,13 +327,7 @@ class UnderWay:
 
     def _write(self, noted: dict[UtteranceId, Utterance]) -> None:
         if noted:
-            temporary = self._path.with_suffix(".new")
-            with temporary.open("wb") as file:
-                file.write(b"".join(record(utterance) for utterance in noted.values()))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-            sync_directory(self._path.parent)
+            replace_file(self._path, b"".join(record(utterance) for utterance in noted.values()))
         else:
             self._path.unlink(missing_ok=True)
         self._noted = noted

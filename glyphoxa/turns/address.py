@@ -3,13 +3,13 @@
 In this order:
 
 1. What is marked as out of character, or whispered to another player, is meant for no NPC.
-2. Who is called, by name, alias or role ("Smith, ..."; `glyphoxa.turns.calls`): the first one of those who are here
+2. Who is called, by name, alias or role ("Smith, ..."; `glyphoxa.language.calls`): the first one of those who are here
    leads, and a second one reacts. Calling another player means: no NPC. So does telling the only one named that
    they are not meant.
 3. Somebody called who is not here is answered by nobody: no other speaks in their place.
-4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`glyphoxa.turns.address`).
-5. Plans, thoughts, narration and talk about those who are here are meant for nobody (`glyphoxa.turns.sentence_form`).
-   Who is just talking with an NPC may speak to it of others.
+4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`out_of_character`).
+5. Plans, thoughts, narration and talk about those who are here are meant for nobody
+   (`glyphoxa.language.sentence_form`). Who is just talking with an NPC may speak to it of others.
 6. A question to everybody: the one whose trade it is.
 7. The NPC that this player was just talking to.
 8. Of what asks something of somebody, the one whose trade it is, else the only NPC in the scene.
@@ -23,153 +23,83 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.language.calls import CallKind, Calls, calls_in
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.turns.barge_in import BACKCHANNEL
-from glyphoxa.turns.calls import AddresseeMention, Calls, calls_in, is_business, is_called_by, trades_of
-from glyphoxa.turns.sentence_form import Form, all_of, form_of, sentences_of, words
+
+
+@dataclass(frozen=True, slots=True)
+class AddresseeMention:
+    """Somebody's name in what was said.
+
+    Attributes:
+        npc: Whose name, None for a player's and for somebody whom nobody plays.
+        position: Index of its first word.
+        is_vocative: The name is called rather than talked about.
+        is_sure: It is called beyond doubt: enough to say that who is not here was meant.
+        is_whispered: It says to whom all that was said is directed: "(to Mira) ...".
+        is_played: An NPC or a player has this name, and not only somebody in the story.
+        is_owner: It says whose something is: "Mira's hat".
+        is_role: Not by a name but by a word for what they are: "smith".
+        entity_id: Whose name; None for somebody whom the campaign does not know.
+        player: Whose name, if it is a player's.
+        start: Place of its first character in the text; `end` is one past the last, 0 where the place is not known.
+    """
+
+    npc: NpcId | None
+    name: str
+    position: int
+    is_vocative: bool
+    is_sure: bool = False
+    is_whispered: bool = False
+    is_played: bool = True
+    player: PlayerId | None = None
+    start: int = 0
+    end: int = 0
+    is_owner: bool = False
+    is_role: bool = False
+    entity_id: EntityId | None = None
+
 
 # Words that are plainly meant for no NPC, whoever is here: of the players' own world, or no words at all.
 #
-# Only the clear cases, in English and German, whatever the campaign's language: tables mix them. Who plays an
-# innkeeper's guest may well ask for a break or a game of dice, so single words decide little; what decides is a form
-# that only players use ("brb", "roll for", "W20", "auf dem Klo"). A name that is called outranks all but what is
-# marked as out of character.
+# Only the clear cases, in all languages: tables mix them. Who plays an innkeeper's guest may well ask for a break or a
+# game of dice, so single words decide little; what decides is a form that only players use ("brb", "roll for", "W20").
+# A name that is called outranks all but what is marked as out of character.
 
 
-_MARKED_WHOLE = re.compile(
-    r"\W*(?:ooc|offplay|outtime|out[ -]of[ -](?:character|game))\b|\W*(?:ot|off[ -]?topic)\s*[:)\]]|\s*//",
-    re.IGNORECASE,
+_WORDS: Final = lexicon("table_talk")
+_MARKED_WHOLE: Final = _WORDS.compile(r"\W*{marks}\b|\W*(?:{marks}|{short_marks})\s*[:)\]]|\s*//", flags=re.IGNORECASE)
+_MARKED_BRACKET: Final = _WORDS.compile(
+    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:{marks}|{bracket_marks})\b[^)\]}]*(?:[)\]}]+|$)",
+    flags=re.IGNORECASE | re.DOTALL,
 )
-_MARKED_BRACKET = re.compile(
-    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:ooc|ot|offplay|outtime|out[ -]of[ -](?:character|game))\b[^)\]}]*(?:[)\]}]+|$)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-_SKILLS = words(
-    "initiative, perception, stealth, insight, investigation, persuasion, deception, intimidation, arcana, athletics",
-    "acrobatics, sleight of hand, survival, nature, religion, performance, animal handling, medicine, history",
-)
-_ABILITIES = words(
-    "str, dex, con, int, wis, cha, strength, dexterity, constitution, intelligence, wisdom, charisma",
-)
-_CHECKS_DE = words(
-    "wahrnehmungs?, initiative, schleichen, heimlichkeits?, geschicklichkeits?, stärke, charisma, weisheits?, athletik",
-    "überzeugungs?, rettungs, angriffs, schadens, fertigkeits?",
-)
-
-_PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (
-        "somebody leaves the table for a moment",
-        "brb afk bbl gtg g2g bio back break bathroom toilet restroom loo pee potty gleich sofort kurz klo wc pause",
-        r"\b(?:brb|afk|bbl|gtg|g2g|bio ?break)\b"
-        r"|\bbe right back\b|\bback in (?:a (?:sec|second|minute|min|bit)|(?:five|ten)(?: min(?:ute)?s?\b|(?! \w))"
-        r"|\d+ ?(?:min|minutes|secs?))\b"
-        r"|\b(?:bathroom|toilet|restroom|loo|pee|smoke|coffee|snack|pizza)[ -]?break\b"
-        r"|\b(?:to|use|in) the (?:bathroom|toilet|restroom|loo)\b"
-        r"|\b(?:need|got|have|gotta)(?: to)? (?:go )?(?:pee|potty)\b"
-        r"|\b(?:quick|short|five[ -]minutes?|ten[ -]minutes?|\d+[ -]min(?:ute)?s?)[ -]breaks?\b"
-        r"|\b(?:bin|ich) (?:mal |nur )?(?:gleich|sofort|kurz) (?:wieder )?(?:zurück|da|weg)\b"
-        r"|\bmuss (?:mal |nur )?kurz weg\b"
-        r"|\b(?:aufs|auf dem|zum|ins|auf das) (?:klo|wc)\b|\bauf (?:die|der) toilette\b"
-        r"|\b(?:pinkel|klo|toiletten|raucher|kaffee|pizza)pause\b|\bkurze? pause\b",
-    ),
-    (
-        "food or a caller at the players' own door",
-        "pizza doorbell geklingelt lieferando doordash uber",
-        r"\bpizza(?:s|'s|’s)?\b.{0,20}\b(?:here|arriv\w*|order\w*|deliver\w*|coming|guy|is|da|bestell\w*|kommt|ist)\b"
-        r"|\b(?:order\w*|get|grab|fetch|eat\w*|hol\w*|bestell\w*|ess\w*|want|mehr|more|some) (?:\w+ )?pizza\b"
-        r"|^(?:\W*\w+\W+)?(?:\w+\W+)?pizza\W*$|\bpizza(?:bote|lieferant|lieferdienst)\b|\bdoorbell\b"
-        r"|\bes hat geklingelt\b|\blieferando\b|\bdoordash\b|\buber ?eats\b",
-    ),
-    (
-        "dice",
-        "d4 d6 d8 d10 d12 d20 w4 w6 w8 w10 w12 w20 nat roll würf hit trifft",
-        r"\b\d{0,2}[dw](?:4|6|8|10|12|20|100)\b|\bnat(?:ural|ürliche)? ?(?:20|1|twenty|one|zwanzig|eins)\b"
-        rf"|\broll(?:s|ed|ing)? (?:me )?(?:for|with advantage|with disadvantage|a \d+|an? (?:natural|{_SKILLS})"
-        rf"|{_SKILLS}|damage|the damage|to hit|your dice|my dice|again with|a (?:check|save|saving throw))\b"
-        r"|\bdo i (?:roll|have to roll|need to roll)\b|\b\d+ to hit\b|\bdoes (?:a |an )?\d+ hit\b"
-        r"|\bwürf(?:el|le|eln|elt)\b.{0,12}\b(?:auf|mal|bitte|initiative|schaden|\d+)\b"
-        r"|\b\d+ gewürfelt\b|\bgewürfelt\W*$|\bwürfelwurf\b|\btrifft (?:eine )?\d+\b",
-    ),
-    (
-        "rules of the game",
-        "check save saving modifier bonus class point slot attack proficien sheet handbook house critical ability"
-        " ac dc hp xp advantage level roll written work probe wurf würfe punkte plätze platz bogen"
-        " regel aufstieg kritisch",
-        rf"\b(?:{_SKILLS}|{_ABILITIES}) (?:check|save|saving throw|modifier|bonus)s?\b|\bsaving throws?\b"
-        r"|\b(?:armou?r class|hit points|spell slots?|bonus action|proficiency bonus|attack rolls?|death saves?"
-        r"|character sheet|player'?s handbook|house rules?|critical hit|difficulty class|skill checks?"
-        r"|ability scores?)\b"
-        r"|\b(?:AC|DC) (?:is |of )?\d+\b|\b\d+ ?(?:hp|xp)\b|\b(?:how many|my|your) (?:hp|xp)\b"
-        r"|\b(?:with|have|get|at) (?:dis)?advantage on\b"
-        r"|\b(?:what|which) level (?:is|are|am) (?:you|your|i|my|he|she|they)\b"
-        r"|\b(?:roll|rolls?) initiative\b|\b(?:rules|game) as written\b|\bhow does (?:that|this|the) spell work\b"
-        rf"|\b(?:{_CHECKS_DE})(?:probe|wurf|würfe)\b|\b(?:probe|wurf) auf (?:{_CHECKS_DE})\b|\brettungsw(?:urf|ürfe)\b"
-        r"|\b(?:rüstungsklasse|trefferpunkte|lebenspunkte|zauberpl(?:atz|ätze)|zauberslots?|bonusaktion|charakterbogen"
-        r"|regelwerk|spielerhandbuch|hausregel|stufenaufstieg|kritischer treffer)\b",
-    ),
-    (
-        "snacks on the players' own table",
-        "chips crisps snack soda coke cola pretzel popcorn cookie dorito fridge kühlschrank limo gummibär salzstang"
-        " keks",
-        r"\b(?:chips|crisps|snacks?|sodas?|coke|cola|pretzels|popcorn|doritos|gummibär\w*|salzstangen|limo|spezi)\b"
-        r"|\b(?:the|in the|from the|am|im|in den|aus dem) (?:fridge|kühlschrank)\b"
-        r"|\b(?:pass|want|have|another|more|wer|will|noch|gib|nimm) (?:me |you |mir |the |die |a |some |ein(?:en)? )*"
-        r"(?:cookies?|kekse?)\b",
-    ),
-    (
-        "the order of play",
-        "turn dran runde round zug token figur figure mini map battle next",
-        r"\b(?:whose|my|your|his|her) turn\b(?! to)|\bwho(?:'s|’s| is) (?:next|up)(?: (?:in|on|now)\b|\W*$)"
-        r"|\bwer (?:ist|war) (?:jetzt |als nächstes |gerade |nun )?(?:dran|am zug)\b|\b(?:du bist|ich bin|bin ich"
-        r"|bist du) "
-        r"(?:jetzt |als nächstes |schon |wieder )?(?:dran|am zug)\b|\b(?:this|next|last|diese|nächste"
-        r"|letzte) (?:round|runde)\b"
-        r"(?! of| is on|,? wirt| bier)|\b(?:battle ?map|grid|initiative order|miniatures?|minis?)\b"
-        r"|\b(?:my|your|the|mein|dein|der) token\b",
-    ),
-    (
-        "the evening, not the story",
-        "dm gm master spielleiter mute stumm mic mikro headset webcam internet wifi wlan session sitzung abend screen"
-        " discord zoom roll20 hear lag laggy campaign kampagne npc nsc player spieler character charakter hört lagg"
-        " battery akku"
-        " charger ladekabel phone handy telefon dog cat hund katze homework tomorrow work arbeit bus kids kinder"
-        " youtube tv"
-        " fernse netflix movie film dice würfel pen stift pencil bleistift notes notizen sheet",
-        r"^\W*(?:hey |so |ok(?:ay)? )?(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\b\s*,"
-        r"|,\s*(?:dm|gm|dungeon master|game master|spielleiter(?:in)?)\W*$"
-        r"|\b(?:you(?:'re|’re| are)|du bist) (?:on mute|muted|stumm(?:geschaltet)?)\b"
-        r"|\bunmute\b|\b(?:my|your|mein|dein) (?:mic|microphone|mikro|mikrofon|headset|webcam|internet|wifi|wlan)\b"
-        r"|\b(?:next|last|previous|nächste[rn]?|letzte[rn]?) (?:session|sitzung|spielabend)\b(?! (?:of|des|der|vom))"
-        r"|\b(?:share|sharing|see) (?:my|your) screen\b|\b(?:on|auf|im|via) (?:discord|zoom|roll20)\b"
-        r"|\bcan (?:everyone|everybody|you guys) hear me\b|\bcan you (?:all )?hear me(?: now)?\W*$|\bhört ihr mich\b"
-        r"|\b(?:i'm|i’m|you're|you’re|is|it's|i am) (?:lagging|laggy|breaking up|frozen)\b|\b(?:ich|du|das) laggt?\b"
-        r"|\b(?:this|the|our|your|die|diese|unsere) (?:campaign|kampagne)\b|\b(?:an?|the|this|that|every|der|die|das"
-        r"|ein) (?:npc|nsc)s?\b"
-        r"|\b(?:my|your|his|her) character(?:'s|’s)? (?:sheet|would|wouldn't|doesn't know|knows|has|level|class)\b"
-        r"|\b(?:my|your|mein|dein)e?n? (?:phone|handy|battery|akku|charger|ladekabel|laptop)\b"
-        r"|\b(?:my|your|meine|deine|the|die|someone's|whose) (?:dice|würfel)\b"
-        r"|\b(?:netflix|youtube|tv show|wifi|homework)\b|\b(?:at|to) work (?:today|tomorrow|yesterday)\b"
-        r"|\b(?:a|your|mein|einen|dein) (?:pen|pencil|stift|bleistift)\b",
-    ),
+_REASONS: Final = {
+    "absence": "somebody leaves the table for a moment",
+    "delivery": "food or a caller at the players' own door",
+    "dice": "dice",
+    "rules": "rules of the game",
+    "snacks": "snacks on the players' own table",
+    "turns": "the order of play",
+    "evening": "the evening, not the story",
+}
+_TOPICS: Final = tuple(
+    (why, _WORDS.words(f"{key}_signs"), _WORDS.pattern(key, flags=re.IGNORECASE)) for key, why in _REASONS.items()
 )
 """What it is, what one of must be in the words, and what decides: most that is said needs no closer look."""
-_OUT_OF_CHARACTER = tuple(
-    (why, tuple(signs.split()), re.compile(pattern, re.IGNORECASE)) for why, signs, pattern in _PATTERNS
-)
 
-_SOUNDS = frozenset(
-    {"mm", "mmm", "mhm", "hm", "hmm", "hmmm", "uh", "uhm", "um", "umm", "er", "erm", "ah", "oh", "ooh", "aha", "ha"}
-    | {"haha", "hahaha", "hehe", "lol", "wow", "huh", "äh", "ähm", "öh", "hä"}
-)
+_SOUNDS: Final = lexicon("fillers").words("sounds")
 """Of listening, thinking and laughing: no answer to anything."""
-_THINKING = _SOUNDS | {"well", "so", "tja", "na", "naja", "also"}
+_THINKING: Final = _SOUNDS | lexicon("fillers").words("thinking")
 """Likewise, but as a question ("Well?") they ask somebody to speak."""
-_FILLERS = _THINKING | BACKCHANNEL
+_FILLERS: Final = _THINKING | BACKCHANNEL
 _WORDS_REMEMBERED = 8192
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
@@ -187,7 +117,7 @@ def out_of_character(text: str) -> str | None:
     """What of the players' own world it speaks of, in words; None if it may well be part of the story."""
     suspected = {at for word in text.lower().split() for at in _signs_in(word)}
     for at in sorted(suspected):
-        why, _, pattern = _OUT_OF_CHARACTER[at]
+        why, _, pattern = _TOPICS[at]
         if pattern.search(text):
             return why
     return None
@@ -195,8 +125,8 @@ def out_of_character(text: str) -> str | None:
 
 @lru_cache(_WORDS_REMEMBERED)  # a partial transcript repeats the words of the one before it
 def _signs_in(word: str) -> tuple[int, ...]:
-    """What of `_OUT_OF_CHARACTER` has a sign in a word."""
-    return tuple(at for at, (_, signs, _) in enumerate(_OUT_OF_CHARACTER) if any(sign in word for sign in signs))
+    """What of `_TOPICS` has a sign in a word."""
+    return tuple(at for at, (_, signs, _) in enumerate(_TOPICS) if any(sign in word for sign in signs))
 
 
 def is_filler(text: str, *, is_answer: bool) -> bool:
@@ -210,6 +140,58 @@ def is_filler(text: str, *, is_answer: bool) -> bool:
     return all(word[0] in fillers for word in said) and _DIGIT.search(text) is None
 
 
+# Trades: what they are called, and what one asks them for.
+
+
+_TRADE_WORDS: Final = lexicon("trades")
+_TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
+_BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
+_FEMININE: Final = _TRADE_WORDS.words("feminine")
+_SHORTEST_PART: Final = 4
+"""Of a word that is part of a longer one: "smith" of "blacksmith"."""
+_SHORTEST_BEGINNING: Final = 4
+
+
+@lru_cache(1024)
+def trades_of(noun: str) -> frozenset[str]:
+    """Which trades a noun may name; in lower case."""
+    forms = {noun, _masculine(noun)}
+    named = frozenset(trade for trade, names in _TRADE_NAMES if forms & names)
+    if named:
+        return named
+    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _SHORTEST_PART]
+    return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
+
+
+@lru_cache(4096)
+def is_business(word: str, trades: frozenset[str]) -> bool:
+    """Whether a word, in lower case, is the business of one of the trades."""
+    return any(
+        word == stem or (len(stem) >= _SHORTEST_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
+        for trade, stems in _BUSINESS
+        if trade in trades
+        for stem in stems
+    )
+
+
+@lru_cache(1024)
+def is_called_by(noun: str, role: str) -> bool:
+    """Whether somebody of that role may be called by a noun; both in lower case, the role one word."""
+    noun, role = _masculine(noun), _masculine(role)
+    shorter, longer = sorted((noun, role), key=len)
+    return (
+        noun == role
+        or (len(shorter) >= _SHORTEST_PART and longer.endswith(shorter))
+        or not trades_of(noun).isdisjoint(trades_of(role))
+    )
+
+
+def _masculine(noun: str) -> str:
+    """German: "wirtin" is "wirt"."""
+    ending = next((each for each in _FEMININE if noun.endswith(each)), "")
+    return noun.removesuffix(ending) if len(noun) > _SHORTEST_PART + 1 else noun
+
+
 # The NPCs of a campaign as players may mean them: their roles, their trades, and who answers only when called.
 
 
@@ -221,13 +203,13 @@ class CastMember:
     """
     Attributes:
         role: The last word of it, in lower case: "smith"; "" for none.
-        trades: What that is, as numbers of `glyphoxa.turns.calls`.
+        trades: What that is, by their keys in `data/LANGUAGE/trades.toml`.
     """
 
     npc: NpcId
     name: str
     role: str = ""
-    trades: frozenset[int] = frozenset()
+    trades: frozenset[str] = frozenset()
     address_only: bool = False
 
     def knows_about(self, words: Iterable[str]) -> int:
@@ -257,7 +239,9 @@ class Cast:
             best = min(fitting, key=lambda c: (c.npc not in here, c.role != noun), default=None)
             npc, name = (best.npc, best.name) if best is not None else (None, match[0])
             found.append(
-                AddresseeMention(npc, name, position, False, is_played=False, start=match.start(), end=match.end())
+                AddresseeMention(
+                    npc, name, position, False, is_played=False, start=match.start(), end=match.end(), is_role=True
+                )
             )
         return found
 
@@ -280,7 +264,7 @@ def cast_of(campaign: Campaign) -> Cast:
 
 def _character(npc: Npc) -> CastMember:
     role = npc.role.lower().split()[-1:]
-    trades = trades_of(role[0]) if role else frozenset[int]()
+    trades = trades_of(role[0]) if role else frozenset[str]()
     return CastMember(npc.id, npc.name, "".join(role), trades, npc.address_only)
 
 
@@ -348,6 +332,10 @@ class _Heard:
     def whole(self) -> Form:
         return all_of(self.forms)
 
+    def those(self, *calls: CallKind) -> list[AddresseeMention]:
+        """Who is named so, in order."""
+        return [mention for mention, call in zip(self.mentions, self.calls.of, strict=True) if call in calls]
+
     def turns_to(self, mention: AddresseeMention, *, behind: AddresseeMention) -> bool:
         """A new sentence calls somebody else: "Kara, wait. Oskar, what does it cost?"."""
         return re.search(r"[.!?…]", self.said.text[behind.end : mention.start]) is not None
@@ -400,18 +388,16 @@ class Addressing:
         roles = self.cast.roles_in(said.text, present)
         free = [r for r in roles if not any(m.start < r.end and r.start < m.end for m in placed)]
         mentions = _apart(sorted((*placed, *free), key=lambda m: (m.start, m.npc not in present)))
-        sentences = sentences_of(said.text, [(m.start, m.end) for m in mentions])
-        calls = calls_in(sentences, mentions)
+        calls = calls_in(said.text, mentions)
+        calls.of = [CallKind.CALLED if m.is_whispered else call for m, call in zip(mentions, calls.of, strict=True)]
         unplaced = [m for m in said.mentions if not m.end]
-        first = len(mentions)
-        calls.called += [first + n for n, m in enumerate(unplaced) if m.is_vocative]
-        calls.about += [first + n for n, m in enumerate(unplaced) if not m.is_vocative]
+        calls.of += [CallKind.CALLED if m.is_vocative else CallKind.ABOUT for m in unplaced]
         among_ms = self._among_players.get(said.player)
         return _Heard(
             said,
             [*mentions, *unplaced],
             calls,
-            [form_of(sentence) for sentence in sentences],
+            [form_of(sentence) for sentence in calls.sentences],
             present,
             names,
             self._going_on_with(said.player, present, at_ms),
@@ -469,9 +455,9 @@ def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
 
 
 def _called(heard: _Heard) -> Addressed | None:
-    wanted = [*heard.calls.meant, *heard.calls.called]
-    called = sorted((heard.mentions[n] for n in wanted), key=lambda m: m.position)
-    denied = {heard.mentions[n].npc for n in heard.calls.denied}
+    called = sorted(heard.those(CallKind.MEANT, CallKind.CALLED), key=lambda m: m.position)
+    told_off = heard.those(CallKind.DENIED)
+    denied = {m.npc for m in told_off}
     here = [m for m in called if m.npc in heard.present and m.npc not in denied]
     player = next((m for m in called if m.npc is None and m.is_played), None)
     if here and (player is None or here[0].position < player.position or heard.turns_to(here[0], behind=player)):
@@ -479,9 +465,8 @@ def _called(heard: _Heard) -> Addressed | None:
         return Addressed(here[0].npc, f"{here[0].name} was called", second=others[0] if others else None)
     if player is not None:
         return Addressed(None, f"{player.name} was called, a player", Unaddressed.PLAYER, player=player.player)
-    if heard.calls.denied:
-        name = heard.mentions[heard.calls.denied[0]].name
-        return Addressed(None, f"{name} is told not to be meant", Unaddressed.NOT_MEANT)
+    if told_off:
+        return Addressed(None, f"{told_off[0].name} is told not to be meant", Unaddressed.NOT_MEANT)
     if heard.calls.is_denial:
         return Addressed(None, "somebody is told not to be meant", Unaddressed.NOT_MEANT)
     absent = next((m for m in called if m.npc not in heard.present and (m.is_sure or not m.is_played)), None)
@@ -519,8 +504,7 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
 
 
 def _about(heard: _Heard) -> Addressed | None:
-    about = [heard.mentions[n] for n in heard.calls.about]
-    here = [m for m in about if m.npc is not None and m.npc in heard.present]
+    here = [m for m in heard.those(CallKind.ABOUT) if m.npc is not None and m.npc in heard.present]
     if not here:
         return None
     of_last = any(m.npc == heard.last for m in here)

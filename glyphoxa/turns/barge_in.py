@@ -22,13 +22,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.language.lexicon import lexicon
 
 AFTER_MS = 250
-BACKCHANNEL = frozenset(
-    {"mm", "mmm", "mhm", "hm", "hmm", "uh", "huh", "um", "ah", "oh", "ooh", "aha", "ha", "haha", "wow"}
-    | {"yeah", "yes", "yep", "ok", "okay", "right", "sure", "ja", "jaja", "genau", "klar", "gut", "na", "so"}
-)
-"""Words that keep a speaker going (English and German)."""
+BACKCHANNEL = lexicon("fillers").words("backchannel")
+"""Words that keep a speaker going."""
 _LAUGH = re.compile(r"(?:b?[ao]?(?:h[aeiou]){2,}h?|hi(?:hi)+|lol)", re.IGNORECASE)
 _DESCRIBED = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*")
 """Sound that a recogniser describes: "[laughter]", "(coughs)"."""

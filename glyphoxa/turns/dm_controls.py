@@ -16,49 +16,32 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, Resume, StopAll, TableCommand, Unmute
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, StopAll, TableCommand, Unmute, Unpause
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import Addressed, Said
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.turns.address import Addressed, AddresseeMention, Said
 
-# What the DM commands aloud: that NPCs are quiet, or may speak again. In English and German, at any table.
+# What the DM commands aloud: that NPCs are quiet, or may speak again. In all languages, at any table.
 #
 # A command is all that is said, and says whom it is for: "Grimjaw, be quiet." Everything else is talk.
 
 
 _What = Literal["mute", "unmute", "stop"]
-
-_QUIET: Final = (
-    r"(?:please )?(?:be (?:quiet|silent|still)|quiet|silence|hush|shut up|stop talking|don't (?:speak|talk|answer)"
-    r"|keep quiet)(?: now| please)*"
-    r"|(?:bitte )?(?:sei|seid) (?:bitte |jetzt |mal )*(?:still|leise|ruhig)"
-    r"|(?:bitte )?(?:schweig|schweige|schweigt|ruhe)|halt den mund|haltet den mund"
+_WORDS: Final = lexicon("commands")
+_VERBS: Final[Sequence[tuple[_What, str]]] = (("unmute", "{unmute_verb}"), ("mute", "{mute_verb}"))
+_TO_ALL: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
+    ("mute", _WORDS.compile("{all} {mute}|{mute} {all}")),
+    ("unmute", _WORDS.compile("{all} (?:{unmute}|{go_on})|(?:{unmute}|{go_on}) {all}")),
+    ("stop", _WORDS.compile("{all} {stop}|{stop} {all}")),
+    *((what, _WORDS.compile(f"{verb} {{all}}")) for what, verb in _VERBS),
 )
-_SPEAK: Final = (
-    r"you (?:may|can) (?:speak|talk|answer)(?: again| now)*|(?:speak|talk) again"
-    r"|(?:du darfst|du kannst|ihr dürft|ihr könnt) (?:jetzt |wieder )*(?:sprechen|reden|antworten)"
-    r"|(?:sprich|rede|sprecht|redet) wieder"
+_TO_ONE: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
+    ("mute", _WORDS.compile("(?P<who>.+?) {mute}|{mute} (?P<behind>.+)")),
+    ("unmute", _WORDS.compile("(?P<who>.+?) {unmute}|{unmute} (?P<behind>.+)")),
 )
-_STOP: Final = r"stop(?: now| please)*|stopp|halt|aufhören|hört auf"
-_GO_ON: Final = r"continue|go on|carry on|weiter|macht weiter|fahrt fort"
-_ALL: Final = (
-    r"everyone|everybody|all of you|you all|all (?:npcs|characters)|alle|ihr alle|alle zusammen|alle npcs|jeder"
-)
-_OF_ALL: Final[Sequence[tuple[_What, str]]] = (
-    ("mute", _QUIET),
-    ("unmute", f"{_SPEAK}|{_GO_ON}"),
-    ("stop", _STOP),
-)
-_OF_ONE: Final[Sequence[tuple[_What, str]]] = (("mute", _QUIET), ("unmute", _SPEAK))
-_NAMED: Final[Sequence[tuple[_What, str]]] = (("unmute", r"unmute"), ("mute", r"mute"))
-
-_TO_ALL: Final = tuple(
-    (what, re.compile(rf"(?:{_ALL}) (?:{how})|(?:{how}) (?:{_ALL})")) for what, how in _OF_ALL
-) + tuple((what, re.compile(rf"{verb} (?:{_ALL})")) for what, verb in _NAMED)
-_TO_ONE: Final = tuple((what, re.compile(rf"(?P<who>.+?) (?:{how})|(?:{how}) (?P<behind>.+)")) for what, how in _OF_ONE)
-_WITH_VERB: Final = tuple((what, re.compile(rf"{verb} (?P<who>.+)")) for what, verb in _NAMED)
+_WITH_VERB: Final = tuple((what, _WORDS.compile(f"{verb} (?P<who>.+)")) for what, verb in _VERBS)
 _LONGEST_NAME: Final = 5
 """Words."""
 
@@ -155,7 +138,7 @@ class DmControls:
                 self.puppets.pop(player, None)
             case LetNpcsTalk(most):
                 self.npc_to_npc = most
-            case Pause() | Resume():
+            case Pause() | Unpause():
                 self.is_paused = isinstance(command, Pause)
             case _:
                 pass

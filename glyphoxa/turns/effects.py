@@ -89,7 +89,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class Resume:
     """It was nothing that cuts it off: the NPC goes on where it was held."""
 
     turn: TurnId
@@ -143,7 +143,7 @@ class AskAgain:
     at_ms: int
 
 
-Effect = Prime | Begin | Say | Commit | Release | Fill | Hold | GoOn | Cancel | Keep | NotAddressed | AskAgain
+Effect = Prime | Begin | Say | Commit | Release | Fill | Hold | Resume | Cancel | Keep | NotAddressed | AskAgain
 
 
 # Who may speak.

@@ -88,7 +88,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class WentOn:
+class Resumed:
     """It may be heard again, from where it was held."""
 
 
@@ -115,7 +115,7 @@ PlaybackEvent = (
     | PieceTrouble
     | Released
     | Held
-    | WentOn
+    | Resumed
     | Cancelled
     | Played
 )
@@ -257,7 +257,7 @@ class Playback:
                 self._trouble = self._trouble or error
             case Released():
                 return self._released()
-            case Held() | WentOn():
+            case Held() | Resumed():
                 self._is_held = isinstance(event, Held)
             case Cancelled():
                 return self._end(interrupted=self._has_begun)

@@ -43,7 +43,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, OverVoice, cuts_off
-from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, GoOn, Hold, Keep, NotAddressed, Prime, Release
+from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, NotAddressed, Prime, Release, Resume
 from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, SpokenQuestion, Turn, same_words
 
 # What NPCs say to the words of other NPCs.
@@ -160,7 +160,7 @@ class Interruptions:
             case OverVoice.HOLD:
                 return [Hold(heard.id, heard.npc, self.barge_in.voice_ms)]
             case OverVoice.GO_ON:
-                return [GoOn(heard.id, heard.npc)]
+                return [Resume(heard.id, heard.npc)]
             case OverVoice.CUT:
                 return self._cut(heard, at_ms)
             case None:

@@ -10,24 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.responses import Response
+from starlette.requests import HTTPConnection
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.access.links import BadInvitation
+from glyphoxa.web.access.consent import sends_sound, sitter
+from glyphoxa.web.access.links import BadInvitation, Entrance
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
-from glyphoxa.web.events import Json, memory_json
+from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
-from glyphoxa.web.page_routes import ConsentDoor, PortraitDoor, TableView
-from glyphoxa.web.page_socket import PageSocket, Presence, Pulse, Rationed, SeatLimits
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
 from glyphoxa.web.requests import (
     Guard,
     address_of,
@@ -65,7 +64,7 @@ CLOSE_CODES = {
 
 
 class OfferBody(BaseModel):
-    """What the page posts. `ticket` is the one its websocket was welcomed with."""
+    """A posted offer. `ticket` is the one its websocket was welcomed with."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,8 +74,18 @@ class OfferBody(BaseModel):
     ticket: str | None = Field(default=None, max_length=200)
 
 
+class ConsentBody(BaseModel):
+    """A posted consent. `text` is the digest of the text that was shown; a withdrawal needs none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    player: str = Field(min_length=1, max_length=200)
+    agrees: bool
+    text: str = Field(default="", max_length=64)
+
+
 class JoinBody(BaseModel):
-    """What a link's page posts: the token that the link carried."""
+    """The posted token of a link."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -117,9 +126,9 @@ def create_app(
     app.add_api_route("/readyz", web.ready, methods=["GET"])
     app.add_api_route("/api/join", web.join, methods=["POST"])
     app.add_api_route("/api/table", web.describe, methods=["GET"])
-    app.add_api_route("/api/portraits/{npc}", web.portraits.get, methods=["GET"])
+    app.add_api_route("/api/portraits/{npc}", web.portrait, methods=["GET"])
     app.add_api_route("/api/offer", web.offer, methods=["POST"])
-    app.add_api_route("/api/consent", web.consent.post, methods=["POST"])
+    app.add_api_route("/api/consent", web.consent, methods=["POST"])
     app.add_api_websocket_route("/ws", web.socket)
     app.state.whole_health = web.whole_health
     app.state.tell_in_force = web.tell_in_force
@@ -141,9 +150,7 @@ class _Web:
         self._spectators = SeatLimits()
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
-        self.consent = ConsentDoor(entrance, self._seats, wait_ms=lambda player: self._wait_ms(self._limits_of(player)))
-        self._view = TableView(table, self._seats)
-        self.portraits = PortraitDoor(table, entrance.authenticator)
+        self._consents = entrance.consents
         self._is_watching = False
 
     @asynccontextmanager
@@ -166,18 +173,18 @@ class _Web:
         return JSONResponse({"ready": True})
 
     async def health(self, request: Request) -> Json:
-        """The process lives. It does so without its memory too, so that nobody restarts it for that."""
+        """Report that the process lives. Missing memory does not count, so that nobody restarts it for that."""
         told = await self.whole_health()
         may_read = self._authenticator.grants(request.cookies).may(Action.DIRECT)
         return told if may_read else {"ok": told["ok"]}
 
     async def whole_health(self) -> Json:
-        """With what is wrong in words, which name players."""
+        """Report health with problems in words, which name players."""
         trouble = [*self._seats.blocked, *self._seats.hanging]
         return {"ok": not trouble, "trouble": trouble, "memory": memory_json(self._table.health)}
 
     async def join(self, request: Request) -> JSONResponse:
-        """A link becomes a cookie that no script can read."""
+        """Exchange a link for a cookie that no script can read."""
         body = JoinBody.model_validate_json(await content_of(request))
         address = address_of(request)
         try:
@@ -200,34 +207,69 @@ class _Web:
         return response
 
     async def describe(self, request: Request) -> Json:
-        grants = self._authenticator.grants(request.cookies)
-        self._need(grants, Action.WATCH, address=address_of(request))
-        return self._view.described(grants)
+        return self._described(self._granted(request, Action.WATCH))
+
+    async def portrait(self, request: Request) -> Response:
+        """Return an NPC's picture. Players see only those of the current scene. An NPC elsewhere, one without a picture
+        and an unknown one get the same answer.
+        """
+        grants = self._granted(request, Action.WATCH)
+        wanted = NpcId(request.path_params["npc"])
+        there = next((npc for npc in self._table.campaign.npcs if npc.id == wanted), None)
+        may_see = wanted in self._table.scene.npcs or grants.may(Action.DIRECT)
+        if there is None or there.portrait is None or not may_see:
+            return error_answer("not_found", "there is no such picture here", status=404)
+        return Response(there.portrait.content, media_type=there.portrait.content_type)
 
     async def offer(self, request: Request) -> JSONResponse:
         # Before the body is read: a stranger gets no megabytes of ours.
-        grants = self._authenticator.grants(request.cookies)
-        self._need(grants, Action.PLAY, address=address_of(request))
+        grants = self._granted(request, Action.PLAY)
         body = OfferBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
-        self._need(grants, Action.PLAY, player, address=address_of(request))
+        self._granted(request, Action.PLAY, player)
         if wait_ms := self._wait_ms(self._limits_of(player)):
             raise Rationed("this seat is asked for", wait_ms=wait_ms)
-        if not self.consent.may_offer(grants, player, body.sdp):
-            return await self.consent.refuse(player)
+        if not self._may_be_heard(grants, player, body.sdp):
+            return await self._refuse_sound(player)
         place, sdp = await self._seats.connect_peer(
             player, Offer(body.sdp, address_of(request), self._ice_for(TABLE)), ticket=body.ticket or ""
         )
-        if not self.consent.may_offer(grants, player, body.sdp):  # withdrawn meanwhile
-            return await self.consent.refuse(player)
+        if not self._may_be_heard(grants, player, body.sdp):  # withdrawn meanwhile
+            return await self._refuse_sound(player)
         return JSONResponse({"sdp": sdp, "type": "answer", "ticket": place.ticket})
 
+    async def consent(self, request: Request) -> JSONResponse:
+        """Store that a player agrees to be heard, or withdraws that."""
+        self._granted(request, Action.PLAY)
+        body = ConsentBody.model_validate_json(await content_of(request))
+        player = PlayerId(body.player)
+        grants = self._granted(request, Action.PLAY, player)
+        wait_ms = self._wait_ms(self._limits_of(player))  # an unknown player is refused here
+        if self._consents is None:
+            raise InvalidInput("this table asks nobody for consent")
+        if body.agrees:
+            if self._consents.text_of(body.text) is None:
+                return error_answer("changed", "the text has changed; load the page again to read it", status=409)
+            if wait_ms:
+                raise Rationed("this seat is asked for", wait_ms=wait_ms)
+        text = self._consents.text_of(body.text) or self._consents.text
+        if (self._consents.given_at_ms(grants, player) is not None) is not body.agrees:
+            # Who decides as before adds no line to the file, however often they do.
+            shown = text if body.agrees else self._consents.text
+            if not body.agrees:
+                self._consents.withdraw_nowait(grants, player)
+                await self._seats.hang_up(player)
+            await asyncio.to_thread(self._consents.decide, grants, player, agrees=body.agrees, text=shown)
+            kind = AuditKind.AGREED if body.agrees else AuditKind.WITHDREW
+            what = f"to be heard at the seat of {player} (text {shown.digest[:12]})"
+            self._record(kind, who=sitter(grants, player), what=what, address=address_of(request))
+        return JSONResponse({"consent": self._consent_json(grants, player, language=text.language)})
+
     async def socket(self, socket: WebSocket) -> None:
-        grants = self._authenticator.grants(socket.cookies)
         watches = "watch" in socket.query_params
         player = None if watches else PlayerId(socket.query_params.get("player", ""))
         try:
-            self._need(grants, Action.WATCH if watches else Action.PLAY, player, address=address_of(socket))
+            grants = self._granted(socket, Action.WATCH if watches else Action.PLAY, player)
         except (NotInvited, Forbidden) as error:
             # Before the websocket is there: a page of ours looks why with `/api/table`.
             await socket.send_denial_response(await on_invalid_input(socket, error))
@@ -235,7 +277,7 @@ class _Web:
         await socket.accept()
         outbox = PageOutbox()
         if player is None:
-            await self._watch(socket, outbox)
+            await self._watch(socket, grants, outbox)
             return
         try:
             if wait_ms := self._wait_ms(self._limits_of(player)):
@@ -260,12 +302,11 @@ class _Web:
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
             self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=address_of(socket))
 
-    async def _watch(self, socket: WebSocket, outbox: PageOutbox) -> None:
-        """Somebody reads along and has no seat."""
+    async def _watch(self, socket: WebSocket, grants: Grants, outbox: PageOutbox) -> None:
+        """Serve a spectator, who has no seat."""
         if wait_ms := self._wait_ms(self._spectators):
             await _refuse(socket, Rationed("the table is watched", wait_ms=wait_ms))
             return
-        grants = self._authenticator.grants(socket.cookies)
         self._record(AuditKind.WATCHES, who=_who(grants), address=address_of(socket))
         outbox.put_json(self._welcome(grants, None))
         with self._hub.joined(outbox, PageReader(None, is_dm=grants.may(Action.DIRECT))):
@@ -273,7 +314,9 @@ class _Web:
 
     async def _serve(self, socket: WebSocket, outbox: PageOutbox, limits: SeatLimits, place: TakenSeat | None) -> None:
         cookies = dict(socket.cookies)
-        presence = Presence(
+        await PageSocket(
+            socket,
+            self._table,
             place,
             outbox,
             limits,
@@ -281,11 +324,11 @@ class _Web:
             on_move=lambda grants, scene: self._record(
                 AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=address_of(socket)
             ),
-        )
-        await PageSocket(socket, self._table, presence, pulse=self._pulse).serve()
+            pulse=self._pulse,
+        ).serve()
 
     async def _sit(self, socket: WebSocket, player: PlayerId, outbox: PageOutbox) -> TakenSeat:
-        """As `Seats.sit`, with beats meanwhile: an ear may take longer to open than a page waits in silence."""
+        """Take a seat as `Seats.sit` does, and send beats meanwhile while an ear opens."""
         sitting = asyncio.create_task(self._seats.sit(player, _claim(socket), outbox=outbox))
         try:
             while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
@@ -306,20 +349,78 @@ class _Web:
             "ticket": place.ticket if place is not None else "",
             "lost_after_ms": self._pulse.page_waits_ms,
             "ice_servers": [server.as_json() for server in self._ice_for(player.id)] if player is not None else [],
-            "consent": self.consent.described(grants, player.id, language=language) if player is not None else None,
-            "table": self._view.described(grants),
+            "consent": self._consent_json(grants, player.id, language=language) if player is not None else None,
+            "table": self._described(grants),
             "history": self._hub.history(player.id if player is not None else None),
         }
 
     def _ice_for(self, user: str) -> tuple[OfferedServer, ...]:
         return offered(self._ice_servers, user=user, now_s=int(time.time()))
 
-    def _need(self, grants: Grants, action: Action, player: PlayerId | None = None, *, address: str) -> None:
+    def _described(self, grants: Grants) -> Json:
+        """Describe the table for a page. Only the game master sees all scenes and their descriptions."""
+        table, campaign = self._table, self._table.campaign
+        sees_all = grants.may(Action.DIRECT)
+        return {
+            "campaign": {"id": campaign.id, "name": campaign.name, "language": campaign.language},
+            "session": table.session,
+            "role": grants.role,
+            "scene": whole_scene_json(table.scene, campaign)
+            if sees_all
+            else scene_json(table.scene, campaign, table.may_show),
+            "scenes": [whole_scene_json(scene, campaign) for scene in campaign.scenes] if sees_all else [],
+            "players": self._players(),
+            "seats": [player.id for player in campaign.players if grants.may(Action.PLAY, player.id)],
+            "memory": memory_json(table.health),
+            "is_paused": table.is_paused,
+            "max_text_length": MAX_TEXT_LENGTH,
+        }
+
+    def _players(self) -> list[Json]:
+        taken = self._seats.taken
+        return [{"id": p.id, "name": p.name, "taken": p.id in taken} for p in self._table.campaign.players]
+
+    def _consent_json(self, grants: Grants, player: PlayerId, *, language: str) -> Json | None:
+        """Describe the consent in this language, if there is a text in it. None where nobody is asked."""
+        if self._consents is None:
+            return None
+        text = self._consents.text_in(language)
+        return {
+            "text": text.digest,
+            "language": text.language,
+            "title": text.title,
+            "lines": list(text.lines),
+            "agree": text.agree,
+            "decline": text.decline,
+            "given_at_ms": self._consents.given_at_ms(grants, player),
+        }
+
+    def _may_be_heard(self, grants: Grants, player: PlayerId, sdp: str) -> bool:
+        """Return whether an offer sends no sound, or its sender has agreed to be heard."""
+        if self._consents is None or not sends_sound(sdp):
+            return True
+        return self._consents.given_at_ms(grants, player) is not None
+
+    async def _refuse_sound(self, player: PlayerId) -> JSONResponse:
+        """End the sound of a seat, and answer why."""
+        await self._seats.hang_up(player)
+        text = "the sound of this seat is heard after its player has agreed; until then listen and type"
+        return error_answer("no_consent", text, status=403)
+
+    def _granted(self, connection: HTTPConnection, action: Action, player: PlayerId | None = None) -> Grants:
+        """Return what the sender of a request may do, if that includes the action.
+
+        Raises:
+            NotInvited: They hold no role. The audit log notes it, and the next.
+            Forbidden: None of their roles allows the action.
+        """
+        grants = self._authenticator.grants(connection.cookies)
         try:
             grants.need(action, player)
         except (NotInvited, Forbidden):
-            self._record(AuditKind.REFUSED, who=_who(grants), what=action.value, address=address)
+            self._record(AuditKind.REFUSED, who=_who(grants), what=action.value, address=address_of(connection))
             raise
+        return grants
 
     def _limits_of(self, player: PlayerId) -> SeatLimits:
         return self._limits[self._table.campaign.player(player).id]
@@ -328,12 +429,12 @@ class _Web:
         return limits.requests.take(at_ms=int(asyncio.get_running_loop().time() * 1_000))
 
     def tell_in_force(self, in_force: str, done: str) -> None:
-        """To every page of a game master: what one has commanded, the other sees."""
+        """Tell every page of a game master what another one has commanded."""
         message = {"type": "in_force", "in_force": in_force, "done": done}
         self._hub.tell(message, to=lambda reader: reader.is_dm)
 
     def _tell_seats(self) -> None:
-        self._hub.tell({"type": "seats", "players": self._view.players()})
+        self._hub.tell({"type": "seats", "players": self._players()})
 
 
 def _who(grants: Grants) -> str:
@@ -358,7 +459,7 @@ async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
 
 
 async def _join_page() -> FileResponse:
-    """The token stands behind the `#` of its link, which no browser sends: no log has it, no messenger's preview."""
+    """Return the page of a link. Browsers do not send the token after the `#`, so no log or preview contains it."""
     return FileResponse(STATIC / "join.html", media_type="text/html; charset=utf-8")
 
 
@@ -367,7 +468,7 @@ async def _page() -> FileResponse:
 
 
 def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
-    """What a monitoring system asks, on a port of its own: figures, and whether the table lives and is ready.
+    """Make the app for monitoring on a port of its own: metrics, health and readiness.
 
     Args:
         page: The app of `create_app`, which has to be running. All of its health is told: this port is not for players.

@@ -48,7 +48,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
-from glyphoxa.speech.language.words import applied, leads_to
+from glyphoxa.language.words import applied, leads_to
 
 Json = dict[str, Any]
 MayShow = Callable[[str], bool]
@@ -59,7 +59,7 @@ _NO_WAITING = frozenset({Stage.BARGE_IN, Stage.SILENCED, Stage.AUDIO_END})
 
 
 def marked(text: str, raw_text: str, corrections: Sequence[Correction]) -> list[Json]:
-    """`text` cut into spans; a span that replaced other words also has `raw` and `why`.
+    """Cut `text` into spans; a span that replaced other words also has `raw` and `why`.
 
     When the corrections do not lead from `raw_text` to `text` (a later stage changed it again), the text
     comes back whole and unmarked rather than marked wrongly.
@@ -79,7 +79,7 @@ def marked(text: str, raw_text: str, corrections: Sequence[Correction]) -> list[
 
 
 def scene_json(scene: Scene, campaign: Campaign, may_show: MayShow = lambda _: True) -> Json:
-    """What players may know of the scene they are in. A scene's id may tell what is to come."""
+    """Describe a scene for its players. The id is left out: it may reveal what is to come."""
     location = campaign.entity(scene.location).name
     return {
         "location": location if may_show(location) else "",
@@ -93,7 +93,7 @@ def scene_json(scene: Scene, campaign: Campaign, may_show: MayShow = lambda _: T
 
 
 def whole_scene_json(scene: Scene, campaign: Campaign) -> Json:
-    """For the game master."""
+    """Describe a scene for the game master."""
     return {**scene_json(scene, campaign), "id": scene.id, "description": scene.description}
 
 
@@ -102,7 +102,7 @@ def memory_json(health: MemoryHealth) -> Json:
 
 
 def event_json(event: TableEvent, campaign: Campaign, may_show: MayShow = lambda _: True) -> Json:
-    """For players."""
+    """Describe an event for players."""
     match event:
         case SpeechStarted(player, at_ms):
             return {"type": "speech_started", "player": player, "at_ms": at_ms}
@@ -147,7 +147,7 @@ def _partial(player: PlayerId, heard: Heard, at_ms: int) -> Json:
 def _condition_json(
     event: NpcsGetReady | MemoryChanged | Degraded | PauseChanged | SessionEnds, campaign: Campaign
 ) -> Json:
-    """How the table is, apart from what is said at it."""
+    """Describe a change of the table's state."""
     match event:
         case NpcsGetReady(names, at_ms):
             return {"type": "getting_ready", "npcs": list(names), "at_ms": at_ms}
@@ -215,7 +215,7 @@ def _name(npc: NpcId | None, campaign: Campaign) -> str | None:
 
 
 def _bars(turn: TurnRecord) -> list[Json]:
-    """The waterfall: from each stage to the next, in milliseconds since the end of speech.
+    """Return the waterfall: each stage to the next, in milliseconds since the end of speech.
 
     The bar of a stage is the time that led to it. Stages before the end of speech (an answer begun on a
     partial) have a negative `from_ms`. How long the reply was is no waiting, so its end has no bar.
@@ -235,7 +235,7 @@ def _bars(turn: TurnRecord) -> list[Json]:
 
 
 def redacted(event: TableEvent, may_show: MayShow) -> TableEvent:
-    """The event as players may be told of it."""
+    """Return the event without names that players may not know."""
     match event:
         case PartialHeard(heard=heard):
             return replace(event, heard=_heard(heard, may_show))

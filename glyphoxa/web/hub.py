@@ -20,7 +20,7 @@ QUEUE_LENGTH = 512
 
 
 class Shut(Enum):
-    """Why a page is sent nothing more: the code its websocket is closed with, and words.
+    """Why a page is sent nothing more: the close code of its websocket, and words.
 
     A page comes back by itself, except when another one took over its seat.
     """
@@ -36,7 +36,7 @@ class Shut(Enum):
 
 
 class PageOutbox:
-    """What one page is still to be sent. Bounded: a page that stops reading costs nobody else anything."""
+    """Messages for one page. Bounded: a page that stops reading does not slow others."""
 
     def __init__(self) -> None:
         self._messages: asyncio.Queue[str | None] = asyncio.Queue(QUEUE_LENGTH + 1)
@@ -60,13 +60,13 @@ class PageOutbox:
             self._messages.put_nowait(None)
 
     async def next(self) -> str | None:
-        """The next message; None once the outbox is shut and empty."""
+        """Return the next message; None once the outbox is shut and empty."""
         return await self._messages.get()
 
 
 @dataclass(frozen=True, slots=True)
 class PageReader:
-    """Who sits before a page.
+    """The reader of a page.
 
     Attributes:
         player: None: a spectator.
@@ -78,7 +78,7 @@ class PageReader:
 
 
 class Hub:
-    """Tells every page what happens at the table, and a page that comes late what has been said."""
+    """Sends table events to every page, and the history to a page that joins late."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -88,7 +88,7 @@ class Hub:
             self._history.take(self._told(UtteranceKept(utterance)))
 
     def history(self, player: PlayerId | None) -> list[Json]:
-        """What this player's page is shown of what has happened; None is a spectator's."""
+        """Return the history for this player's page; None means a spectator's."""
         return self._history.messages(player)
 
     def on(self, event: TableEvent) -> None:
@@ -124,7 +124,7 @@ class Hub:
 
     @contextmanager
     def joined(self, outbox: PageOutbox, reader: PageReader) -> Iterator[None]:
-        """Everything that happens inside goes to `outbox` of this reader's page, which is shut in the end."""
+        """Send everything that happens during the block to `outbox`, which is shut at the end."""
         self._outboxes[outbox] = reader
         try:
             yield
@@ -141,7 +141,7 @@ LENGTH = 240
 
 
 class History:
-    """Takes the messages that pages are sent, in order; keeps those that a page needs to show what the others show.
+    """Keeps the messages that a new page needs to show what the others show.
 
     What is over is kept up to a length. What is going on (who thinks, what is being said) is kept until it is over:
     a player's words until they are an utterance, an NPC's too, or until their turn ended without any having been heard.
@@ -153,7 +153,7 @@ class History:
         self._retracted: set[str] = set()
 
     def messages(self, player: PlayerId | None) -> list[Json]:
-        """For this player: without what the game master retracted, or whispered to others."""
+        """Return the messages for this player, without retracted utterances and whispers to others."""
         return [*(message for message in self._past if self._is_for(message, player)), *self._now]
 
     def _is_for(self, message: Json, player: PlayerId | None) -> bool:
@@ -192,7 +192,7 @@ class History:
                 self._now += [message] if npcs else []
 
     def _player_speaks(self, message: Json, player: str) -> None:
-        """The latest words replace those before; that somebody speaks is worth knowing without any."""
+        """Replace the player's earlier words by the latest."""
         self._drop("partial", "turn_ended", player=player)
         if message["type"] in ("turn_ended", "nothing_said", "speech_started"):
             self._drop("speech_started", player=player)
@@ -200,13 +200,13 @@ class History:
             self._now.append(message)
 
     def _npc_was_heard(self, npc: str) -> None:
-        """Its words are an utterance now. It may be giving the next answer already: the first that ended is meant."""
+        """Drop the first reply of this NPC that ended: its words are an utterance now."""
         ended = [m["turn"] for m in self._now if m["type"] == "npc_silent" and m["npc"] == npc]
         for turn in ended[:1]:
             self._drop("npc_speaks", "npc_silent", turn=turn)
 
     def _revise(self, message: Json, utterance: str) -> None:
-        """Who comes later is shown the better words at once."""
+        """Replace an utterance by its corrected words."""
         for at, earlier in enumerate(self._past):
             if earlier["type"] == "utterance" and earlier["id"] == utterance:
                 self._past[at] = {**message, "type": "utterance"}

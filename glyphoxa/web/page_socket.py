@@ -33,7 +33,7 @@ MOVE_WITHIN_MS = 10_000
 
 @dataclass(slots=True)
 class RateLimit:
-    """A token bucket: so many at once, and then one after each `every_ms`.
+    """A token bucket: `burst` at once, then one per `every_ms`.
 
     Keeps one number: when all that was taken so far would have been taken, had it come evenly.
     """
@@ -43,7 +43,7 @@ class RateLimit:
     _even_until_ms: int = 0
 
     def take(self, n: int = 1, *, at_ms: int) -> int:
-        """Take `n`. Returns 0, or after how many milliseconds to ask again; nothing is taken then.
+        """Take `n`. Returns 0, or in how many milliseconds to ask again; then nothing is taken.
 
         More than `burst` at once are never given.
         """
@@ -56,7 +56,7 @@ class RateLimit:
 
 @dataclass(slots=True)
 class SeatLimits:
-    """What one seat may send, so that nobody's haste is another's silence. Generous for fast typing.
+    """What one seat may send, so that one player cannot crowd out others. Generous for fast typing.
 
     Attributes:
         lines: Typed lines, in characters.
@@ -70,7 +70,7 @@ class SeatLimits:
 
 
 class PageMessage(BaseModel):
-    """What the page sends: exactly one of `say`, `move` and `beat`. `id` goes with `say`."""
+    """A page's message: exactly one of `say`, `move` and `beat`. `id` goes with `say`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -89,7 +89,7 @@ class TooLong(Refusal):
 
 
 class Rationed(Refusal):
-    """A seat sends more than one table can take in."""
+    """A seat sends more than a table can take in."""
 
     code = "rationed"
     status = 429
@@ -114,48 +114,30 @@ class Pulse:
     server_waits_ms: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """Who sits before the page at the other end.
+@dataclass(slots=True, eq=False)
+class PageSocket:
+    """One page's websocket; see the module.
 
     Attributes:
-        place: None: a spectator.
-        grants: What they may do now: a link can be revoked while its page is open.
-        on_move: Told of each change of scene that was asked for here.
+        place: Where its reader sits; None for a spectator.
+        grants: What the reader may do now: a link can be revoked while its page is open.
+        on_move: Is told of each change of scene that was asked for here.
     """
 
+    socket: WebSocket
+    table: Table
     place: TakenSeat | None
     outbox: PageOutbox
     limits: SeatLimits
     grants: Callable[[], Grants]
     on_move: Callable[[Grants, SceneId], None]
-
-    @property
-    def player(self) -> PlayerId | None:
-        return self.place.player.id if self.place is not None else None
-
-    def need(self, action: Action) -> Grants:
-        """Raises: NotInvited | Forbidden."""
-        grants = self.grants()
-        grants.need(action, self.player if action is Action.PLAY else None)
-        return grants
-
-
-class PageSocket:
-    """See the module."""
-
-    def __init__(self, socket: WebSocket, table: Table, presence: Presence, *, pulse: Pulse) -> None:
-        self._socket = socket
-        self._table = table
-        self._presence = presence
-        self._outbox = presence.outbox
-        self._limits = presence.limits
-        self._pulse = pulse
-        self._heard_ms = _now_ms()
-        self._beats = False
+    pulse: Pulse
+    _heard_ms: int = 0
+    _beats: bool = False
 
     async def serve(self) -> None:
-        """Until the page goes, falls silent, or is sent nothing more."""
+        """Serve until the page leaves, falls silent, or is sent nothing more."""
+        self._heard_ms = _now_ms()
         tasks = [asyncio.create_task(work) for work in (self._read(), self._write(), self._beat())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -164,28 +146,28 @@ class PageSocket:
                 task.cancel()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):
                 if isinstance(ended, Exception):
-                    logger.opt(exception=ended).error("the page of {} broke off", self._presence.player)
+                    logger.opt(exception=ended).error("the page of {} broke off", self._player)
 
     async def _beat(self) -> None:
         while True:
-            self._outbox.put_json({"type": "beat"})
-            await asyncio.sleep(self._pulse.every_ms / 1_000)
+            self.outbox.put_json({"type": "beat"})
+            await asyncio.sleep(self.pulse.every_ms / 1_000)
             if not self._is_still_invited():
-                self._outbox.shut(Shut.NOT_INVITED)
+                self.outbox.shut(Shut.NOT_INVITED)
                 return
-            if self._beats and _now_ms() - self._heard_ms > self._pulse.server_waits_ms:
-                logger.info("a page fell silent: {} has left the table", self._presence.player)
+            if self._beats and _now_ms() - self._heard_ms > self.pulse.server_waits_ms:
+                logger.info("a page fell silent: {} has left the table", self._player)
                 return
 
     async def _write(self) -> None:
-        while (message := await self._outbox.next()) is not None:
+        while (message := await self.outbox.next()) is not None:
             try:
-                await self._socket.send_text(message)
+                await self.socket.send_text(message)
             except (WebSocketDisconnect, RuntimeError):
                 return
-        why = self._outbox.why_shut or Shut.CLOSED
+        why = self.outbox.why_shut or Shut.CLOSED
         try:
-            await self._socket.close(why.code, reason=why.reason)
+            await self.socket.close(why.code, reason=why.reason)
         except (WebSocketDisconnect, RuntimeError):
             logger.debug("the page had gone before it was told to")
 
@@ -193,10 +175,10 @@ class PageSocket:
         while True:
             text = ""
             try:
-                text = await self._socket.receive_text()
+                text = await self.socket.receive_text()
                 self._heard_ms = _now_ms()
                 # Whoever sends too much is read more slowly: their network holds back what is left.
-                await asyncio.sleep(self._limits.messages.take(at_ms=_now_ms()) / 1_000)
+                await asyncio.sleep(self.limits.messages.take(at_ms=_now_ms()) / 1_000)
                 await self._obey(text)
             except (WebSocketDisconnect, RuntimeError):
                 # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
@@ -221,37 +203,47 @@ class PageSocket:
             case _:
                 raise InvalidInput('a message is {"say": "some text", "id": …}, {"move": "a scene"} or {"beat": true}')
 
+    @property
+    def _player(self) -> PlayerId | None:
+        return self.place.player.id if self.place is not None else None
+
+    def _need(self, action: Action) -> Grants:
+        """Raises: NotInvited | Forbidden."""
+        grants = self.grants()
+        grants.need(action, self._player if action is Action.PLAY else None)
+        return grants
+
     def _is_still_invited(self) -> bool:
         try:
-            self._presence.need(Action.WATCH if self._presence.place is None else Action.PLAY)
+            self._need(Action.WATCH if self.place is None else Action.PLAY)
         except InvalidInput:
             return False
         return True
 
     def _say(self, words: str, line: str | None) -> None:
-        player = self._presence.player
+        player = self._player
         if player is None:
             raise Forbidden(Action.PLAY)
-        self._presence.need(Action.PLAY)
+        self._need(Action.PLAY)
         if line is not None and not is_line(line):
             raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
         if len(words) > MAX_TEXT_LENGTH:
             raise TooLong(len(words))
-        if wait_ms := self._limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
+        if wait_ms := self.limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
             raise Rationed("you type", wait_ms=wait_ms)
         if line is None:
-            self._table.say(player, words)
-        elif not self._table.say(player, words, line=LineId(line)):
-            self._outbox.put_json({"type": "kept", "line": line})
+            self.table.say(player, words)
+        elif not self.table.say(player, words, line=LineId(line)):
+            self.outbox.put_json({"type": "kept", "line": line})
 
     async def _move(self, scene: SceneId) -> None:
-        grants = self._presence.need(Action.MOVE)
-        if wait_ms := self._limits.requests.take(at_ms=_now_ms()):
+        grants = self._need(Action.MOVE)
+        if wait_ms := self.limits.requests.take(at_ms=_now_ms()):
             raise Rationed("the scene changes", wait_ms=wait_ms)
         try:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
-                await self._table.move(scene)
-            self._presence.on_move(grants, scene)
+                await self.table.move(scene)
+            self.on_move(grants, scene)
         except TimeoutError as error:
             raise NotNow("the scene did not change in time; try again") from error
 
@@ -259,11 +251,11 @@ class PageSocket:
         self, code: str, message: str, *, line: str | None = None, values: Mapping[str, str | int] | None = None
     ) -> None:
         told: Json = {"type": "error", "code": code, "message": message, "values": values or {}, "line": line}
-        self._outbox.put_json(told)
+        self.outbox.put_json(told)
 
 
 def _line_in(text: str) -> str | None:
-    """The line that a message meant which could not be obeyed."""
+    """Return the line id of a message that could not be obeyed."""
     try:
         message: Json = json.loads(text)
         line = message["id"]

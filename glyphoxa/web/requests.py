@@ -54,7 +54,7 @@ HEADERS = {
 
 
 def is_allowed_host(host: str, *, allowed: Collection[str]) -> bool:
-    """Whether a Host header names this server in a way that cannot be rebound. Ports do not matter."""
+    """Return whether a Host header names this server in a way that cannot be rebound. Ports do not matter."""
     try:
         name = urlsplit(f"//{host}").hostname
     except ValueError:
@@ -135,7 +135,7 @@ class TooLarge(Refusal):
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Where it comes from; "" if nobody knows."""
+    """Return where a request comes from; "" if unknown."""
     return connection.client.host if connection.client else ""
 
 
@@ -182,7 +182,7 @@ def values_of(error: Exception) -> Mapping[str, str | int]:
 
 
 def error_code(error: Exception) -> str:
-    """One word for a page to know an error by."""
+    """Return the one-word code of an error."""
     match error:
         case Refusal():
             return error.code
@@ -195,7 +195,7 @@ def error_code(error: Exception) -> str:
 
 
 def in_words(error: Exception) -> str:
-    """For players. What a provider or the database answered is for the DM alone, and is logged."""
+    """Describe an error for players. Answers of providers and the database are for the DM, and are logged."""
     if isinstance(error, InvalidInput | NotNow):
         return str(error)
     logger.warning("a page was refused: {}", error)
@@ -203,7 +203,7 @@ def in_words(error: Exception) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """In words for whoever wrote the request."""
+    """Describe the first mistake of a request."""
     problem = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
     return f"{where}: {problem['msg']}" if where else str(problem["msg"])

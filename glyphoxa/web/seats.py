@@ -34,7 +34,7 @@ SHORTEST_TICKET = 16
 
 
 class NotNow(Unavailable):
-    """The table itself cannot do this now. The message is for players; that of any other `Unavailable` is the DM's."""
+    """The table cannot do this now. The message is for players; that of any other `Unavailable` is for the DM."""
 
 
 class SeatTaken(Refusal):
@@ -49,7 +49,7 @@ class SeatTaken(Refusal):
 
 
 class Superseded(Refusal):
-    """A newer connection of the same browser holds the seat: this one was long on its way."""
+    """A newer connection of the same browser holds the seat."""
 
     code = "superseded"
 
@@ -59,7 +59,7 @@ class Superseded(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class SeatClaim:
-    """What a browser shows for a seat.
+    """What a browser shows to take a seat.
 
     Attributes:
         ticket: A secret of its own, or the one it was given; "" asks for one.
@@ -104,7 +104,7 @@ class TakenSeat:
 
 @dataclass(eq=False, slots=True)
 class _Way:
-    """To one seat: one at a time.
+    """Serialises access to one seat.
 
     Attributes:
         since_s: Since when somebody has been on it; None when it is free.
@@ -139,7 +139,7 @@ class Seats:
 
     @property
     def blocked(self) -> list[str]:
-        """Seats that nobody can take or leave now, in words for whoever runs the table."""
+        """Return seats that nobody can take or leave now, in words for whoever runs the table."""
         return [
             f"the seat of {player} has been taken or left for {seconds:.0f} s"
             for player, way in self._ways.items()
@@ -148,7 +148,7 @@ class Seats:
 
     @property
     def hanging(self) -> list[str]:
-        """Connections to browsers that do not close."""
+        """Return connections to browsers that do not close, in words."""
         slow = [seconds for since_s in self._hanging.values() if (seconds := self._slow(since_s))]
         return [f"a browser's sound has not hung up for {seconds:.0f} s" for seconds in slow]
 
@@ -172,13 +172,13 @@ class Seats:
         return place
 
     async def stand(self, place: TakenSeat, *, outbox: PageOutbox) -> None:
-        """The websocket is gone. A seat that was taken over by a newer one stays taken."""
+        """Leave a seat whose websocket is gone. A seat that a newer one took over stays taken."""
         async with self._at(place.player.id):
             if place.outbox is outbox:
                 await self._free(place)
 
     async def connect_peer(self, player_id: PlayerId, offer: Offer, *, ticket: str = "") -> tuple[TakenSeat, str]:
-        """Connect a browser's audio. A peer of the same seat that was there before is hung up.
+        """Connect a browser's audio. An earlier peer of the same seat is hung up.
 
         Returns: The place and the answer's SDP.
 
@@ -209,7 +209,7 @@ class Seats:
         return place, peer.answer_sdp
 
     async def hang_up(self, player_id: PlayerId) -> None:
-        """End the sound of a seat, also one that is being connected. Who holds it by a websocket keeps it."""
+        """End the sound of a seat, including one that is connecting. A seat held by a websocket is kept."""
         place = self._places.get(player_id)
         if place is None:
             return
@@ -219,7 +219,7 @@ class Seats:
             await self._leave(place)
 
     async def close(self) -> None:
-        """Everybody leaves. What does not close in time is left behind."""
+        """Leave all seats. What does not close in time is abandoned."""
         self._is_closed = True
         await asyncio.gather(*(self._leave(place) for place in list(self._places.values())))
         await asyncio.gather(*self._leaving)
@@ -276,7 +276,7 @@ class Seats:
             self._on_change()
 
     def _empty(self, seat: Seat) -> None:
-        """It was opened after whoever wanted it was refused."""
+        """Leave a seat that opened after its request was refused."""
         self._do(self._leave_in_time(seat))
 
     async def _leave_in_time(self, seat: Seat) -> None:
@@ -302,7 +302,7 @@ class Seats:
         self._do(self._end_of(place, number))
 
     async def _end_of(self, place: TakenSeat, number: int) -> None:
-        """An offer came to nothing, or its peer is gone. A newer one is not touched."""
+        """Clean up an offer that failed, or whose peer is gone. A newer one is not touched."""
         async with self._at(place.player.id):
             if place.n_offers != number:
                 return
@@ -317,6 +317,6 @@ class Seats:
         task.add_done_callback(self._leaving.discard)
 
     def _slow(self, since_s: float) -> float:
-        """For how many seconds something has been going on, 0 as long as that is not slow."""
+        """Return for how many seconds something has been slow; 0 if it is not."""
         seconds = asyncio.get_running_loop().time() - since_s
         return seconds if seconds * 1_000 > self._within.slow_ms else 0.0

@@ -1,4 +1,4 @@
-"""Addresses of this machine, and uvicorn on one of them within limits."""
+"""Serve on an address of this machine: uvicorn within limits, and the certificate for https."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import errno
 import math
 import resource
 import socket
-from collections.abc import Callable, Iterator, Sequence
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_address
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
 import uvicorn
@@ -20,7 +24,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.web.tls import Tls
+from glyphoxa.web.access.records import open_private, private_directory
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate, GeneralName
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024
@@ -34,7 +41,7 @@ _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class AddressOptions(NamedTuple):
-    """What the user sets an address with."""
+    """The options that set an address."""
 
     host: str = "--host"
     port: str = "--port"
@@ -44,7 +51,7 @@ OPTIONS = AddressOptions()
 
 
 def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.socket:
-    """Take an address without listening on it yet, so that a taken port is found before models are loaded.
+    """Bind an address without listening yet, so that a taken port is found before models load.
 
     Raises:
         Unavailable: The port is in use, or may not be used.
@@ -77,18 +84,18 @@ def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.soc
 
 
 def url_of(listener: socket.socket, *, scheme: str = "http") -> str:
-    """The address to open on this machine."""
+    """Return the address to open on this machine."""
     host, port = listener.getsockname()[:2]
     return _url(scheme, "localhost" if host in (*_EVERYWHERE, "127.0.0.1", "::1") else host, port)
 
 
 def is_of_this_machine(listener: socket.socket) -> bool:
-    """Whether nobody else can reach it."""
+    """Return whether only this machine can reach it."""
     return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def reached_at(listener: socket.socket, *, scheme: str) -> str | None:
-    """The address to open on other machines; None where none is known, or none can."""
+    """Return the address to open on other machines; None if there is none."""
     host, port = listener.getsockname()[:2]
     if is_of_this_machine(listener):
         return None
@@ -97,7 +104,7 @@ def reached_at(listener: socket.socket, *, scheme: str) -> str | None:
 
 
 def own_address(family: int) -> str | None:
-    """This machine's address on its way out. Nothing is sent for it; None without a network."""
+    """Return this machine's address on the network, without sending anything; None without a network."""
     outside = "192.0.2.1" if family == socket.AF_INET else "2001:db8::1"  # for documentation: nobody has them
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -119,7 +126,7 @@ def _default(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 def _most_connections() -> int:
-    """A part of the file descriptors that this process may have: files, database and sound need theirs."""
+    """Return a share of this process's file descriptors; files, database and sound need the others."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, most // 4))
 
@@ -138,7 +145,7 @@ class Limits(NamedTuple):
 
 
 class _LimitedConnection(H11Protocol):
-    """Adds what uvicorn has no setting for.
+    """Adds limits that uvicorn has no setting for.
 
     uvicorn times a connection out only after its first answer, and its `limit_concurrency` closes no idle connection:
     it refuses everybody while that many are open. A websocket leaves this protocol with its upgrade, and is pinged.
@@ -170,7 +177,7 @@ class _LimitedConnection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn that leaves signals to whoever runs it: its own way cuts our clean-up short.
+    """uvicorn that leaves signals to its caller: its own handling cuts our clean-up short.
 
     Args:
         trusted_proxies: Addresses or networks whose `X-Forwarded-For` says who asks.
@@ -208,7 +215,7 @@ class Server(uvicorn.Server):
         yield
 
     async def listen(self, listener: socket.socket) -> None:
-        """Serve until stopped. Connections are closed and the app's lifespan has ended when this returns."""
+        """Serve until stopped. On return connections are closed and the app's lifespan has ended."""
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
         loop.set_exception_handler(partial(self._on_trouble, before or _default))
@@ -218,7 +225,7 @@ class Server(uvicorn.Server):
             loop.set_exception_handler(before)
 
     def _on_trouble(self, otherwise: Handler, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Of each connection that there is no file descriptor for, asyncio complains: now and then is enough."""
+        """Log a lack of file descriptors now and then: asyncio reports it for each connection."""
         if "accept() out of system resource" not in context.get("message", ""):
             otherwise(loop, context)
         elif loop.time() - self._complained_s > COMPLAIN_EVERY_S:
@@ -226,6 +233,143 @@ class Server(uvicorn.Server):
             logger.warning("no file descriptor is left for another browser's connection; trying again each second")
 
     def stop(self) -> None:
-        """Stop soon; asked twice, stop at once."""
+        """Stop soon; when called twice, stop at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+GOOD_FOR = timedelta(days=825)
+"""Apple's systems refuse certificates that are good for longer."""
+RENEWED_BEFORE = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A certificate and its key as PEM files.
+
+    Attributes:
+        certificate: With its chain.
+    """
+
+    certificate: Path
+    key: Path
+
+
+def given(certificate: Path | None, key: Path | None) -> Tls | None:
+    """Check the user's own certificate; None if there is none.
+
+    Raises:
+        InvalidInput: One of the files is missing, cannot be read, or does not belong to the other.
+    """
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise InvalidInput("https needs both files: --tls-cert with the certificate, and --tls-key with its key")
+    for path in (certificate, key):
+        if not path.is_file():
+            raise InvalidInput(f"{path}: there is no such file")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
+    except (ssl.SSLError, OSError, _Encrypted) as error:
+        raise InvalidInput(f"{certificate} and {key} are no certificate with its key (PEM): {error}") from error
+    return Tls(certificate, key)
+
+
+def good_until(certificate: Path | None, key: Path | None) -> datetime | None:
+    """Return when the user's own certificate expires; None if there is none. As `given`."""
+    tls = given(certificate, key)
+    return None if tls is None else _loaded(tls).not_valid_after_utc
+
+
+def self_signed(directory: Path, hosts: Iterable[str], *, now: datetime | None = None) -> Tls:
+    """Return the generated certificate; make a new one if hosts changed or it expires soon.
+
+    Args:
+        directory: Where it is kept, for this user alone.
+        hosts: DNS names and addresses under which the page is opened.
+
+    Raises:
+        InvalidInput: It cannot be kept there.
+    """
+    now = now or datetime.now(UTC)
+    wanted = sorted({*hosts, "localhost", "127.0.0.1", "::1"})
+    made = Tls(directory / "certificate.pem", directory / "key.pem")
+    if not _is_good(made, wanted, now):
+        _make(made, wanted, now)
+    return made
+
+
+def fingerprint(tls: Tls) -> str:
+    """Return the SHA-256 of the certificate, as browsers show it."""
+    from cryptography.hazmat.primitives import hashes
+
+    return _loaded(tls).fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+def _is_good(tls: Tls, wanted: list[str], now: datetime) -> bool:
+    from cryptography import x509
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key)
+        certificate = _loaded(tls)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return False
+    held = {str(name.value) for name in names}
+    return held >= set(wanted) and certificate.not_valid_after_utc - RENEWED_BEFORE > now
+
+
+def _loaded(tls: Tls) -> Certificate:
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+
+
+def _make(tls: Tls, hosts: list[str], now: datetime) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Glyphoxa")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))  # a player's clock may be late
+        .not_valid_after(now + GOOD_FOR)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    try:
+        private_directory(tls.key.parent)
+        for path, content in ((tls.key, secret), (tls.certificate, certificate.public_bytes(pem))):
+            with open_private(path, "w") as file:
+                file.write(content.decode())
+    except OSError as error:
+        raise InvalidInput(f"{tls.key.parent}: the certificate cannot be kept there: {error.strerror}") from error
+
+
+def _general_name(host: str) -> GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+class _Encrypted(Exception):
+    def __init__(self) -> None:
+        super().__init__("the key is encrypted with a password; give one that is not")
+
+
+def _no_password() -> str:
+    raise _Encrypted

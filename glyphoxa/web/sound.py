@@ -32,7 +32,7 @@ class IceServer:
 
 @dataclass(frozen=True, slots=True)
 class OfferedServer:
-    """As one peer may use it, for a while.
+    """A STUN or TURN server as one peer may use it for a while.
 
     Attributes:
         username: Empty where none is asked for; so is `credential`.
@@ -43,7 +43,7 @@ class OfferedServer:
     credential: str = ""
 
     def as_json(self) -> Json:
-        """As an `RTCIceServer` of a browser."""
+        """Return the server as an `RTCIceServer` of a browser."""
         named = {"username": self.username, "credential": self.credential} if self.username else {}
         return {"urls": list(self.urls), **named}
 
@@ -79,7 +79,7 @@ def offered(servers: Sequence[IceServer], *, user: str, now_s: int) -> tuple[Off
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A browser's wish to connect.
+    """A browser's offer to connect.
 
     Attributes:
         sdp: Its session description. The first medium must be audio.
@@ -93,7 +93,7 @@ class Offer:
 
 
 class Peer(Protocol):
-    """A connected browser: its microphone goes to the seat it was built with, the NPCs' voices go to it."""
+    """A connected browser: its microphone feeds its seat, and it plays the NPCs' voices."""
 
     @property
     def answer_sdp(self) -> str: ...
@@ -117,7 +117,7 @@ class Peers(Protocol):
     """A transport for one table, as its entry point builds it."""
 
     async def start(self) -> None:
-        """Pay for slow imports now, so that the first connection does not."""
+        """Import slow modules now, so that the first connection does not wait."""
         ...
 
     @property

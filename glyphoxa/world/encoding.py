@@ -16,7 +16,7 @@ from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
+from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4
@@ -95,15 +95,9 @@ def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str
 
 def state_parts(state: WorldState) -> Iterator[str]:
     """A complete state in JSON texts of bounded size."""
-    tables: tuple[tuple[str, TypeAdapter[Any], Iterable[Any]], ...] = (
-        ("entities", _ENTITIES, state.entities.values()),
-        ("merged", _MERGED, state.merged.items()),
-        ("facts", _FACTS, state.facts.values()),
-        ("ended", _ENDED, state.ended.values()),
-        ("rules", _RULES, state.rules.items()),
-    )
-    for table, adapter, rows in tables:
-        for part in _parts(rows):
+    for table, adapter in _ROWS.items():
+        rows = getattr(state, table)
+        for part in _parts(rows.items() if table in _PAIRS else rows.values()):
             yield f'["{table}",{adapter.dump_json(part).decode()}]'
 
 
@@ -115,20 +109,13 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
     state = WorldState()
     for part in parts:
         try:
-            table, _, rows = part.strip().removeprefix("[").removesuffix("]").partition(",")
-            match json.loads(table):
-                case "entities":
-                    state.load((), StateRows(entities=_ENTITIES.validate_json(rows)))
-                case "merged":
-                    state.load((), StateRows(merges=dict(_MERGED.validate_json(rows))))
-                case "facts":
-                    state.load((), StateRows(facts=_FACTS.validate_json(rows)))
-                case "ended":
-                    state.load((), StateRows(ended=_ENDED.validate_json(rows)))
-                case "rules":
-                    state.load((), StateRows(rules=dict(_RULES.validate_json(rows))))
-                case other:
-                    raise Corrupt(f"a kept state holds {other!r}, which no state has")
+            name, _, text = part.strip().removeprefix("[").removesuffix("]").partition(",")
+            table = json.loads(name)
+            if not isinstance(table, str) or table not in _ROWS:
+                raise Corrupt(f"a kept state holds {table!r}, which no state has")
+            rows = _ROWS[table].validate_json(text)
+            loaded = {_PAIRS[table]: dict(rows)} if table in _PAIRS else {table: rows}
+            state.load((), StateRows(**loaded))
         except (ValueError, InvalidInput) as error:
             raise Corrupt(f"a kept state cannot be read: {error}") from None
     return state
@@ -182,8 +169,13 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
 _ADAPTERS: Final[Mapping[str, TypeAdapter[Any]]] = {
     _snake_case(kind.__name__): TypeAdapter(kind) for kind in get_args(Event)
 }
-_ENTITIES: Final = TypeAdapter(list[WorldEntity])
-_MERGED: Final = TypeAdapter(list[tuple[EntityId, EntityId]])
-_FACTS: Final = TypeAdapter(list[Fact])
-_ENDED: Final = TypeAdapter(list[EndedFact])
-_RULES: Final = TypeAdapter(list[tuple[str, SlotRule]])
+_ROWS: Final[Mapping[str, TypeAdapter[Any]]] = {
+    "entities": TypeAdapter(list[WorldEntity]),
+    "merged": TypeAdapter(list[tuple[EntityId, EntityId]]),
+    "facts": TypeAdapter(list[Fact]),
+    "ended": TypeAdapter(list[EndedFact]),
+    "rules": TypeAdapter(list[tuple[str, SlotRule]]),
+}
+"""The tables of a state, in the order in which they are kept."""
+_PAIRS: Final = {"merged": "merges", "rules": "rules"}
+"""Tables whose rows are pairs, and what they are loaded as."""

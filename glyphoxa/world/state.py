@@ -74,30 +74,22 @@ def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]
     Args:
         tables: Of each, rows before and rows after, of the keys in question; an absent row is None or not there.
     """
-
-    def put(table: str) -> tuple[Any, ...]:
-        before, after = tables[table]
-        return tuple(row for key, row in after.items() if before.get(key) != row)
-
-    def put_pairs(table: str) -> tuple[Any, ...]:
-        before, after = tables[table]
-        return tuple((key, row) for key, row in after.items() if before.get(key) != row)
-
-    def gone(table: str) -> tuple[Any, ...]:
-        before, after = tables[table]
-        return tuple(key for key, row in before.items() if row is not None and key not in after)
-
+    put: dict[str, list[tuple[Any, Any]]] = {}
+    gone: dict[str, tuple[Any, ...]] = {}
+    for table, (before, after) in tables.items():
+        put[table] = [(key, row) for key, row in after.items() if before.get(key) != row]
+        gone[table] = tuple(key for key, row in before.items() if row is not None and key not in after)
     return Changes(
-        entities_put=put("entities"),
-        entities_gone=gone("entities"),
-        merges_put=put_pairs("merged"),
-        merges_gone=gone("merged"),
-        facts_put=put("facts"),
-        facts_gone=gone("facts"),
-        ended_put=put("ended"),
-        ended_gone=gone("ended"),
-        rules_put=put_pairs("rules"),
-        rules_gone=gone("rules"),
+        entities_put=tuple(row for _, row in put["entities"]),
+        entities_gone=gone["entities"],
+        merges_put=tuple(put["merged"]),
+        merges_gone=gone["merged"],
+        facts_put=tuple(row for _, row in put["facts"]),
+        facts_gone=gone["facts"],
+        ended_put=tuple(row for _, row in put["ended"]),
+        ended_gone=gone["ended"],
+        rules_put=tuple(put["rules"]),
+        rules_gone=gone["rules"],
     )
 
 
@@ -150,7 +142,7 @@ class _Index:
 
 
 class WorldState:
-    """A complete state, empty at first. Change it only through `glyphoxa.world.replay.apply`.
+    """A complete state, empty at first. Change it only through `glyphoxa.world.events.apply`.
 
     Attributes:
         entities: Those that are there.
@@ -301,7 +293,7 @@ class WorldState:
 
     def changes(self) -> Changes:
         """Since the beginning."""
-        before: dict[str, dict[Any, Any]] = {table: {} for table in _TABLES}
+        before: dict[str, dict[Any, Any]] = {table: {} for table in TABLES}
         for table, key, old in self._journal:
             before[table].setdefault(key, old)
         return changes_of(
@@ -364,7 +356,8 @@ class WorldState:
 
 REFUSED: Final = frozenset({"rejected", "retconned", "edited"})
 """Ends of a fact by which the DM said that it never was so."""
-_TABLES = ("entities", "merged", "facts", "ended", "rules")
+TABLES: Final = ("entities", "merged", "facts", "ended", "rules")
+"""The rows of a state, by the name of the attribute."""
 
 
 def _entries(fact: Fact) -> Collection[Key]:

@@ -128,8 +128,8 @@ class GraphMouth(Generic[P]):
     def hold(self, turn: TurnId) -> None:
         self._speaker.hold(turn)
 
-    def go_on(self, turn: TurnId) -> None:
-        self._speaker.go_on(turn)
+    def resume(self, turn: TurnId) -> None:
+        self._speaker.resume(turn)
 
     def cancel(self, turn: TurnId) -> None:
         if turn == self._speaker.turn:

@@ -16,18 +16,19 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
+from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import FittedContext, fit_prompt
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.judgement.reply import Asked, Character
-from glyphoxa.judgement.sentence_check import RULES, SentenceCheck, made_up_rolls
+from glyphoxa.domain.turn import Asked, Character
+from glyphoxa.judgement.guard import made_up_rolls
+from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
-from glyphoxa.speech.language.sentences import SentenceSplitter
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
@@ -158,7 +159,8 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
         stalled_after_ms: When a model far away has failed that says nothing; None: when nobody waits any more.
     """
     stand_ins = StandIns(order.language)
-    has_tools = order.tools is not None and order.settings.profile.takes_tools
+    profile = order.settings.profile
+    has_tools = order.tools is not None and profile.takes_tools
     return MouthParts(
         npc=order.npc,
         llm=_llm(order, stalled_after_ms),
@@ -166,13 +168,13 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
         context=order.context,
         # Its grammar is that of `spoken_extras`.
         new_splitter=partial(SentenceSplitter, marks_end=order.local.llama is not None),
-        new_check=partial(_check, order),
+        new_check=partial(_check, order, repairs=profile.needs_repairs),
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
         tools=order.tools if has_tools else None,
         stand_in=stand_ins.line,
-        shrug=stand_ins.shrug if order.settings.profile.makes_up else None,
+        shrug=stand_ins.shrug if profile.needs_repairs else None,
         excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,
@@ -195,7 +197,7 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
         endpoint=s2s.make_endpoint(provider, voice=order.npc.voice.provider_voice),
         context=order.context,
         new_splitter=SentenceSplitter,
-        new_check=partial(_check, order),
+        new_check=partial(_check, order, repairs=False),
         sink=order.sink,
         listener=order.listener,
         host=_host(order),
@@ -204,13 +206,13 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
     )
 
 
-def _check(order: MouthSpec, asked: Asked) -> Decide:
+def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
     npc, tools = order.npc, order.tools
     n_before = tools.n_answered if tools is not None else 0
     made_up = made_up_rolls(lambda: tools is not None and tools.n_answered > n_before)
     guards = order.settings.context.guard_secrets
     character = Character(npc.name, npc.aliases, order.others, order.language, guards_secrets=guards)
-    return SentenceCheck(character, asked, rules=(*RULES, made_up)).decide
+    return ReplyCheck(character, asked, repairs=repairs, more_rules=(made_up,)).decide
 
 
 def _host(order: EarSpec | MouthSpec) -> PipelineHost:

@@ -7,7 +7,6 @@ import of some takes half a second, which must not happen in the event loop of a
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
@@ -25,6 +24,7 @@ from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.workers.runner import WorkerRunner
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
@@ -99,7 +99,7 @@ class PipelineHost:
         self._measured: Callable[[ServiceTime], None] | None = None
 
     def measure(self, tell: Callable[[ServiceTime], None]) -> None:
-        """See `glyphoxa.bootstrap.engines.Host`."""
+        """See `glyphoxa.app.engines.Host`."""
         self._measured = tell
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
@@ -152,7 +152,7 @@ class PipelineHost:
         if (tell := self._measured) is not None:
 
             async def measured(_: object, frame: MetricsFrame) -> None:
-                for each in service_times(frame, graph=name, at_ms=time.time_ns() // 1_000_000):
+                for each in service_times(frame, graph=name, at_ms=now_ms()):
                     tell(each)
 
             # Not an observer: that would cost every frame a queue at every processor.
@@ -173,7 +173,7 @@ class PipelineHost:
         return line
 
     async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
-        """See `glyphoxa.bootstrap.engines.Host`."""
+        """See `glyphoxa.app.engines.Host`."""
         heard = Sample()
         line = await self.add("sample", [make_tts(tts, voice=voice), heard], on_error=heard.fail)
         try:

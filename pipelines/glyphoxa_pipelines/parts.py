@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, HotContextSource, Placement
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
@@ -22,10 +22,6 @@ from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import CorrectsText
 from glyphoxa_processors.hot_context import OnPartial, Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stand_in
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class Expects:
     Attributes:
         told: What it was built with.
         keyterms: What it should expect now.
-        on_changed: See `glyphoxa.bootstrap.engines.EarSpec.on_names_changed`.
+        on_changed: See `glyphoxa.app.engines.EarSpec.on_names_changed`.
         frame: Tells it.
         settle_ms: A burst of changes within that time is one message.
     """

@@ -1,7 +1,7 @@
 """A mouth whose model speaks by itself: memory, then a speech-to-speech session.
 
 Such a model is told of no names to expect: its own ear takes no list of them. What the players said
-comes from their ears all the same, and those are told; see `glyphoxa.speech.names.biasing`.
+comes from their ears all the same, and those are told; see `glyphoxa.names.hints`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pipecat.processors.frame_processor import FrameProcessor
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.npc.mouth import Finished, Listener, Mouth
@@ -21,7 +22,6 @@ from glyphoxa.providers import building
 from glyphoxa.providers.building import S2S, Choice
 from glyphoxa_pipelines.cascaded import GraphMouth
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import now_ms
 from glyphoxa_processors.frames import MouthReports
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice

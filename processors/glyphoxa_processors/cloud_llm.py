@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
-from openai import DefaultAsyncHttpxClient
 
 from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
+from glyphoxa.adapters.openai_models import IDLE_S
 from glyphoxa.providers.building import LLM, Choice, Connection, build
 
 if TYPE_CHECKING:
     from pipecat.services.google.llm import GoogleLLMService
-if TYPE_CHECKING:
     from pipecat.services.llm_service import LLMService
-if TYPE_CHECKING:
     from pipecat.services.openai.llm import OpenAILLMService
 
 
@@ -69,25 +66,7 @@ def make_llm(
 def openai(
     connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
 ) -> OpenAILLMService:
-    return _spoken(connection, temperature, max_tokens, stalled_after_ms)
-
-
-def compatible(
-    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
-) -> OpenAILLMService:
-    return _spoken(connection, temperature, max_tokens, stalled_after_ms)
-
-
-def ollama(
-    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
-) -> OpenAILLMService:
-    here = replace(connection, base_url=connection.base_url or "http://localhost:11434/v1")
-    return _spoken(here, temperature, max_tokens, stalled_after_ms)
-
-
-def _spoken(
-    connection: Connection, temperature: float | None, max_tokens: int, stalled_after_ms: int
-) -> OpenAILLMService:
+    """OpenAI's models, or those of a server that speaks its protocol."""
     from pipecat.services.openai.llm import OpenAILLMService
 
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
@@ -105,6 +84,13 @@ def _spoken(
             model=connection.model, system_instruction=None, temperature=temperature, extra={limit: max_tokens}
         ),
     )
+
+
+def ollama(
+    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
+) -> OpenAILLMService:
+    here = replace(connection, base_url=connection.base_url or "http://localhost:11434/v1")
+    return openai(here, temperature=temperature, max_tokens=max_tokens, stalled_after_ms=stalled_after_ms)
 
 
 def google(
@@ -136,23 +122,6 @@ def google(
             extra={},
         ),
     )
-
-
-# The HTTP connections of OpenAI's clients, kept open between two turns.
-
-
-IDLE_S = 240.0
-"""Minutes pass between two answers of an NPC, and a new connection costs two or three ways there and back. What stands
-in between forgets one that is idle after four minutes at the earliest (Azure; AWS: 350 s); a server that closes it says
-so."""
-
-
-def kept_open() -> Any:
-    """An HTTP client for `AsyncOpenAI`, whose own forgets a connection after five seconds. To be closed by its user."""
-    kind: Any = DefaultAsyncHttpxClient
-    # httpx, or what has taken its place: whichever this SDK is made of.
-    http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
-    return kind(limits=http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S))
 
 
 class OpenAhead:

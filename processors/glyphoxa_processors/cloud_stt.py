@@ -28,7 +28,7 @@ def make_stt(
 ) -> STTService:
     """A recogniser for one ear.
 
-    `keyterms` must already be packed to what the provider takes (`glyphoxa.speech.names.biasing`). They change later
+    `keyterms` must already be packed to what the provider takes (`glyphoxa.names.hints`). They change later
     with `keyterms_frame`.
 
     Raises:

@@ -16,9 +16,10 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.tts import DeepgramTTSService
 from pipecat.services.openai.tts import OpenAITTSService
 
+from glyphoxa.adapters.openai_models import kept_open
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa.providers.building import TTS, Choice, Connection, build
-from glyphoxa_processors.cloud_llm import OpenAhead, kept_open
+from glyphoxa_processors.cloud_llm import OpenAhead
 from glyphoxa_processors.frames import PrimeFrame
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from typing import Any
 
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
@@ -11,19 +10,14 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
 
 from glyphoxa_processors.deepgram_nova import (
-    LONGEST_REPEATED_S,
-    ONSET_S,
+    DeepgramEar,
     DeepgramOutbox,
-    KeytermLimit,
     bytes_per_s,
-    heard_span_s,
     is_refusal_of_the_request,
-    tell_words,
 )
-from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
 
 
-class FluxStt(DeepgramFluxSTTService):
+class FluxStt(DeepgramEar, DeepgramFluxSTTService):
     """Flux whose turns end where the ear hears a pause, and nowhere else (Deepgram: "bring your own turn detection").
 
     Its own detection is switched off by `eot_threshold=1.0`; left on, it ends a turn up to seconds after the ear
@@ -35,18 +29,9 @@ class FluxStt(DeepgramFluxSTTService):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._pause_unanswered = False
-        self._limit = KeytermLimit()
         self._was_refused = False
-        self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
-        self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
-        self._outbox: DeepgramOutbox[Any, bytes | dict[str, Any]] = DeepgramOutbox(
-            self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
-        )
         # pipecat's own waiting, for a change of names.
         self._ws_send_timeout = DeepgramOutbox.within_s
-        self._listener: object = None
-        """The connection that has been given everything before the next sound."""
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
@@ -60,11 +45,6 @@ class FluxStt(DeepgramFluxSTTService):
                 self._end_turn_at_pause()
             case _:
                 pass
-
-    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
-        tell_words(frame)
-        self._tell_segment(frame)
-        await super().push_frame(frame, direction)
 
     async def cleanup(self) -> None:
         sending = self._outbox.close()
@@ -82,23 +62,13 @@ class FluxStt(DeepgramFluxSTTService):
 
     def _hear(self, audio: bytes) -> None:
         self._catch_up()
-        self._unconfirmed.heard(audio)
-        self._segments.heard(len(audio))
-        if not self._user_speaking and not self._pause_unanswered:
-            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+        self._note_sound(audio)
         if self._transport_is_active():
-            self._outbox.put(self._websocket, audio, lasts_s=len(audio) / bytes_per_s(self))
+            self._put_sound(self._websocket, audio)
 
     def _catch_up(self) -> None:
-        """Give a new connection what the last one missed."""
-        if not self._transport_is_active() or self._websocket is self._listener:
-            return
-        self._listener = self._websocket
-        missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
-        self._segments.reopened(len(missed))
-        for at in range(0, len(missed), step):
-            piece = missed[at : at + step]
-            self._outbox.put(self._websocket, piece, lasts_s=len(piece) / bytes_per_s(self))
+        if self._transport_is_active() and self._websocket is not self._listener:
+            self._repeat_missed(self._websocket)
 
     async def _send(self, _socket: Any, message: bytes | dict[str, Any]) -> None:
         if isinstance(message, bytes):
@@ -163,13 +133,3 @@ class FluxStt(DeepgramFluxSTTService):
         if self._pause_unanswered and self._user_is_speaking and self._transport_is_active():
             self._pause_unanswered = False
             self._outbox.put(self._websocket, {"type": "ForceEndTurn"})
-
-    def _tell_segment(self, frame: Frame) -> None:
-        """So that a transcript that comes when its turn is over is not taken for another turn."""
-        span_s = heard_span_s(frame)
-        if span_s is not None:
-            begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
-            put_notes(frame, replace(notes_of(frame), segment=self._segments.at(begin, first, end)))
-
-    def _keyterms(self) -> list[str]:
-        return list(self._settings.keyterm)  # type: ignore[attr-defined]

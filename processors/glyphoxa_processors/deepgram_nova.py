@@ -33,7 +33,7 @@ from pipecat.utils.time import time_now_iso8601
 from websockets.exceptions import InvalidStatus
 
 from glyphoxa.domain.heard import HeardWord
-from glyphoxa.speech.language.words import SpokenWord, placed
+from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
 
 # What both of Deepgram's recognisers need to keep a conversation going from one connection to the next.
@@ -229,11 +229,66 @@ class KeytermLimit:
         return True
 
 
+class DeepgramEar(STTService):
+    """What both recognisers keep from one connection to the next: names, unconfirmed sound, segments, the outbox."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._limit = KeytermLimit()
+        self._pause_unanswered = False
+        self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
+        self._outbox: DeepgramOutbox[Any, Any] = DeepgramOutbox(
+            self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
+        )
+        self._listener: Any = None
+        """The connection that has been given everything before the next sound."""
+
+    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
+        tell_words(frame)
+        span_s = heard_span_s(frame)
+        if span_s is not None:
+            # So that a transcript that comes when its turn is over is not taken for another turn.
+            begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
+            put_notes(frame, replace(notes_of(frame), segment=self._segments.at(begin, first, end)))
+        await super().push_frame(frame, direction)
+
+    def _note_sound(self, audio: bytes) -> None:
+        self._unconfirmed.heard(audio)
+        self._segments.heard(len(audio))
+        if not self._user_speaking and not self._pause_unanswered:
+            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+
+    def _put_sound(self, socket: Any, audio: bytes) -> None:
+        self._outbox.put(socket, audio, lasts_s=len(audio) / bytes_per_s(self))
+
+    def _repeat_missed(self, socket: Any) -> None:
+        """Give a new connection what the last one did not answer for."""
+        self._listener = socket
+        missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
+        self._segments.reopened(len(missed))
+        for at in range(0, len(missed), step):
+            self._put_sound(socket, missed[at : at + step])
+
+    def _keyterms(self) -> list[str]:
+        keyterms: object = self._settings.keyterm  # type: ignore[attr-defined]
+        return list(keyterms) if isinstance(keyterms, list | tuple) else []
+
+    async def _send(self, socket: Any, message: Any) -> None:
+        raise NotImplementedError
+
+    def _is_open(self, socket: Any) -> bool:
+        raise NotImplementedError
+
+    def _cut(self, socket: Any) -> None:
+        raise NotImplementedError
+
+
 _AT_ONCE_EVERY_S = 5.0
 """A server that hangs up on everybody is not called again at once."""
 
 
-class NovaStt(DeepgramSTTService):
+class NovaStt(DeepgramEar, DeepgramSTTService):
     """Nova with key terms that change while it listens, and whose connections change without a word lost.
 
     pipecat reconnects for any change of settings. Nova-3 takes new key terms on the open connection (since October
@@ -253,20 +308,11 @@ class NovaStt(DeepgramSTTService):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._limit = KeytermLimit()
         self._acknowledged: asyncio.Future[ListenV1ConfigureSuccess | ListenV1ConfigureFailure] | None = None
         self._configuring: asyncio.Task[None] | None = None
         self._reconnecting_task: asyncio.Task[None] | None = None
         self._takes_configure = True
         self._sent_keyterms: Sequence[str] = self._keyterms()
-        self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
-        self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
-        self._listener: Any = None
-        """The connection that has been given everything before the next sound."""
-        self._outbox: DeepgramOutbox[Any, bytes | ListenV1Finalize] = DeepgramOutbox(
-            self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
-        )
-        self._pause_unanswered = False
         self._reconnected_at_once_s = -math.inf
 
     async def cleanup(self) -> None:
@@ -290,26 +336,18 @@ class NovaStt(DeepgramSTTService):
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
         self._catch_up()
-        self._unconfirmed.heard(audio)
-        self._segments.heard(len(audio))
-        if not self._user_speaking and not self._pause_unanswered:
-            self._unconfirmed.keep_last(int(ONSET_S * bytes_per_s(self)))
+        self._note_sound(audio)
         socket = self._open_socket()
         if socket is None:
             self._reconnect_at_once()
         else:
-            self._outbox.put(socket, audio, lasts_s=len(audio) / bytes_per_s(self))
+            self._put_sound(socket, audio)
         yield None
 
     async def _keepalive_handler(self) -> None:
         # Begins with each connection. Nobody may be speaking any more by then, and no sound come.
         self._catch_up()
         await super()._keepalive_handler()
-
-    async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
-        tell_words(frame)
-        self._tell_segment(frame)
-        await super().push_frame(frame, direction)
 
     async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
         if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):
@@ -409,16 +447,10 @@ class NovaStt(DeepgramSTTService):
         self._reconnect_if_quiet()
 
     def _catch_up(self) -> None:
-        """Give a new connection what the last one missed."""
         socket = self._open_socket()
         if socket is None or socket is self._listener:
             return
-        self._listener = socket
-        missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
-        self._segments.reopened(len(missed))
-        for at in range(0, len(missed), step):
-            piece = missed[at : at + step]
-            self._outbox.put(socket, piece, lasts_s=len(piece) / bytes_per_s(self))
+        self._repeat_missed(socket)
         if self._pause_unanswered and not self._user_speaking:
             self._ask_for_the_last_words()
 
@@ -483,14 +515,3 @@ class NovaStt(DeepgramSTTService):
     def _open_socket(self) -> Any:
         """The SDK's connection, or None while there is none. pipecat types it as None for ever."""
         return self._connection
-
-    def _tell_segment(self, frame: Frame) -> None:
-        """So that a transcript that comes when its turn is over is not taken for another turn."""
-        span_s = heard_span_s(frame)
-        if span_s is not None:
-            begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
-            put_notes(frame, replace(notes_of(frame), segment=self._segments.at(begin, first, end)))
-
-    def _keyterms(self) -> list[str]:
-        keyterms: object = self._settings.keyterm  # type: ignore[attr-defined]
-        return list(keyterms) if isinstance(keyterms, list | tuple) else []

@@ -17,8 +17,7 @@ from pipecat.metrics.metrics import (
 
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import Stage, TierChoice, Unsaid
-from glyphoxa.judgement.reply import Asked
+from glyphoxa.domain.turn import Asked, Stage, TierChoice, Unsaid
 from glyphoxa.npc.mouth import Listener, Marked
 from glyphoxa.observability.service_time import Measure, ServiceTime
 

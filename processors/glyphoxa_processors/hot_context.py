@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +29,9 @@ from glyphoxa.context.prompt import (
     Prompt,
     with_hot_context,
 )
-from glyphoxa.context.wording import BRIEF_CUES, LANGUAGE_CUES
+from glyphoxa.context.wording import Cue, cue_for
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Fault, Stage, TierChoice
-from glyphoxa.judgement.reply import Asked, language_of
+from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import (
@@ -116,7 +115,7 @@ class HotContextInjector(FrameProcessor):
         self._reports.listener(
             Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, prompt.tier)
         )
-        self._asked = _with_cue(asked.prompt, BRIEF_CUES) if prompt.is_brief else asked.prompt
+        self._asked = _with_cue(asked.prompt, "brief") if prompt.is_brief else asked.prompt
         await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot), prompt.is_brief, prompt.tier))
         if (
             self._shrug is not None
@@ -142,14 +141,14 @@ class HotContextInjector(FrameProcessor):
             return
         asked = self._asked
         if again.rejected.fault is Fault.LANGUAGE:
-            asked = _with_cue(asked, LANGUAGE_CUES)
+            asked = _with_cue(asked, "language")
         tools = self._declared(asked.tier) if again.rejected.fault is Fault.DICE else None
         await self.push_frame(AnotherTryFrame(context=as_context(asked, tools=tools)))
 
 
-def _with_cue(prompt: Prompt, cues: Mapping[str, str]) -> Prompt:
-    """With the cue of the question's language behind it."""
-    if (cue := cues.get(language_of(prompt.question))) is None:
+def _with_cue(prompt: Prompt, which: Cue) -> Prompt:
+    """Add a cue in the question's language behind it."""
+    if not (cue := cue_for(prompt.question, which)):
         return prompt
     *before, last = prompt.messages
     return replace(prompt, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))

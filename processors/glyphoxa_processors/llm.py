@@ -20,7 +20,8 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.openai.base_llm import OpenAILLMSettings
 from pipecat.services.openai.llm import OpenAILLMService
 
-from glyphoxa_processors.cloud_llm import OpenAhead, kept_open
+from glyphoxa.adapters.openai_models import kept_open
+from glyphoxa_processors.cloud_llm import OpenAhead
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame
 from glyphoxa_processors.hot_context import as_context
 

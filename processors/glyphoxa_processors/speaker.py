@@ -45,9 +45,9 @@ from glyphoxa.turns.playback import (
     Released,
     ReplyEnded,
     ReplyFailed,
+    Resumed,
     SoundBegins,
     SoundCame,
-    WentOn,
     filler_of,
 )
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
@@ -62,7 +62,7 @@ _BEHIND_S = 0.1
 class Speaker(FrameProcessor):
     """The last processor of a mouth, and the ledger of its turns: each begun one ends in exactly one `Finished`.
 
-    `begin`, `release`, `hold`, `go_on`, `cancel`, `fail`, `worry` and `fill` are called in the event loop and take
+    `begin`, `release`, `hold`, `resume`, `cancel`, `fail`, `worry` and `fill` are called in the event loop and take
     effect at once; they do not wait behind frames. Sound of any other turn than the one begun last is dropped.
 
     Args:
@@ -144,7 +144,7 @@ class Speaker(FrameProcessor):
         self._sink_faded(tail)
 
     def hold(self, turn: TurnId) -> None:
-        """Be silent until `go_on`. What was being heard fades out."""
+        """Be silent until `resume`. What was being heard fades out."""
         if turn != self._turn or self._playback.is_held:
             return
         tail = self._tail()
@@ -152,10 +152,10 @@ class Speaker(FrameProcessor):
         self._sink_faded(tail)
         self._listener(Marked(self._npc, turn, Stage.SILENCED, self._clock()))
 
-    def go_on(self, turn: TurnId) -> None:
+    def resume(self, turn: TurnId) -> None:
         """Be heard again, from where it was held."""
         self._fades_in = True
-        self._on(turn, WentOn())
+        self._on(turn, Resumed())
 
     def _tail(self) -> bytes:
         """The next few samples of what is being heard."""

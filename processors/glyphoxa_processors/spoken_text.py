@@ -16,9 +16,8 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, Stage, Unsaid
-from glyphoxa.judgement.reply import Asked, Verdict
-from glyphoxa.judgement.sentence_check import leaves_out
+from glyphoxa.domain.turn import Asked, Fault, Stage, Unsaid, Verdict
+from glyphoxa.judgement.repairs import leaves_out
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,

@@ -219,6 +219,17 @@ class TurnAudio:
 
 _RATE_HZ = 16_000
 _BYTES_PER_MS = _RATE_HZ * 2 // 1_000
+_PARTIAL_EVERY_MS = 500
+_PRE_ROLL_MS = 600
+"""Sound kept from before the detector heard the speech begin: it misses soft onsets, and without 0.3 s of quiet before
+the words the model loops in every second line, on the players of the demo."""
+_EARLY_MS = 120
+"""Quiet after which the model is asked for what may be the final transcript. The detector hears the speech end some
+50 ms later than its sound falls off."""
+_LONGEST_STRETCH_MS = 24_000
+"""What the model hears at once, at most; its window is 30 s."""
+_SETTLE_AFTER_MS = 15_000
+"""A turn longer than that is transcribed in parts, cut at pauses."""
 _QUIET_SHARE = 0.1
 """Of the loudest 20 ms of the segment: below it, the voice has fallen quiet."""
 
@@ -236,27 +247,10 @@ class WhisperSTT(FrameProcessor):
     Args:
         glossary: Read when a turn begins and kept until it is over: names may change while the session goes on, but
             the partial, the eager and the final transcript of a turn are of one mind about them.
-        partial_every_ms: At most so often; a partial is skipped while the model is busy.
-        pre_roll_ms: Sound kept from before the detector heard the speech begin: it misses soft onsets, and without
-            0.3 s of quiet in front of the words the model loops in every second line, on the players of the demo.
-        early_ms: Quiet after which the model is asked for what may be the final transcript. The detector hears the
-            speech end some 50 ms later than its sound falls off.
-        longest_stretch_ms: What the model hears at once, at most; its window is 30 s.
-        settle_after_ms: A turn longer than that is transcribed in parts, cut at pauses.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
-        self,
-        player: PlayerId,
-        recogniser: Recogniser,
-        *,
-        glossary: Callable[[], str],
-        clock: Callable[[], int],
-        partial_every_ms: int = 500,
-        pre_roll_ms: int = 600,
-        early_ms: int = 120,
-        longest_stretch_ms: int = 24_000,
-        settle_after_ms: int = 15_000,
+    def __init__(
+        self, player: PlayerId, recogniser: Recogniser, *, glossary: Callable[[], str], clock: Callable[[], int]
     ) -> None:
         super().__init__(name=f"stt-{player}")
         self._player = player
@@ -267,12 +261,11 @@ class WhisperSTT(FrameProcessor):
         self._clock = clock
         self._audio = TurnAudio(
             bytes_per_ms=_BYTES_PER_MS,
-            pre_roll_ms=pre_roll_ms,
-            longest_ms=longest_stretch_ms,
-            settle_after_ms=settle_after_ms,
+            pre_roll_ms=_PRE_ROLL_MS,
+            longest_ms=_LONGEST_STRETCH_MS,
+            settle_after_ms=_SETTLE_AFTER_MS,
         )
-        self._pace = PartialPace(every_ms=partial_every_ms)
-        self._early_ms = early_ms
+        self._pace = PartialPace(every_ms=_PARTIAL_EVERY_MS)
         self._loudest = 0.0
         self._quiet_ms = 0
         self._partial: asyncio.Task[Recognised | None] | None = None
@@ -319,7 +312,7 @@ class WhisperSTT(FrameProcessor):
             return
         self._listen_for_quiet(audio)
         heard_ms = self._audio.position // _BYTES_PER_MS
-        if self._quiet_ms >= self._early_ms:
+        if self._quiet_ms >= _EARLY_MS:
             if self._early is None and not self._recogniser.is_busy:
                 self._ask_for_partial(is_early=True)
         elif self._pace.is_due(heard_ms) and not self._quiet_ms:

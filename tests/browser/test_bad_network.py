@@ -2,21 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Literal
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 from websockets.asyncio.client import connect
 
-from glyphoxa.domain.ids import SessionId
 from glyphoxa.web.page_socket import Pulse
 from tests.support.browser import a_page
-from tests.support.frozen_network import FrozenNetwork, a_frozen_network
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import next_of
 from tests.support.web_table import PATIENT, TAMSIN, TwinTable, served
+
+Way = Literal["both", "to_page"]
+
+
+class FrozenNetwork:
+    """A proxy on a port of its own.
+
+    Attributes:
+        server: The server's own address.
+        url: The server, by this way.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.url = ""
+        self._port = int(server.rpartition(":")[2])
+        self._frozen: frozenset[str] = frozenset()
+        self._late = False
+        self._thawed = asyncio.Event()
+        self._thawed.set()
+        self._ways: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def frozen(self, way: Way = "both", *, late: bool = False) -> Iterator[None]:
+        """Nothing comes through.
+
+        Args:
+            way: Which direction is frozen.
+            late: What is sent meanwhile arrives afterwards; else it never does, and nothing more on that connection.
+        """
+        self._frozen = frozenset({"to_page"} if way == "to_page" else {"to_page", "to_server"})
+        self._late = late
+        self._thawed.clear()
+        try:
+            yield
+        finally:
+            self._frozen = frozenset()
+            self._thawed.set()
+
+    async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._ways.add(task)
+        try:
+            there, to_server = await asyncio.open_connection("127.0.0.1", self._port)
+            try:
+                await asyncio.gather(self._pass(reader, to_server, "to_server"), self._pass(there, writer, "to_page"))
+            finally:
+                to_server.transport.abort()
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+            self._ways.discard(task)
+
+    async def _pass(self, source: asyncio.StreamReader, to: asyncio.StreamWriter, way: str) -> None:
+        is_swallowed = False
+        with contextlib.suppress(OSError):
+            while sent := await source.read(65_536):
+                if way in self._frozen:
+                    is_swallowed = is_swallowed or not self._late
+                    if self._late:
+                        await self._thawed.wait()
+                if not is_swallowed:
+                    to.write(sent)
+                    await to.drain()
+        # A frozen network does not tell that the other side has closed, either.
+        if way in self._frozen or is_swallowed:
+            if not self._late:
+                return
+            await self._thawed.wait()
+        to.close()
+
+    async def close(self) -> None:
+        for task in self._ways:
+            task.cancel()
+        await asyncio.gather(*self._ways, return_exceptions=True)
+
+
+@asynccontextmanager
+async def a_frozen_network(url: str) -> AsyncIterator[FrozenNetwork]:
+    """A way to the server at this address."""
+    network = FrozenNetwork(url)
+    server = await asyncio.start_server(network.connect, "127.0.0.1", 0)
+    network.url = f"http://localhost:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield network
+    finally:
+        server.close()
+        await network.close()
+
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -77,22 +169,6 @@ async def test_words_typed_into_a_frozen_network_are_pending_and_are_said_once_w
         await expect(page.locator(".said.pending")).to_have_count(0)
         assert table.said == [(TAMSIN.id, "Grimjaw, hold the door!")]
         assert table.seats.keys() == {TAMSIN.id}
-
-
-async def test_more_words_than_the_table_takes_in_at_once_follow_by_themselves_and_in_order(
-    table: TwinTable, chromium: Browser
-) -> None:
-    lines = [f"Grimjaw, that is {n}." for n in range(11)]
-    async with at_the_table(table, chromium) as (page, network):
-        with network.frozen():
-            for line in lines:
-                await say(page, line)
-            await expect(page.locator(".said.pending")).to_have_count(len(lines))
-            await expect_gone(page)
-        await expect_back(page)
-        await expect(page.locator("#log .said.mine")).to_have_count(len(lines))
-        await expect(page.locator(".said.pending")).to_have_count(0)
-        assert [text for _, text in table.said] == lines
 
 
 async def test_words_that_arrived_and_whose_acknowledgement_was_lost_are_said_once(
@@ -170,19 +246,6 @@ async def test_a_line_that_was_not_acknowledged_survives_a_reload_of_the_tab(
         assert table.said == [(TAMSIN.id, "Grimjaw, hold the door!")]
 
 
-async def test_a_line_of_another_session_is_not_sent_unasked(table: TwinTable, chromium: Browser) -> None:
-    async with at_the_table(table, chromium) as (page, network):
-        with network.frozen():
-            await say(page, "Grimjaw, hold the door!")
-            table.session = SessionId("evening-2")
-            await expect_gone(page)
-        await expect(page.locator(".said.refused [role=alert]")).to_contain_text("opened anew")
-        assert table.said == []
-        await page.click(".said.refused button:has-text('Send again')")
-        await expect(page.locator("#log .said.mine .words")).to_have_text("Grimjaw, hold the door!")
-        await expect(page.locator(".said.refused")).to_have_count(0)
-
-
 async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_again_or_discarded(
     table: TwinTable, chromium: Browser
 ) -> None:
@@ -245,34 +308,3 @@ async def test_sound_is_tried_again_after_longer_waits_ten_times_and_then_when_t
         await page.get_by_role("button", name="Connect again").click()
         await expect(voice).to_have_attribute("data-state", "on")
         await expect(page.locator('.notice[data-topic="voice"]')).to_have_count(0)
-
-
-async def test_who_does_not_want_to_wait_for_the_next_attempt_has_it_at_once_and_keeps_the_focus(
-    table: TwinTable, chromium: Browser
-) -> None:
-    offers: list[str] = []
-
-    async def refuse(route: Route) -> None:
-        offers.append(route.request.url)
-        await route.fulfill(status=503, json={"error": {"message": "no sound today"}})
-
-    async with served(table, pulse=PATIENT_PAGE) as url, a_page(chromium) as page:
-        await page.clock.install()
-        await page.route("**/api/offer", refuse)
-        await page.goto(url)
-        await expect(page.locator(".seat")).to_have_count(2)
-        await page.clock.pause_at(await page.evaluate("Date.now() + 1000"))
-        await page.click('.seat[data-player="tamsin"]')
-        left, again = page.locator(".notice .left"), page.get_by_role("button", name="Connect again")
-        await expect(left).to_have_text("in 1 s")
-        for _ in range(3):
-            n = len(offers)
-            await again.click()
-            await until(lambda n=n: len(offers) == n + 1)  # type: ignore[misc]
-            await expect(left).to_have_text("in 1 s")  # and the waits begin anew
-            await expect(again).to_be_focused()
-        await page.unroute("**/api/offer")
-        await again.click()
-        await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
-        await expect(again).to_have_count(0)
-        await expect(page.locator("#say-text")).to_be_focused()

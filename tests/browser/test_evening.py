@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 from playwright.async_api import TimeoutError as TookTooLong
 
-from glyphoxa.bootstrap.table import open_table
+from glyphoxa.app.table import open_table
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings

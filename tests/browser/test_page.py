@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 from glyphoxa.domain.events import (
-    Degraded,
     MemoryChanged,
     MemoryHealth,
-    Trouble,
     UtteranceKept,
     UtteranceRetracted,
     UtteranceRevised,
@@ -24,7 +22,7 @@ from glyphoxa.domain.ids import UtteranceId
 from tests.support.browser import Open, heard, listen, say, sit
 from tests.support.builders import an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
-from tests.support.web_table import BRAN, GRIMJAW, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
+from tests.support.web_table import BRAN, HEARD, RAW, REPLY, TAMSIN, TONE_HZ, TwinTable, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -49,29 +47,6 @@ async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, op
         await expect(page.locator("#log .said.npc .words")).to_have_text(REPLY)
         await expect(page.locator(".person.speaking")).to_have_count(0)
         assert table.said == [(TAMSIN.id, "Grimjaw, is it done?")]
-
-
-async def test_a_late_answer_for_the_lobby_does_not_come_over_the_table(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        late: asyncio.Queue[Route] = asyncio.Queue()
-        await expect(page.locator(".seat")).to_have_count(2)  # drawn by an answer that was not late
-        await page.route("**/api/table", late.put_nowait)
-        async with asyncio.timeout(DEADLINE_S):
-            asked = await late.get()
-        await sit(page, "tamsin")
-        await asked.continue_()
-        await page.unroute("**/api/table")
-        # Whoever asks after it has its answer after it.
-        await page.evaluate("fetch('/api/table').then((answer) => answer.json()).then(() => new Promise(setTimeout))")
-        assert await page.text_content("#wire-state") == "at the table"
-        assert await page.is_hidden("#lobby")
-
-
-async def test_nothing_is_heard_while_no_npc_speaks(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        await sit(page, "tamsin")
-        await listen(page, ms=600)
-        assert (await heard(page))["rms"] < 0.001
 
 
 async def test_speech_is_captioned_as_it_comes_and_a_corrected_name_is_marked(table: TwinTable, opened: Open) -> None:
@@ -238,15 +213,6 @@ async def test_a_page_says_that_the_server_is_gone_and_comes_back_by_itself(tabl
             assert (await heard(page))["rms"] > 0.05
     finally:
         await context.__aexit__(None, None, None)
-
-
-async def test_what_does_not_work_now_is_shown(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        await sit(page, "tamsin")
-        table.tell(Degraded("grimjaw fell too often: 401 from api.example", 1, Trouble.OUT, GRIMJAW.id))
-        await expect(page.locator(".notice")).to_contain_text("Grimjaw cannot answer any more")
-        await page.click(".notice button")
-        await expect(page.locator(".notice")).to_have_count(0)
 
 
 async def test_words_are_never_markup(table: TwinTable, opened: Open) -> None:

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.links import Entrance
 from tests.support.axe import violations
 from tests.support.browser import Open, say, sit
 from tests.support.web_table import TAMSIN, TwinTable, served
@@ -50,8 +50,3 @@ async def test_a_german_browser_is_spoken_to_in_german_until_its_reader_chooses_
         await page.reload()
         await expect(page.locator("#talk")).to_have_accessible_name("Talk")
         assert TAMSIN.id in table.seats
-
-
-async def test_an_unknown_language_is_answered_in_english(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url, locale="fi-FI") as page:
-        await expect(page.locator("#lobby-title")).to_have_text("Who are you tonight?")

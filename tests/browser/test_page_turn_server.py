@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.sound import IceServer
 from tests.support.browser import Open, sit
 from tests.support.patience import DEADLINE_S

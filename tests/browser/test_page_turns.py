@@ -75,17 +75,6 @@ async def test_who_addressed_nobody_is_told_so_below_the_words_and_nobody_else_i
         await expect(page.locator(".note")).to_have_count(2)
 
 
-async def test_talk_among_players_and_sounds_of_listening_are_not_commented(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        await sit(page, "tamsin")
-        for why in (Unaddressed.PLAYER, Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER):
-            table.tell(nobody(why))
-        table.tell(nobody(Unaddressed.NO_NPC))
-        await expect(page.locator(".note")).to_have_text(
-            "Nobody was addressed: there is nobody in this scene who could answer."
-        )
-
-
 async def test_what_the_dm_whispers_stands_on_the_page_of_one_player_also_when_it_is_loaded_again(
     table: TwinTable, opened: Open
 ) -> None:
@@ -141,21 +130,6 @@ async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(
         table.tell(over(Outcome.TIMED_OUT))
         await expect(thinking).to_have_count(0)
         await expect(page.locator(".note")).to_have_text("Grimjaw took too long to answer you. Ask again.")
-
-
-async def test_who_has_to_wait_for_another_npc_is_shown_to_wait(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        await sit(page, "tamsin")
-        line = page.locator("#thinking")
-        table.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "It is a long story.", 1))
-        table.tell(NpcThinks(ODWINA.id, ODWINA.name, TurnId("t78"), TAMSIN.id, 2))
-        await expect(line).to_have_text("Odwina Vell waits until Grimjaw has finished…")
-        await page.reload()
-        await expect(line).to_have_text("Odwina Vell waits until Grimjaw has finished…")
-        table.tell(NpcSilent(GRIMJAW.id, TURN, 3))
-        await expect(line).to_have_text("Odwina Vell is thinking…")
-        table.tell(NpcSpeaks(ODWINA.id, ODWINA.name, TurnId("t78"), "Yes.", 4))
-        await expect(line).to_have_text("")
 
 
 @pytest.mark.parametrize(
@@ -218,18 +192,3 @@ async def test_what_is_too_long_is_counted_refused_and_kept(table: TwinTable, op
         await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw, " + "a" * 591)
         assert [text for _, text in table.said] == ["Grimjaw, " + "a" * 591]
         await expect(box).to_have_value("")
-
-
-async def test_figures_are_for_who_opens_them_and_the_browser_remembers(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        await sit(page, "tamsin")
-        await say(page, "Grimjaw?")
-        await expect(page.locator(".turn")).to_have_count(1)
-        titles = "[...document.querySelectorAll('[title]')].filter((e) => e.checkVisibility()).map((e) => e.title)"
-        shown = await page.evaluate(f"document.body.innerText + {titles}")
-        assert " ms" not in shown
-        assert "recalled" not in shown
-        await page.click("#figures summary")
-        await expect(page.locator(".turn .ms")).to_be_visible()
-        await page.reload()
-        await expect(page.locator(".turn .ms")).to_be_visible()

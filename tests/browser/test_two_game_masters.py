@@ -14,11 +14,10 @@ from playwright.async_api import Browser, Page, WebSocket, expect
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.web.access.entrance import Entrance, InvitedOnly
-from glyphoxa.web.access.links import links_of
+from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.axe import violations
 from tests.support.browser import a_page, say, sit
 from tests.support.live_table import an_evening, settings_for, write_campaign

@@ -8,11 +8,10 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.ports import World
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Undone
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.graph import World
 from tests.support.world_tables import DM, FORGE, INN, MIRA, TOWN, a_campaign_row
 from tests.support.world_twin import WorldTwin
 

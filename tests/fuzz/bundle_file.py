@@ -7,12 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from glyphoxa.adapters.postgres.world.campaigns import check_document
-from glyphoxa.cli.campaign import _read_bundle
-from glyphoxa.dm.campaign_bundle import CampaignBundle, read_bundle
+from glyphoxa.config.located_yaml import text_of
+from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, read_bundle
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.replay import replay
+from glyphoxa.world.events import Cause, WorldEvent, replay
 from tests.fuzz.running import FuzzTarget
 
 BY_DM = Cause("dm", 1)
@@ -21,7 +20,7 @@ BY_DM = Cause("dm", 1)
 def feed(data: bytes, scratch: Path) -> None:
     scratch.write_bytes(data)
     try:
-        bundle = read_bundle(_read_bundle(scratch))
+        bundle = read_bundle(text_of(scratch, most_bytes=MOST_BYTES))
     except InvalidInput:
         return
     # What was read can be written, and is the same.

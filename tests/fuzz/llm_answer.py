@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm.merging import KnownBefore, merged
-from glyphoxa.chronicle.llm.question import QuestionLimits, TalkQuestion, question_about
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.llm_extractor import KnownBefore, merged
+from glyphoxa.chronicle.llm_question import QuestionLimits, TalkQuestion, question_about
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.llm.structured import Unparseable, parsed
-from glyphoxa.speech.language.words import applied
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.review import question as review
-from glyphoxa.speech.review.doubt import Span
-from glyphoxa.speech.review.edits import declared_in, onto_raw, verified
-from glyphoxa.speech.review.question import LikelyNames
+from glyphoxa.domain.structured import Unparseable, parsed
+from glyphoxa.language.words import applied
+from glyphoxa.names import second_look as review
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.second_look import LikelyNames, Span, declared_in, onto_raw, verified
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from glyphoxa.adapters.audio.wav import read_recording
+from demo.recordings import read_recording
 from glyphoxa.domain.errors import InvalidInput
 from tests.fuzz.running import FuzzTarget
 

@@ -16,19 +16,17 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.local.gguf import joined, read_header
-from glyphoxa.adapters.local.llama import LlamaServer, PromptFile
+from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import ModelWeights
-from glyphoxa.bootstrap.local_models import load_llama
+from glyphoxa.app.models import load_llama
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId
 from tests.support.gguf import TEMPLATE, chat_model
 from tests.support.hub_server import HubServer, Refusal, begin_file, begins_at, login_page, send, status
-from tests.support.patience import DEADLINE_S
 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
 NAME = f"{REPO}/chatty-Q4_K_M.gguf"
@@ -46,7 +44,6 @@ class Hub(HubServer):
 
     Attributes:
         files: By repository and path.
-        small: Paths of files that every repository has, and whose hashes are not declared.
         gated: Only for users with this token.
         refuse: Answers every request, if set.
         asked: Paths, in order.
@@ -57,7 +54,6 @@ class Hub(HubServer):
     def __init__(self) -> None:
         super().__init__()
         self.files: dict[str, dict[str, bytes]] = {}
-        self.small: tuple[str, ...] = ()
         self.gated = ""
         self.refuse: Refusal | None = None
         self.asked: list[str] = []
@@ -92,8 +88,7 @@ class Hub(HubServer):
 
     def _declare(self, request: BaseHTTPRequestHandler, repo: str) -> None:
         """As `?blobs=true` is answered: the hashes of large files are in the list of all."""
-        small = ("README.md", *self.small)
-        files: list[dict[str, object]] = [{"rfilename": name, "size": 12, "blobId": "1" * 40} for name in small]
+        files: list[dict[str, object]] = [{"rfilename": "README.md", "size": 12, "blobId": "1" * 40}]
         for name, content in self.files[repo].items():
             lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
             files.append({"rfilename": name, "size": len(content), "blobId": "2" * 40, "lfs": lfs})
@@ -212,15 +207,6 @@ def test_hub_that_declares_nothing_is_named_with_the_reason(
         weights(tmp_path).ensure([NAME])
 
 
-def test_file_without_a_declared_hash_is_refused(hub: Hub, tmp_path: Path) -> None:
-    hub.files[REPO] = {}
-    with pytest.raises(NotFound, match="it has no GGUF file at all"):
-        weights(tmp_path).ensure([NAME])
-    hub.small = ("chatty-Q4_K_M.gguf",)
-    with pytest.raises(Corrupt, match="declares no SHA-256 of it"):
-        weights(tmp_path).ensure([NAME])
-
-
 def test_a_hub_that_is_away_is_said(model: Path, tmp_path: Path) -> None:
     away = ModelWeights(tmp_path / "data", tmp_path / "cache", hub=ModelHub("http://127.0.0.1:9"))
     with pytest.raises(Unavailable, match=f"{NAME}: the hub cannot be asked"):
@@ -258,14 +244,6 @@ async def test_the_settings_name_a_model_by_path_or_by_its_name_on_the_hub(
             assert await rendered(llama, [("system", "Be."), ("user", "Hm."), ("user", "Who?")]) == (
                 "[system] Be.\n[user] Hm.\n[user] Who?\n[assistant] "
             )
-
-
-async def test_a_model_that_is_closed_as_soon_as_it_is_open_ends(tmp_path: Path) -> None:
-    for _ in range(20):
-        async with asyncio.timeout(DEADLINE_S), LlamaServer(model_path=chat_model(tmp_path / "m.gguf")) as llama:
-            assert llama.base_url
-    with pytest.raises(Unavailable, match=r"m\.gguf is not running"):
-        _ = llama.base_url
 
 
 async def test_a_template_that_wants_sides_to_alternate_gets_lines_in_a_row_as_one(tmp_path: Path) -> None:
@@ -318,17 +296,6 @@ def test_the_command_measures_the_model_that_is_here_and_recommends(
     assert "no language model is here to measure with" in capsys.readouterr().err
 
 
-async def test_what_one_model_has_read_is_not_taken_for_what_another_has(tmp_path: Path, model: Path) -> None:
-    prompts = tmp_path / "prompts"
-    async with LlamaServer(model_path=model, prompts_dir=prompts) as llama:
-        names = []
-        for llama.model_id in ("a" * 64, "b" * 64):
-            llama.used_slots.add(0)
-            await PromptFile(llama, 0, CampaignId("vale"), NpcId("smith")).save()
-            names.append({file.name for file in prompts.iterdir()})
-    assert names[0] < names[1]
-
-
 @pytest.mark.parametrize(
     ("model", "why"),
     [
@@ -339,29 +306,3 @@ async def test_what_one_model_has_read_is_not_taken_for_what_another_has(tmp_pat
 def test_a_name_that_cannot_be_one_is_an_error_at_its_line(tmp_path: Path, model: str, why: str) -> None:
     with pytest.raises(InvalidFile, match=rf"settings\.yaml:3: providers\.llm\.model .*{re.escape(why)}"):
         read_settings(settings_with(tmp_path, model))
-
-
-def test_a_model_for_a_provider_that_is_one_is_an_error(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("providers:\n  llm:\n    name: qwen-1.5b\n    model: x.gguf\n", "utf-8")
-    with pytest.raises(InvalidFile, match=r":4: providers\.llm\.model 'x\.gguf': qwen-1\.5b is one model"):
-        read_settings(file)
-    file.write_text("providers:\n  llm:\n    name: ollama\n    context_tokens: 4096\n", "utf-8")
-    with pytest.raises(InvalidFile, match=r":4: providers\.llm\.context_tokens is of a model that runs here"):
-        read_settings(file)
-
-
-def test_without_a_model_it_is_said_which_setting_is_missing(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("providers: {llm: {name: local}}\n", "utf-8")
-    with pytest.raises(InvalidFile, match=r":1: local needs providers\.llm\.model"):
-        read_settings(file)
-
-
-def test_a_longer_context_has_room_for_larger_budgets(tmp_path: Path) -> None:
-    wide = settings_with(tmp_path, "./mine.gguf", ", context_tokens: 4096")
-    wide.write_text(f"{wide.read_text('utf-8')}context: {{facts_tokens: 1500}}\n", "utf-8")
-    assert read_settings(wide).context_tokens == 4_096
-    narrow = settings_with(tmp_path, "./mine.gguf", ", context_tokens: 1024")
-    with pytest.raises(InvalidFile, match=r":3: providers\.llm\.context_tokens: .* local has room for 224"):
-        read_settings(narrow)

@@ -13,8 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.binaries import find_binaries, server_account
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, find_binaries, server_account
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
@@ -76,7 +75,7 @@ async def goes_on_as_before(before: Store, after: Store) -> None:
         await after.log.append([new])
         assert new.id in await ids(after, "What of the lantern?")
     assert await after.chunks.fill_missing(CAMPAIGN)
-    index = await after.past_talk.talk_cache.refresh(CAMPAIGN)
+    index = await after.past_talk.transcripts.refresh(CAMPAIGN)
     assert [index.said(row) for row in index.rows_of(said.utterance_id for said in await talk_in(after))] == (
         await talk_in(after)
     )
@@ -158,42 +157,13 @@ async def test_a_table_that_is_open_while_its_database_is_restored_tells_what_is
             there = {said.utterance_id for said in await talk_in(other)}
         for _ in range(5):  # its connections are to what was dropped, and each is noticed by a use
             try:
-                index = await table.past_talk.talk_cache.refresh(CAMPAIGN)
+                index = await table.past_talk.transcripts.refresh(CAMPAIGN)
                 break
             except GlyphoxaError:
                 continue
         assert {index.said(row).utterance_id for row in range(len(index))} == there
         assert UtteranceId("u60") in await ids(table)
         assert UtteranceId("u50") not in await ids(table)
-
-
-async def test_rows_that_were_copied_without_their_sequence_are_followed_all_the_same(
-    dsn: str, empty_dsn: str, tmp_path: Path
-) -> None:
-    """By COPY, table by table, as logical replication does it too: what is inserted so has its old change number."""
-    await an_evening(dsn)
-    async with opened(empty_dsn):
-        pass
-    one, other = await asyncpg.connect(dsn), await asyncpg.connect(empty_dsn)
-    try:
-        await other.execute("SET session_replication_role = replica")
-        for table in ("campaigns", "sessions", "session_entries", "chunks", "talk_to_embed"):
-            rows = await one.fetch(
-                "SELECT attname::text FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0 "
-                "AND attgenerated = '' AND NOT attisdropped",
-                table,
-            )
-            columns, file = [row["attname"] for row in rows], tmp_path / table
-            await one.copy_from_query(f"SELECT {', '.join(columns)} FROM {table}", output=file, format="binary")
-            await other.copy_to_table(table, source=file, columns=columns, format="binary")
-        # This one is noticed at once: a row of that number is there.
-        await other.execute("SELECT setval('session_entries_id_seq', 1000)")
-        assert await other.fetchval("SELECT last_value FROM talk_changes") == 1
-    finally:
-        await one.close()
-        await other.close()
-    async with opened(dsn) as before, opened(empty_dsn) as after:
-        await goes_on_as_before(before, after)
 
 
 async def test_an_owner_without_special_rights_saves_a_campaign_at_a_time_and_no_part_of_it_by_mistake(

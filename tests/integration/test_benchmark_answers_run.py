@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
 from tests.support.benchmark_runs import figures_of
+from tests.support.proof import proof_only
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
 
@@ -28,7 +29,7 @@ async def test_grounding_judges_the_answer_of_a_whole_turn(reachable_dir: Path) 
     assert float(str(found["tokens_mean"])) > 0
 
 
-@pytest.mark.parametrize("more", [(), ("--attacks",)], ids=["lines", "attacks"])
+@pytest.mark.parametrize("more", [(), pytest.param(("--attacks",), marks=proof_only)], ids=["lines", "attacks"])
 async def test_persona_judges_every_line(reachable_dir: Path, more: tuple[str, ...]) -> None:
     found = await answers(
         *("persona", "--half", "tune", "--language", "en", "--limit", "2", *more),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks.memory_operations import REQUIRED
 from tests.support.benchmark_runs import figures_of
+from tests.support.proof import proof_only
 
 INVENTED = ("--embeddings", "invented")
 TINY = ("--turns", "60", "--campaigns", "1", "--entities", "20", "--relationships", "30", "--samples", "3", *INVENTED)
@@ -36,6 +37,7 @@ def test_the_last_line_tells_every_operation_with_what_it_found(reachable_dir: P
     assert not list(reachable_dir.iterdir())
 
 
+@proof_only
 def test_a_directory_that_is_kept_is_filled_once(reachable_dir: Path) -> None:
     kept = reachable_dir / "kept"
     first = figures_of("memory", *TINY, "--only", "neighbours_1", "--data-dir", kept, temporary=reachable_dir)

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import recall
 from tests.support.benchmark_runs import figures_of
+from tests.support.proof import proof_only
 
 INVENTED = ("--embeddings", "invented")
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
@@ -99,6 +100,7 @@ def test_every_arm_answers_every_question(reachable_dir: Path) -> None:
     assert {path.name for path in reachable_dir.iterdir()} == {"data"}
 
 
+@proof_only
 def test_without_an_arm_only_what_is_shipped_is_measured_and_talk_that_is_kept_is_loaded_once(
     reachable_dir: Path,
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.benchmark_runs import figures_of
 from tests.support.patience import DEADLINE_S
+from tests.support.proof import proof_only
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {
@@ -84,7 +85,7 @@ async def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> 
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=proof_only)])
 async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, how: signal.Signals) -> None:
     # Without a past: to load one takes as long as all the rest until the table is open.
     run = await _started("--turns", "50", "--npcs", "2", "--history-entries", "0", temporary=temporary)
@@ -100,6 +101,7 @@ async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, h
 
 
 @pytest.mark.models
+@proof_only
 def test_barge_in_times_an_answer_that_is_spoken_over(temporary: Path) -> None:
     figures = figures_of("barge_in", "--turns", "1", temporary=temporary)
     assert figures["outcomes"] == {"interrupted": 1}

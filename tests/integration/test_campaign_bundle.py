@@ -15,18 +15,16 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import BUNDLED, export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.cli.main import main
 from glyphoxa.dm.campaign_bundle import read_bundle
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
-from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, SlotDeclared
-from glyphoxa.world.events.fact import FactRejected, FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.events.undo import RolledBack, UtteranceCorrected
-from glyphoxa.world.replay import difference
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
+from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
+from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
+from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
 
 OTHER = CampaignId("other")
@@ -73,7 +71,7 @@ async def town(store: Store) -> Store:
     await store.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id)], DM)
     await store.world.correct(TOWN, UtteranceId("first-2"), "other words", DM)
     await store.world.rollback(TOWN, FIRST, 3, DM)
-    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), lambda: 3_000_000)
+    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), store.talk_search, lambda: 3_000_000)
     await desk.summarise(FIRST, "They met the innkeeper.", None)
     gone = EntityId("x")
     await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)
@@ -88,27 +86,18 @@ async def town(store: Store) -> Store:
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = tmp_path / "settings.yaml"
-    path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
-    return path
+def cli(tmp_path: Path, dsn: str, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, dsn), capsys)
 
 
-async def run(*arguments: object) -> int:
-    return await asyncio.to_thread(main, ["campaign", *(str(argument) for argument in arguments)])
-
-
-async def test_what_comes_in_goes_out_the_same_byte_by_byte(
-    town: Store, settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_what_comes_in_goes_out_the_same_byte_by_byte(town: Store, cli: CommandLine, tmp_path: Path) -> None:
     one, two, three = (tmp_path / name for name in ("one.json", "two.json", "three.json"))
-    config = ("--config", settings_file)
-    assert await run("export", one, "--campaign", "town", *config) == 0
-    assert await run("import", one, *config) == 1
-    assert "there is a campaign 'town' already: import it as another, with --as NEWID" in capsys.readouterr().err
-    assert await run("import", one, "--as", "other", *config) == 0
-    assert "4 utterances" in capsys.readouterr().out
-    assert await run("export", two, "--campaign", "other", *config) == 0
+    await cli.told("campaign", "export", one, "--campaign", "town")
+    assert "there is a campaign 'town' already: import it as another, with --as NEWID" in await cli.problem(
+        "campaign", "import", one
+    )
+    assert "4 utterances" in await cli.told("campaign", "import", one, "--as", "other")
+    await cli.told("campaign", "export", two, "--campaign", "other")
     text = one.read_text()
     assert all(json.loads(text)["tables"][table] for table in BUNDLED)
     assert "They met the innkeeper." in text
@@ -121,12 +110,11 @@ async def test_what_comes_in_goes_out_the_same_byte_by_byte(
         for table in (*reversed(BUNDLED), "chunks", "talk_to_embed", "world_snapshots"):
             await connection.execute(f"DELETE FROM {table} WHERE campaign_id = 'town'")
         await connection.execute("DELETE FROM campaigns WHERE id = 'town'")
-    assert await run("import", two, "--as", "town", *config) == 0
-    assert await run("export", three, "--campaign", "town", *config) == 0
+    await cli.told("campaign", "import", two, "--as", "town")
+    await cli.told("campaign", "export", three, "--campaign", "town")
     assert three.read_bytes() == one.read_bytes()
     assert one.stat().st_mode & 0o077 == 0
-    assert await run("export", one, "--campaign", "town", *config) == 1
-    assert f"{one} is there already" in capsys.readouterr().err
+    assert f"{one} is there already" in await cli.problem("campaign", "export", one, "--campaign", "town")
 
 
 async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
@@ -147,13 +135,13 @@ async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
     assert await town.log.count(TOWN) == 4
 
 
-async def test_a_world_goes_along_without_its_talk(town: Store, settings_file: Path, tmp_path: Path) -> None:
-    one, two, config = tmp_path / "one.json", tmp_path / "two.json", ("--config", settings_file)
-    assert await run("export", one, "--campaign", "town", "--without-talk", *config) == 0
+async def test_a_world_goes_along_without_its_talk(town: Store, cli: CommandLine, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    await cli.told("campaign", "export", one, "--campaign", "town", "--without-talk")
     text = one.read_text()
     assert "word 1" not in text and "They met the innkeeper." in text
-    assert await run("import", one, "--as", "other", *config) == 0
-    assert await run("export", two, "--campaign", "other", *config) == 0
+    await cli.told("campaign", "import", one, "--as", "other")
+    await cli.told("campaign", "export", two, "--campaign", "other")
     assert two.read_text() == text.replace('"id": "town"', '"id": "other"')
     assert difference(await stands_as_replayed(town, OTHER), await stands_as_replayed(town, TOWN)).is_empty
     async with town.database.use(OTHER) as connection:
@@ -169,18 +157,15 @@ async def test_a_world_goes_along_without_its_talk(town: Store, settings_file: P
     assert [tuple(row) for row in said] == [("more", 5, False)]
 
 
-async def test_a_file_tells_secrets_only_when_it_may(
-    town: Store, settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_file_tells_secrets_only_when_it_may(town: Store, cli: CommandLine, tmp_path: Path) -> None:
     secret = FactStated(Claim.attribute(MIRA, "truth", "zwielichtig"), visibility=HIDDEN)
     event = (await town.world.commit(TOWN, [secret], DM))[-1]
-    path, arguments = tmp_path / "town.json", ("--campaign", "town", "--config", settings_file)
-    assert await run("export", path, *arguments) == 1
-    assert "--with-secrets" in capsys.readouterr().err
+    path = tmp_path / "town.json"
+    assert "--with-secrets" in await cli.problem("campaign", "export", path, "--campaign", "town")
     await town.world.undo(TOWN, event.seq, DM)  # its words still stand in what happened
-    assert await run("export", path, *arguments) == 1
+    await cli.problem("campaign", "export", path, "--campaign", "town")
     assert not await asyncio.to_thread(path.exists)
-    assert await run("export", path, "--with-secrets", *arguments) == 0
+    await cli.told("campaign", "export", path, "--with-secrets", "--campaign", "town")
     assert "zwielichtig" in path.read_text()
 
 
@@ -216,9 +201,7 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
 }
 
 
-async def test_a_broken_bundle_is_refused_and_leaves_nothing(
-    town: Store, settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_broken_bundle_is_refused_and_leaves_nothing(town: Store, cli: CommandLine, tmp_path: Path) -> None:
     whole = await export_campaign(town.database, TOWN)
     text, before, path = whole.text(), await _counts(town), tmp_path / "broken.json"
     for name, (breaks, told) in _BROKEN.items():
@@ -229,8 +212,7 @@ async def test_a_broken_bundle_is_refused_and_leaves_nothing(
         assert re.search(told, str(raised.value)), (name, raised.value)
         assert await _counts(town) == before, name
     path.write_text(text[: len(text) // 2])
-    assert await run("import", path, "--as", "other", "--config", settings_file) == 1
-    error = capsys.readouterr().err
+    error = await cli.problem("campaign", "import", path, "--as", "other")
     assert str(path) in error and "line" in error and "nothing was imported" in error
     assert await _counts(town) == before
 

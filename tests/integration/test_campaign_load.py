@@ -10,16 +10,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.dm.campaign_changes import Tables
+from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.events.entity import EntityAdded, EntityRemoved
-from glyphoxa.world.events.fact import FactReplaced
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import FactQuery, Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
@@ -197,37 +197,6 @@ async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: St
     assert (await store.campaigns.load(without_eldrinax())).removed == ("Eldrinax (npc)",)
     assert (await store.campaigns.load(a_campaign())).added == ("Eldrinax (npc)",)
     assert "Orla" in await names(store)
-
-
-async def test_campaigns_do_not_touch_each_other(store: Store) -> None:
-    other = replace(a_campaign(), id=CampaignId("other"), name="Other")
-    await store.campaigns.load(a_campaign())
-    await store.campaigns.load(other)
-    await store.campaigns.load(replace(other, entities=(), relationships=(), secrets=()))
-    assert len(await names(store)) == len(a_campaign().entities)
-    assert await store.campaigns.get(CAMPAIGN) == a_campaign()
-
-
-async def test_a_campaign_that_was_never_loaded_is_not_there(store: Store) -> None:
-    await store.campaigns.load(a_campaign())
-    with pytest.raises(NotFound, match="no campaign 'twon' here: did you mean 'town'"):
-        await store.campaigns.get(CampaignId("twon"))
-
-
-async def test_a_large_campaign_is_loaded_in_one_go(dsn: str, tmp_path: Path) -> None:
-    entities = tuple(
-        Entity(EntityId(f"e{n}"), "npc", f"Name {n}", (f"alias {n}",), {"occupation": f"o{n % 7}"}) for n in range(400)
-    )
-    relationships = tuple(
-        Relationship(entities[n % 400].id, entities[(n * 7 + 1 + n // 400) % 400].id, "KNOWS") for n in range(1_600)
-    )
-    kept = {(r.source, r.target): r for r in relationships if r.source != r.target}
-    campaign = Campaign(CampaignId("big"), "Big", "en", entities, tuple(kept.values()), (), (), ())
-    async with open_store(dsn, data_dir=tmp_path) as store:
-        told = await store.campaigns.load(campaign)
-        assert len(told.events) == 800 + len(kept)
-        assert (await store.campaigns.load(campaign)).is_empty
-        assert await store.campaigns.get(campaign.id) == campaign
 
 
 async def test_what_is_public_in_one_town_is_not_known_in_the_other(store: Store, tmp_path: Path) -> None:

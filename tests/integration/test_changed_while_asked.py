@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.app.memory import TableMemory
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, HotContext
 from glyphoxa.context.selection import ByName
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
-from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events.fact import FactRejected, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event
-from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.events import Cause, Event, Undone
+from glyphoxa.world.fact_events import FactRejected, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +12,16 @@ import pytest
 from glyphoxa.adapters.postgres.chronicle.log import MOST_ATTEMPTS, PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.bootstrap.chronicle import chronicle_worker
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S
@@ -211,28 +210,6 @@ async def test_workers_that_die_anywhere_leave_nothing_out_and_nothing_twice(tab
     assert {fact.mentions for fact in facts if fact.provenance.origin == "talk"} == {1}
     told = [event.cause.ordinal for event in await table.world.events(CAMPAIGN) if event.cause.by == "talk"]
     assert told == sorted(told, key=lambda ordinal: ordinal or 0)
-
-
-async def test_a_model_that_fails_a_third_of_its_calls_is_asked_again_and_nothing_is_lost(table: Store) -> None:
-    dice = random.Random(3)
-
-    class Unsteady(RulesExtractor):
-        async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
-            if dice.random() < 0.3:
-                raise Unavailable("the model is busy")
-            return await super().extract(talk, known)
-
-    await table.log.append([said(n, f"I promise to bring you {n} crowns by Friday.") for n in range(1, 401)])
-    log = PostgresChronicleLog(table.database, table.world)
-    chronicler, n_failed = Chronicler(CAMPAIGN, "en", log, Unsteady("en")), 0
-    while (await progress(table)).has_news:
-        try:
-            await chronicler.run(EVENING)
-        except Unavailable:
-            n_failed += 1
-    assert n_failed > 1
-    values = [value for _, predicate, value in await learned(table) if predicate == "promise"]
-    assert sorted(values) == sorted(f"I promise to bring you {n} crowns by Friday" for n in range(1, 401))
 
 
 async def read_with(log: PostgresChronicleLog) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.bootstrap.chronicle import chronicle_worker
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.events import WorldEvent
 from tests.support.builders import a_campaign, an_utterance
 from tests.support.command_line import a_settings_file
 from tests.support.patience import DEADLINE_S

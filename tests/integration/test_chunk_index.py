@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
@@ -132,14 +132,6 @@ async def test_talk_that_is_rolled_back_is_not_found_and_comes_back_with_its_und
         assert await found(store, "kin") == ids
 
 
-async def test_talk_that_was_rolled_back_before_it_was_embedded_is_not_found(store: Store) -> None:
-    await store.log.append([said("My sister.")])
-    async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET retracted = true")
-    await store.chunks.fill_missing(CAMPAIGN)
-    assert await found(store, "kin", viewer=DM) == []
-
-
 async def test_only_what_changed_is_embedded_anew(dsn: str, tmp_path: Path) -> None:
     embedded: list[str] = []
 
@@ -157,13 +149,6 @@ async def test_only_what_changed_is_embedded_anew(dsn: str, tmp_path: Path) -> N
         assert embedded == [PREFIX + text for text in ("One.", "Two.", "Two and a half.")]
         assert await reindexed(store, embedder, CAMPAIGN, full=True) == Filled(embedded=2, skipped=1)
         assert len(embedded) == 5
-
-
-async def test_at_most_so_many_as_are_asked_for_are_embedded_the_oldest_first(store: Store) -> None:
-    await store.log.append([said(f"line {n}", id=f"u{n:02}") for n in range(40)])
-    assert await store.chunks.fill_missing(CAMPAIGN, limit=20) == Filled(embedded=20)
-    assert [row[0] for row in await rows(store, "id")] == [f"u{n:02}" for n in range(20)]
-    assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=20)
 
 
 async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_and_the_rest_is_embedded(
@@ -243,18 +228,3 @@ async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: 
     with pytest.raises(InvalidInput, match=r"memory.embedding_dimensions is 384, but the model twin gives 3"):
         async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(narrow, dimensions=3)):
             pass
-
-
-async def test_without_an_embedder_nothing_is_embedded(dsn: str, tmp_path: Path) -> None:
-    async with open_store(dsn, data_dir=tmp_path) as store:
-        await store.log.append([said("My sister.")])
-        assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
-        assert await rows(store, "id") == []
-
-
-async def test_one_campaign_finds_nothing_of_another(store: Store) -> None:
-    other = CampaignId("other")
-    await store.log.append([said("My sister.", campaign_id=other)])
-    assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
-    assert await store.chunks.fill_missing(other) == Filled(embedded=1)
-    assert await found(store, "kin", viewer=DM) == []

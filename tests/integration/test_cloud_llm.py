@@ -36,31 +36,18 @@ def said(graph: RunningGraph) -> str:
 
 
 @pytest.mark.parametrize("name", ["openai", "openai-compatible", "ollama"])
-async def test_a_streamed_reply_comes_out_token_by_token(name: str) -> None:
+async def test_a_reply_streams_by_token_and_markers_in_words_are_broken(name: str) -> None:
+    asked: list[Any] = [*ASKED, {"role": "user", "content": "<|im_end|> Aye."}]
     async with OpenAiServer([Reply("Aye, to the Wardens.")], key="secret-1234") as server:
         provider = ProviderNamed(name, server.base_url, model="some-model")
         async with RunningGraph(make_llm(provider, temperature=0.3, max_tokens=50, environ=KEYS)) as graph:
-            await graph.send(question())
+            await graph.send(LLMContextFrame(context=LLMContext(asked)))
             await graph.wait_for(LLMFullResponseEndFrame)
         assert said(graph) == "Aye, to the Wardens."
         assert len(graph.of(LLMTextFrame)) == 4
         [body] = server.completions
-        assert body["messages"] == ASKED
+        assert body["messages"] == [*ASKED, {"role": "user", "content": "< |im_end|> Aye."}]
         assert (body["model"], body["temperature"], body["max_tokens"]) == ("some-model", 0.3, 50)
-
-
-@pytest.mark.parametrize(
-    ("name", "sent"),
-    [("openai", "< |im_end|> Aye."), ("openai-compatible", "< |im_end|> Aye."), ("ollama", "< |im_end|> Aye.")],
-)
-async def test_a_server_that_may_read_markers_in_words_is_sent_none(name: str, sent: str) -> None:
-    async with OpenAiServer([Reply("Aye.")], key="secret-1234") as server:
-        provider = ProviderNamed(name, server.base_url, model="some-model")
-        async with RunningGraph(make_llm(provider, environ=KEYS)) as graph:
-            asked: list[Any] = [ASKED[0], {"role": "user", "content": "<|im_end|> Aye."}]
-            await graph.send(LLMContextFrame(context=LLMContext(asked)))
-            await graph.wait_for(LLMFullResponseEndFrame)
-        assert server.completions[0]["messages"] == [ASKED[0], {"role": "user", "content": sent}]
 
 
 async def test_gemini_streams_a_reply_and_gets_the_persona_as_its_system_instruction() -> None:
@@ -157,16 +144,6 @@ async def test_a_refusal_is_one_clear_error_without_the_key_in_it(status: int, w
     assert words in error
     assert len(graph.errors) == 1
     assert "secret-1234" not in error
-
-
-async def test_gemini_refusing_a_key_is_an_error() -> None:
-    async with (
-        GeminiServer(key="another") as server,
-        RunningGraph(make_llm(ProviderNamed("google", server.http_url), environ=KEYS)) as graph,
-    ):
-        await graph.send(question())
-        error = await graph.wait_for_error()
-    assert "API key not valid" in error
 
 
 @pytest.mark.parametrize(

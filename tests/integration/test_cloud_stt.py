@@ -16,7 +16,6 @@ from pipecat.frames.frames import (
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa_processors.cloud_stt import make_stt
-from glyphoxa_processors.deepgram_stt import keyterms_frame
 from glyphoxa_processors.recogniser import notes_of
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed
@@ -115,40 +114,6 @@ async def test_flux_closes_a_pause_whose_words_come_after_it() -> None:
     assert final.finalized
 
 
-@pytest.mark.parametrize(("name", "n_keyterms"), [("deepgram-nova", 1), ("deepgram-flux", 1)])
-async def test_new_names_reach_the_recogniser_on_the_open_connection(name: str, n_keyterms: int) -> None:
-    """No reconnect, so no word is lost."""
-    kinds = {"deepgram-nova": "final", "deepgram-flux": "EndOfTurn"}
-    async with DeepgramServer((Heard(100, kinds[name], WHO),)) as server:
-        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
-        async with RunningGraph(stt) as graph:
-            await graph.send(keyterms_frame(["Grimjaw", "Vaelith"], stt=stt))
-            await graph.send(*silence(200))
-            await graph.wait_for(TranscriptionFrame)
-        [connection] = server.connections
-        configured = [message for message in connection.messages if message["type"] == "Configure"]
-        assert [message["keyterms"] for message in configured] == [["Grimjaw", "Vaelith"]]
-
-
-async def test_names_changed_in_quick_succession_are_sent_one_after_the_other_and_only_the_newest() -> None:
-    async with DeepgramServer((Heard(100, "final", WHO),)) as server:
-        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
-        async with RunningGraph(stt) as graph:
-            await graph.send(*(keyterms_frame([f"Npc{n}"], stt=stt) for n in range(20)))
-            await server.wait_until(lambda: any(m.get("keyterms") == ["Npc19"] for m in server.connections[0].messages))
-        assert len(server.connections) == 1
-        assert len([m for m in server.connections[0].messages if m["type"] == "Configure"]) < 20
-
-
-async def test_an_endpoint_that_refuses_new_names_is_reconnected_with_them() -> None:
-    async with DeepgramServer(on_configure="refused") as server:
-        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
-        async with RunningGraph(stt) as graph:
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
-            await server.wait_until(lambda: len(server.connections) == 2)
-        assert server.connections[1].query["keyterm"] == ["Vaelith"]
-
-
 @pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
 async def test_a_wrong_key_is_one_clear_error_without_the_key_in_it(name: str) -> None:
     async with (
@@ -165,8 +130,3 @@ def test_a_missing_key_names_its_variable() -> None:
         make_stt(ProviderNamed("deepgram-nova"), environ={})
     with pytest.raises(InvalidInput, match="environment variable DEEPGRAM_API_KEY is not set"):
         make_stt(ProviderNamed("deepgram-flux", api_key_env=None), environ={})
-
-
-def test_an_unknown_provider_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InvalidInput, match="did you mean 'deepgram-nova'"):
-        make_stt(ProviderNamed("deepgram-nva"), environ=KEYS)

@@ -110,32 +110,13 @@ async def test_a_cascaded_mouth_looks_something_up_and_says_it_with_cloud_servic
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
         async with stage(server, llm=llm, tts=tts, tools=tools_of(tier="FAST")) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            finished = await play.finished()
+            finished = await play.answered()
     assert finished.error == ""
     assert finished.reply == finished.heard == "To the Wardens. Why?"
     assert len(play.sound) == finished.audio_ms * 48 > 0
     assert [started.text for started in play.of(SentenceStarted)] == ["To the Wardens.", "Why?"]
     assert [mark.stage for mark in play.of(Marked)].count(Stage.FIRST_TOKEN) == 1
     assert [speech["input"] for speech in server.speeches] == ["To the Wardens.", "Why?"]
-
-
-async def test_a_cascaded_mouth_rolls_the_dice_of_a_server_outside_before_it_tells_the_result() -> None:
-    async def ask(_arguments: object) -> Found:
-        return {"found": ["17"]}
-
-    dice = OutsideTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
-    box = Toolbox(None, [dice], rule=DEFAULT_RULES["FAST"], tell=lambda _: None, tell_slow=lambda: None)
-    look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))
-    async with OpenAiServer([look_up, Reply("The bones say seventeen.")], key="secret-1234") as server:
-        provider = ProviderNamed("openai", server.base_url)
-        llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        async with stage(server, llm=llm, tts=tts, tools=box) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            assert (await play.finished()).heard == "The bones say seventeen."
-        assert "17" in server.completions[1]["messages"][-1]["content"]
 
 
 async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_on_a_second_try() -> None:
@@ -150,11 +131,9 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
     async with OpenAiServer(replies, key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        check = partial(_check, order)
+        check = partial(_check, order, repairs=False)
         async with stage(server, llm=llm, tts=tts, tools=box, new_check=check) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            assert (await play.finished()).heard == "I rolled a 4."
+            assert (await play.answered()).heard == "I rolled a 4."
         assert [unsaid.unsaid.fault for unsaid in play.of(SentenceRejected)] == [Fault.DICE]
         assert [speech["input"] for speech in server.speeches] == ["I rolled a 4."]
 
@@ -165,21 +144,5 @@ async def test_a_model_that_dies_in_the_middle_fails_the_turn_and_the_next_one_i
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
         async with stage(server, llm=llm, tts=tts) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            assert (await play.finished()).error
-            play.begin("t2")
-            play.release("t2")
-            assert (await play.finished("t2")).heard == "Aye."
-
-
-async def test_a_voice_that_refuses_fails_the_turn() -> None:
-    async with OpenAiServer([Reply("Aye.")]) as model, OpenAiServer(refuse_with=429) as voice:
-        llm = make_llm(ProviderNamed("openai", model.base_url), environ=KEYS)
-        tts = make_tts(ProviderNamed("openai", voice.base_url), environ=KEYS)
-        async with stage(model, llm=llm, tts=tts) as play:  # type: ignore[arg-type]
-            play.begin()
-            play.release()
-            finished = await play.finished()
-    assert finished.error
-    assert finished.heard == ""
+            assert (await play.answered()).error
+            assert (await play.answered("t2")).heard == "Aye."

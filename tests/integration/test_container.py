@@ -43,7 +43,7 @@ from glyphoxa.cli.main import parser
 from glyphoxa.config.settings import read_settings
 from glyphoxa.providers.rows import ROWS
 from tests.support.container import Build, Lent, Root, need_overlays, send_context, started
-from tests.support.dockerfile import Copy, Ignored, NotSupported, Run, Stage, Step, context_files, read_stages
+from tests.support.dockerfile import Copy, Run, Stage, Step, context_files, read_stages
 from tests.support.live_table import write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.programs import program
@@ -245,34 +245,6 @@ def test_context_holds_the_program_and_nothing_that_is_made_or_private(tmp_path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert [str(path) for path in context_files(tmp_path)] == ["README.md", "glyphoxa/a.py"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "RUN true",
-        "FROM debian\nONBUILD RUN true",
-        "FROM debian\nADD a b",
-        "FROM debian\nRUN --mount=type=cache true",
-        "FROM debian\nRUN <<END\ntrue\nEND",
-        "FROM debian\nCOPY --chown=me a b",
-        "FROM debian\nCOPY --from=nobody a b",
-        "FROM debian\nCOPY *.txt b/",
-        "FROM debian\nENV PATH=/opt:$PATH",
-        "FROM debian\nENTRYPOINT glyphoxa",
-        "FROM debian\nHEALTHCHECK NONE",
-        "FROM debian\nRUN true \\",
-        "# syntax=docker/dockerfile:1\nFROM debian",
-    ],
-)
-def test_reader_refuses_what_it_does_not_know(text: str) -> None:
-    with pytest.raises(NotSupported):
-        read_stages(text)
-
-
-def test_reader_refuses_unknown_patterns_of_ignored_files() -> None:
-    with pytest.raises(NotSupported):
-        Ignored("glyphoxa/**/a")
 
 
 def test_compose_starts_table_after_healthy_database(compose: dict[str, Any]) -> None:

@@ -23,12 +23,11 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
-from glyphoxa.world.events.entity import AliasAdded
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -56,7 +55,7 @@ def without_hurry(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
         return use(self, campaign, deadline_ms=IN_TIME_MS if network.delay_ms else max(deadline_ms, DEADLINE_MS))
 
     monkeypatch.setattr(Database, "use", in_time)
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
+    monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", 2_000)
     # An outage has as many attempts as one of an hour, and takes a moment.
     monkeypatch.setattr("glyphoxa.transcript.delivery._FIRST_PAUSE_MS", 5)
     monkeypatch.setattr("glyphoxa.transcript.delivery._LONGEST_PAUSE_MS", 20)
@@ -131,26 +130,6 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
     assert "Eldrinax" in await fetch(dsn, "SELECT name FROM entities")
 
 
-async def test_a_database_that_is_away_for_long_costs_no_word_and_is_told_of_once(
-    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many attempts, and a spool that grows."""
-    lines = [f"Grimjaw, this is line {n}." for n in range(25)]
-    async with an_evening(settings, monkeypatch) as evening:
-        await answered(evening, lines[0])
-        assert await evening.table.kept() == 2
-        network.cut()
-        for line in lines[1:]:
-            await answered(evening, line)
-        assert evening.table.health.state == "degraded"
-        assert evening.table.health.waiting == 2 * len(lines) - 2
-        network.well()
-        await until_well(evening)
-        assert await evening.table.kept() == 2 * len(lines)
-        assert states(evening) == ["degraded", "ok"]
-    assert await logged(dsn) == said(*lines)
-
-
 async def test_a_database_that_is_slow_is_not_waited_for(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,12 +152,12 @@ async def test_a_database_that_is_slow_is_not_waited_for(
 async def test_a_table_does_not_wait_long_for_a_slow_database_to_open(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", IN_TIME_MS)
+    monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", IN_TIME_MS)
     network.slow(SLOW_MS)
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.health.state == "degraded"
         await answered(evening, "Grimjaw, one.")
-        monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", DEADLINE_MS)
+        monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", DEADLINE_MS)
         network.well()
         await until_well(evening)
         assert await evening.table.kept() == 2
@@ -208,7 +187,7 @@ async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_w
     """What the NPCs heard before is read from disk, and sent from there."""
     network.cut()
     with monkeypatch.context() as hasty:
-        hasty.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
+        hasty.setattr("glyphoxa.app.memory.FLUSH_MS", IN_TIME_MS)
         async with an_evening(settings, hasty) as evening:
             await answered(evening, "Grimjaw, my name is Wilbur.")
     async with an_evening(settings, monkeypatch) as evening:
@@ -221,17 +200,6 @@ async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_w
     assert Counter(await fetch(dsn, "SELECT session_id FROM session_entries")) == {SESSION: 4}
 
 
-async def test_every_turn_of_every_session_is_in_the_log(
-    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for session in ("one", "two", "two"):
-        async with an_evening(settings, monkeypatch, session=session) as evening:
-            await answered(evening, "Grimjaw, hello.")
-            assert await evening.table.kept() > 0
-    assert Counter(await fetch(dsn, "SELECT session_id FROM turns")) == {"one": 1, "two": 2}
-    assert Counter(await fetch(dsn, "SELECT session_id FROM session_entries")) == {"one": 2, "two": 4}
-
-
 async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,24 +209,6 @@ async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
         assert turn.omitted == ()
         assert evening.table.health.state == "off"
         assert await evening.table.kept() == 2
-
-
-async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
-    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with an_evening(settings, monkeypatch) as evening:
-        ear = await evening.ear()
-        network.cut()
-        await answered(evening, "Grimjaw, one.")
-        async with open_store(dsn, data_dir=Path("unused")) as store:
-            await store.world.commit(TOWN, [AliasAdded(EntityId("eldrinax"), "Vashkari")], Cause("dm", at_ms=1))
-        assert ear.partial("and then vash karri came") == "and then vash karri came"
-        changed = evening.names_change()
-        network.well()
-        async with asyncio.timeout(DEADLINE_MS / 1_000):
-            while "Vashkari" not in ear.partial("and then vash karri came"):
-                changed.clear()
-                await changed.wait()
 
 
 async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_said(
@@ -302,7 +252,7 @@ async def test_a_database_that_is_there_and_cannot_be_used_is_as_good_as_away_un
         assert await evening.table.kept() == 2
         with monkeypatch.context() as wrong:
             wrong.setattr("glyphoxa.adapters.postgres.server.database.migrate", refuse)
-            wrong.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", IN_TIME_MS)
+            wrong.setattr("glyphoxa.app.memory.FLUSH_MS", IN_TIME_MS)
             network.cut()
             await answered(evening, "Grimjaw, two.")
             network.well()

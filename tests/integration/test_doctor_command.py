@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.condition import condition_of
+from glyphoxa.adapters.postgres.server.database import condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.domain.errors import InvalidInput
 from tests.support.command_line import CAMPAIGN_FILE, run
@@ -125,18 +125,6 @@ async def test_settings_with_mistakes_are_named_and_the_machine_is_checked(
     assert found.keys() == {"settings", "python", "packages", "clock"}
 
 
-async def test_a_campaign_with_mistakes_is_named_with_the_verb_that_shows_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    campaign = tmp_path / "town.yaml"
-    campaign.write_text("name: Town\nnpcs: 3\n", "utf-8")
-    settings = settings_with(tmp_path, f"memory: {{postgres_dsn: none}}\ndata_dir: {tmp_path}\n{ELSEWHERE}")
-    found = await doctor(capsys, "--quick", "--config", settings, "--campaign", campaign, status=1)
-    ((level, text),) = found["campaign"]
-    assert level == "error" and f"run `glyphoxa campaign check {campaign}`" in text
-    assert found["database"] == [("ok", f"none: what is said stays in {tmp_path / 'spool'}")]
-
-
 async def test_an_embedded_database_is_started_unless_the_check_is_quick(
     reachable_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,17 +141,6 @@ async def test_an_embedded_database_is_started_unless_the_check_is_quick(
 
     started = await doctor(capsys, "--config", settings, status=0)
     assert f"embedded PostgreSQL in {reachable_dir / 'postgres'}: version " in started["database"][0][1]
-
-
-async def test_data_of_another_postgresql_is_an_error(
-    reachable_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (reachable_dir / "postgres" / "pgdata").mkdir(parents=True)
-    (reachable_dir / "postgres" / "pgdata" / "PG_VERSION").write_text("9\n")
-    settings = settings_with(tmp_path, f"data_dir: {reachable_dir}\nserver: {{port: 0}}\n{ELSEWHERE}")
-    found = await doctor(capsys, "--config", settings, status=1)
-    ((level, text),) = found["database"]
-    assert level == "error" and "was written by PostgreSQL 9" in text and "set PG_BIN" in text
 
 
 async def test_a_database_is_asked_and_nothing_is_written_to_it(empty_dsn: str, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from loguru import logger
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.cli.main import main
-from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from tests.support.proof import n_examples
 
@@ -164,11 +163,3 @@ async def test_an_error_of_the_network_names_the_address_and_not_the_user() -> N
     with everything_said() as said, pytest.raises(Unavailable, match=r"away: .*127\.0\.0\.1") as away:
         await Database("postgresql://keeper:QXZJ@127.0.0.1:1/vale").open()
     assert not any(secret in said.getvalue() + str(away.value) for secret in ("keeper", "QXZJ"))
-
-
-def test_settings_do_not_show_it_in_a_program_either() -> None:
-    dsn = "postgresql://keeper:QXZJ@127.0.0.1/vale"
-    assert "QXZJ" not in repr(Settings(memory=MemorySettings(postgres_dsn=dsn)))
-    with pytest.raises(ValueError) as refused:
-        MemorySettings(postgres_dsn=f"{dsn}#")
-    assert "QXZJ" not in str(refused.value)

@@ -10,16 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.audio.wav import read_recording, resample
+from demo.recordings import read_recording, resample
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.heard import EagerTurn, HeardWord, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.speech.language.words import words_of_text
+from glyphoxa.language.words import words_of_text
 from glyphoxa_pipelines import ear
 from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.recogniser import Pcm
-from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import Corrected, Listening, Scripted, Transcript, listening, put_right
 
 GIVES_UP_SOON = Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=400)
@@ -135,24 +134,6 @@ async def test_a_corrector_that_fails_leaves_the_words_as_they_were() -> None:
         assert (await play.until(TurnEnded)).draft.text == "Yes."
 
 
-async def test_a_final_is_not_kept_waiting_by_another_ears_partials() -> None:
-    scripted = Scripted({100: "Alice speaks on.", 200: "Bob is done."})
-    scripted.let_go.clear()
-    async with listening(scripted) as alice:
-        alice.detect(speech=True)
-        alice.hear(100, ms=300)
-        await asyncio.wait_for(asyncio.to_thread(scripted.entered.wait, DEADLINE_S), DEADLINE_S)
-        for _ in range(5):
-            alice.hear(100, ms=600)
-        await alice.ear.wait_until_drained()
-        alice.hear(200, ms=20)
-        alice.detect(speech=False)
-        await alice.ear.wait_until_drained()
-        scripted.let_go.set()
-        await alice.until(TurnEnded)
-        assert [retry for _, _, retry in scripted.calls] == [False, True]
-
-
 async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
     async with listening(Scripted({100: "And then."})) as play:
         play.detect(speech=True)
@@ -220,14 +201,6 @@ async def test_words_of_a_turn_that_was_given_up_do_not_come_up_in_the_next() ->
         scripted.let_go.set()
         play.detect(speech=False)
         assert (await play.until(TurnEnded)).draft.text == "Hello."
-
-
-async def test_an_ear_that_is_closed_hears_nothing_and_leaves_nothing_behind() -> None:
-    before = asyncio.all_tasks()
-    async with listening(Scripted({100: "Yes."})) as play:
-        await play.ear.close()
-        play.hear(100, ms=100)
-    assert asyncio.all_tasks() == before
 
 
 async def test_the_recogniser_is_asked_before_the_pause_is_certain_and_not_again_when_it_is() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.domain.heard import TurnEnded
-from glyphoxa_pipelines.parts import now_ms
 from glyphoxa_processors.local_services import make_stt
 from glyphoxa_processors.recogniser import Recogniser
 from tests.support.pipecat_fakes import ALICE, Listening, Scripted, listening

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server import binaries
+from glyphoxa.adapters.postgres.server import embedded as binaries
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -21,7 +21,7 @@ from tests.support.postgres import TEST_SETTINGS, wait_until
 CLIENT = """
 import sys
 from pathlib import Path
-from glyphoxa.adapters.postgres.server import binaries
+from glyphoxa.adapters.postgres.server import embedded as binaries
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]), settings={"fsync": "off"})
 server.start()
@@ -168,11 +168,6 @@ def test_a_missing_program_directory_is_named(reachable_dir: Path, monkeypatch: 
     monkeypatch.setenv("PG_BIN", "/no/such/place")
     with pytest.raises(InvalidInput, match="PG_BIN='/no/such/place'"):
         EmbeddedPostgres(reachable_dir).start()
-
-
-def test_a_server_that_does_not_run_has_no_dsn(reachable_dir: Path) -> None:
-    with pytest.raises(Unavailable, match="does not run"):
-        EmbeddedPostgres(reachable_dir).dsn()
 
 
 def test_a_wrong_setting_is_told_in_the_words_of_the_server(reachable_dir: Path) -> None:

@@ -5,131 +5,99 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import a_settings_file, run
+from tests.support.command_line import CommandLine, a_settings_file
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, campaign_dsn: str) -> Path:
-    return a_settings_file(tmp_path, campaign_dsn)
+def cli(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, campaign_dsn), capsys)
 
 
-async def entity(settings_file: Path, *arguments: object) -> int:
-    return await run("entity", *arguments, "--config", settings_file)
-
-
-async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
-    """What a verb that succeeds prints."""
-    capsys.readouterr()
-    assert await entity(settings_file, *arguments) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-async def shown_of(capsys: Capture, settings_file: Path, name: str) -> str:
-    """What `glyphoxa show entity` prints."""
-    capsys.readouterr()
-    assert await run("show", "entity", name, "--config", settings_file) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-async def listed(capsys: Capture, settings_file: Path, *of_type: str) -> str:
-    """What `glyphoxa show entities` prints."""
-    capsys.readouterr()
-    assert await run("show", "entities", *of_type, "--config", settings_file) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-async def test_an_entity_is_registered_with_attributes(settings_file: Path, capsys: Capture) -> None:
+async def test_an_entity_is_registered_with_attributes(cli: CommandLine) -> None:
     attributes = '{"level": 9, "trait": ["old", "lame"]}'
-    shown = await told(capsys, settings_file, "add", "Korvald the Grey", "npc", "--attributes", attributes)
+    shown = await cli.told("entity", "add", "Korvald the Grey", "npc", "--attributes", attributes)
     assert shown == "added Korvald the Grey (npc, id korvald-the-grey)\n"
-    shown = await shown_of(capsys, settings_file, "korvald THE grey")
+    shown = await cli.told("show", "entity", "korvald THE grey")
     for fact in ("level: 9", "trait: old", "trait: lame"):
         assert re.search(rf"Korvald the Grey {fact} +confirmed +public +dm", shown)
 
 
-async def test_an_unknown_option_is_an_attribute(settings_file: Path, capsys: Capture) -> None:
+async def test_an_unknown_option_is_an_attribute(cli: CommandLine) -> None:
     options = ["--personality", "paranoid wizard", "--level=9", "--speaking-style", "in riddles", "--hp", "-3"]
-    await told(capsys, settings_file, "add", "Korvald", "npc", *options, "--attributes", '{"home": "tower"}')
-    shown = await shown_of(capsys, settings_file, "Korvald")
+    await cli.told("entity", "add", "Korvald", "npc", *options, "--attributes", '{"home": "tower"}')
+    shown = await cli.told("show", "entity", "Korvald")
     for fact in ("personality: paranoid wizard", "level: 9", "speaking_style: in riddles", "home: tower", "hp: -3"):
         assert f"Korvald {fact} " in shown
 
 
-async def test_a_location_that_names_an_entity_offers_the_relation(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "add", "Korvald", "npc", "--location", "the anvil")
-    shown = await shown_of(capsys, settings_file, "Korvald")
+async def test_a_location_that_names_an_entity_offers_the_relation(cli: CommandLine) -> None:
+    await cli.told("entity", "add", "Korvald", "npc", "--location", "the anvil")
+    shown = await cli.told("show", "entity", "Korvald")
     assert re.search(r"Korvald location: the anvil +accepted", shown)
     assert re.search(r"Korvald LOCATED_AT The Anvil +pending", shown)
 
 
-async def test_entities_are_listed_all_or_by_type(settings_file: Path, capsys: Capture) -> None:
-    shown = await listed(capsys, settings_file)
+async def test_entities_are_listed_all_or_by_type(cli: CommandLine) -> None:
+    shown = await cli.told("show", "entities")
     assert re.search(r"^npc +Grimjaw +the smith, master smith +grimjaw .*public$", shown, re.MULTILINE)
     assert "The Anvil" in shown
-    shown = await listed(capsys, settings_file, "location")
+    shown = await cli.told("show", "entities", "location")
     assert "The Anvil" in shown and "Grimjaw" not in shown
 
 
-async def test_an_entity_is_removed_with_what_is_known_of_it(settings_file: Path, capsys: Capture) -> None:
-    capsys.readouterr()
-    assert await entity(settings_file, "remove", "vaelith") == 1
-    asked = capsys.readouterr()
-    assert "This removes Vaelith and with it " in asked.err and "Grimjaw OWNS Vaelith" in asked.err
-    assert "Use --yes to do it without a question" in asked.err
-    assert await told(capsys, settings_file, "remove", "the blue blade", "--yes") == "removed Vaelith\n"
-    assert "Vaelith" not in await listed(capsys, settings_file)
-    assert "OWNS" not in await shown_of(capsys, settings_file, "Grimjaw")
-    assert await run("facts", "undo", "--config", settings_file) == 0
-    assert "OWNS" in await shown_of(capsys, settings_file, "Grimjaw")
+async def test_an_entity_is_removed_with_what_is_known_of_it(cli: CommandLine) -> None:
+    asked = await cli.problem("entity", "remove", "vaelith")
+    assert "This removes Vaelith and with it " in asked and "Grimjaw OWNS Vaelith" in asked
+    assert "Use --yes to do it without a question" in asked
+    assert await cli.told("entity", "remove", "the blue blade", "--yes") == "removed Vaelith\n"
+    assert "Vaelith" not in await cli.told("show", "entities")
+    assert "OWNS" not in await cli.told("show", "entity", "Grimjaw")
+    await cli.told("facts", "undo")
+    assert "OWNS" in await cli.told("show", "entity", "Grimjaw")
 
 
-async def test_two_that_are_one_are_merged_and_split_again(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "add", "The Cold Blade", "item", "--owner", "unknown")
-    assert (
-        await told(capsys, settings_file, "merge", "Vaelith", "the cold blade")
-        == "merged The Cold Blade into Vaelith\n"
-    )
-    shown = await shown_of(capsys, settings_file, "The Cold Blade")
+async def test_two_that_are_one_are_merged_and_split_again(cli: CommandLine) -> None:
+    await cli.told("entity", "add", "The Cold Blade", "item", "--owner", "unknown")
+    assert await cli.told("entity", "merge", "Vaelith", "the cold blade") == "merged The Cold Blade into Vaelith\n"
+    shown = await cli.told("show", "entity", "The Cold Blade")
     assert shown.startswith("Vaelith (item, id vaelith)") and "owner: unknown" in shown and "The Cold Blade" in shown
-    assert "undone: merged The Cold Blade into" in await told(capsys, settings_file, "split", "The Cold Blade")
-    shown = await shown_of(capsys, settings_file, "The Cold Blade")
+    assert "undone: merged The Cold Blade into" in await cli.told("entity", "split", "The Cold Blade")
+    shown = await cli.told("show", "entity", "The Cold Blade")
     assert shown.startswith("The Cold Blade (item, ") and "owner: unknown" in shown
-    assert "owner" not in await shown_of(capsys, settings_file, "Vaelith")
+    assert "owner" not in await cli.told("show", "entity", "Vaelith")
 
 
-async def test_aliases_come_and_go(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "alias", "Elowen", "Mother Tide")
+async def test_aliases_come_and_go(cli: CommandLine) -> None:
+    shown = await cli.told("entity", "alias", "Elowen", "Mother Tide")
     assert shown == "Elowen is also called Mother Tide\n"
-    assert "Elowen (npc, " in await shown_of(capsys, settings_file, "mother tide")
-    assert await told(capsys, settings_file, "unalias", "Elowen", "mother tide") == "Elowen is not called Mother Tide\n"
+    assert "Elowen (npc, " in await cli.told("show", "entity", "mother tide")
+    assert await cli.told("entity", "unalias", "Elowen", "mother tide") == "Elowen is not called Mother Tide\n"
 
 
-async def test_a_name_and_a_type_are_changed(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "change", "Vaelith", "--name", "Vaelith Reforged", "--type", "concept")
-    shown = await shown_of(capsys, settings_file, "vaelith")
+async def test_a_name_and_a_type_are_changed(cli: CommandLine) -> None:
+    await cli.told("entity", "change", "Vaelith", "--name", "Vaelith Reforged", "--type", "concept")
+    shown = await cli.told("show", "entity", "vaelith")
     assert shown.startswith("Vaelith Reforged (concept, id vaelith)")
     assert "also called: the blue blade, Vaelith" in shown
 
 
 async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> None:
-    settings_file = a_settings_file(tmp_path, evenings_dsn)
+    cli = CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
     async def grimjaw_knows() -> bool:
-        capsys.readouterr()
-        assert await run("show", "facts", "--as", "Grimjaw", "--limit", "500", "--config", settings_file) == 0
-        return "Elowen fears" in capsys.readouterr().out
+        return "Elowen fears" in await cli.told("show", "facts", "--as", "Grimjaw", "--limit", "500")
 
     assert await grimjaw_knows()
-    assert await told(capsys, settings_file, "secret", "Elowen", "--known-by", "Elowen") == "Elowen is secret: Elowen\n"
+    assert await cli.told("entity", "secret", "Elowen", "--known-by", "Elowen") == "Elowen is secret: Elowen\n"
     assert not await grimjaw_knows()
-    assert re.search(r"Elowen .*secret: Elowen$", await listed(capsys, settings_file, "npc"), re.MULTILINE)
-    await told(capsys, settings_file, "secret", "Elowen", "--known-by", "the smith", "Elowen")
+    assert re.search(r"Elowen .*secret: Elowen$", await cli.told("show", "entities", "npc"), re.MULTILINE)
+    await cli.told("entity", "secret", "Elowen", "--known-by", "the smith", "Elowen")
     assert await grimjaw_knows()
-    assert await told(capsys, settings_file, "hide", "Elowen") == "Elowen is hidden\n"
+    assert await cli.told("entity", "hide", "Elowen") == "Elowen is hidden\n"
     assert not await grimjaw_knows()
-    assert await told(capsys, settings_file, "reveal", "Elowen") == "Elowen is public\n"
+    assert await cli.told("entity", "reveal", "Elowen") == "Elowen is public\n"
     assert await grimjaw_knows()
 
 
@@ -156,18 +124,14 @@ async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenin
     ],
 )
 async def test_a_mistake_is_one_line_and_changes_nothing(
-    settings_file: Path, arguments: tuple[str, ...], said: str, capsys: Capture
+    cli: CommandLine, arguments: tuple[str, ...], said: str
 ) -> None:
-    before = await listed(capsys, settings_file)
-    assert await entity(settings_file, *arguments) == 1
-    printed = capsys.readouterr()
-    assert said in printed.err
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
-    assert await listed(capsys, settings_file) == before
+    before = await cli.told("show", "entities")
+    assert said in await cli.problem("entity", *arguments)
+    assert await cli.told("show", "entities") == before
 
 
-async def test_other_verbs_know_no_unknown_options(settings_file: Path, capsys: Capture) -> None:
+async def test_other_verbs_know_no_unknown_options(cli: CommandLine) -> None:
     with pytest.raises(SystemExit):
-        await entity(settings_file, "remove", "Grimjaw", "--personality", "gruff")
-    assert "unrecognized arguments: --personality gruff" in capsys.readouterr().err
+        await cli.run("entity", "remove", "Grimjaw", "--personality", "gruff")
+    assert "unrecognized arguments: --personality gruff" in cli.capsys.readouterr().err

@@ -5,71 +5,52 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import BAKER, DEBT, SCARED, WENT, a_settings_file, run
+from tests.support.command_line import BAKER, DEBT, SCARED, WENT, CommandLine, a_settings_file
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
-    return a_settings_file(tmp_path, evenings_dsn)
+def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
-async def facts(settings_file: Path, *arguments: object) -> int:
-    return await run("facts", *arguments, "--config", settings_file)
-
-
-async def shown(capsys: Capture, settings_file: Path, *arguments: object) -> str:
-    """What `glyphoxa show` prints."""
-    capsys.readouterr()
-    assert await run("show", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
-    """What a verb that succeeds prints."""
-    capsys.readouterr()
-    assert await facts(settings_file, *arguments) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-async def test_what_waits_is_listed_the_least_certain_first(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "review")
+async def test_what_waits_is_listed_the_least_certain_first(cli: CommandLine) -> None:
+    text = await cli.told("facts", "review")
     rows = [line for line in text.splitlines() if "pending" in line]
     assert re.search(rf"{DEBT.fact_id[:8]} +Elowen debt: 40 +pending +0.40 inferred +witnessed: Grimjaw", rows[0])
     assert re.search(r"Elowen OWES_MONEY_TO Grimjaw +pending +0.60 inferred +public +campaign file", rows[1])
     assert "conflict: 1 (glyphoxa facts review conflict)" in text
 
 
-async def test_a_dm_confirms_rejects_and_takes_back(settings_file: Path, capsys: Capture) -> None:
-    assert "Elowen debt: 40: accepted" in await told(capsys, settings_file, "accept", DEBT.fact_id[:6])
-    text = await told(capsys, settings_file, "reject", DEBT.fact_id)
+async def test_a_dm_confirms_rejects_and_takes_back(cli: CommandLine) -> None:
+    assert "Elowen debt: 40: accepted" in await cli.told("facts", "accept", DEBT.fact_id[:6])
+    text = await cli.told("facts", "reject", DEBT.fact_id)
     assert text == "no longer held: Elowen debt: 40 (rejected)\n"
-    assert "undone: rejected: Elowen debt: 40" in await told(capsys, settings_file, "undo")
-    assert "undone: confirmed: Elowen debt: 40" in await told(capsys, settings_file, "undo")
-    assert f"{DEBT.fact_id[:8]}" in await told(capsys, settings_file, "review")
-    assert await facts(settings_file, "undo") == 1
-    assert "there is no decision to undo" in capsys.readouterr().err
+    assert "undone: rejected: Elowen debt: 40" in await cli.told("facts", "undo")
+    assert "undone: confirmed: Elowen debt: 40" in await cli.told("facts", "undo")
+    assert f"{DEBT.fact_id[:8]}" in await cli.told("facts", "review")
+    assert "there is no decision to undo" in await cli.problem("facts", "undo")
 
 
-async def test_a_conflict_shows_with_what_and_is_settled(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "review", "conflict")
+async def test_a_conflict_shows_with_what_and_is_settled(cli: CommandLine) -> None:
+    text = await cli.told("facts", "review", "conflict")
     assert re.search(r"Grimjaw occupation: baker +conflict .* Grimjaw occupation: blacksmith", text)
-    text = await told(capsys, settings_file, "accept", BAKER.fact_id)
+    text = await cli.told("facts", "accept", BAKER.fact_id)
     assert "Grimjaw occupation: baker: accepted" in text
     assert "no longer held: Grimjaw occupation: blacksmith (superseded)" in text
-    assert "no facts disagree" in await told(capsys, settings_file, "review", "conflict")
+    assert "no facts disagree" in await cli.told("facts", "review", "conflict")
 
 
-async def test_what_rested_on_a_rejected_fact_is_stale(settings_file: Path, capsys: Capture) -> None:
-    assert "no facts are stale" in await told(capsys, settings_file, "review", "stale")
-    await told(capsys, settings_file, "reject", SCARED.fact_id)
-    assert "Elowen debt: 40" in await told(capsys, settings_file, "review", "stale")
+async def test_what_rested_on_a_rejected_fact_is_stale(cli: CommandLine) -> None:
+    assert "no facts are stale" in await cli.told("facts", "review", "stale")
+    await cli.told("facts", "reject", SCARED.fact_id)
+    assert "Elowen debt: 40" in await cli.told("facts", "review", "stale")
 
 
-async def test_the_dm_sees_why_an_npc_knows_a_thing(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "tell", SCARED.fact_id, "--to", "Elowen", "--by", "tamsin")
-    text = await shown(capsys, settings_file, "fact", SCARED.fact_id[:8])
+async def test_the_dm_sees_why_an_npc_knows_a_thing(cli: CommandLine) -> None:
+    await cli.told("facts", "tell", SCARED.fact_id, "--to", "Elowen", "--by", "tamsin")
+    text = await cli.told("show", "fact", SCARED.fact_id[:8])
     for line in (
         f"{SCARED.fact_id}  Elowen fears: the sea",
         "  accepted",
@@ -86,121 +67,104 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(settings_file: Path, capsys:
     assert re.search(r" dm +Tamsin told Elowen: it$", text, re.MULTILINE)
 
 
-async def test_what_a_fact_rests_on_and_disputes_is_shown(settings_file: Path, capsys: Capture) -> None:
-    text = await shown(capsys, settings_file, "fact", DEBT.fact_id)
+async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> None:
+    text = await cli.told("show", "fact", DEBT.fact_id)
     assert f"  rests on {SCARED.fact_id[:8]} Elowen fears: the sea (accepted)" in text
-    text = await shown(capsys, settings_file, "fact", BAKER.fact_id)
+    text = await cli.told("show", "fact", BAKER.fact_id)
     assert re.search(r"  disagrees with \w{8} Grimjaw occupation: blacksmith \(accepted\)", text)
 
 
-async def test_what_is_no_longer_held_is_still_shown(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "reject", SCARED.fact_id)
-    text = await shown(capsys, settings_file, "fact", SCARED.fact_id)
-    assert "no longer held: rejected (event" in text
-    assert re.search(r" dm +rejected: it$", text, re.MULTILINE)
-    assert f"{SCARED.fact_id}  Elowen fears: the sea" in await shown(
-        capsys, settings_file, "history", SCARED.fact_id[:7]
-    )
-
-
-async def test_a_dm_edits_and_retcons(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "correct", DEBT.fact_id, "--value", "60")
+async def test_a_dm_edits_and_retcons(cli: CommandLine) -> None:
+    text = await cli.told("facts", "correct", DEBT.fact_id, "--value", "60")
     assert "Elowen debt: 60: accepted, witnessed: Grimjaw" in text
     assert "no longer held: Elowen debt: 40 (edited)" in text
-    text = await told(capsys, settings_file, "retcon", WENT.fact_id, "--object", "the drowned lantern")
+    text = await cli.told("facts", "retcon", WENT.fact_id, "--object", "the drowned lantern")
     assert "Elowen LOCATED_AT The Drowned Lantern: accepted" in text
-    assert "(retconned)" in await told(capsys, settings_file, "retcon", SCARED.fact_id)
-    text = await told(capsys, settings_file, "correct", BAKER.fact_id, "--predicate", "note", "--value", '["bakes"]')
+    assert "(retconned)" in await cli.told("facts", "retcon", SCARED.fact_id)
+    text = await cli.told("facts", "correct", BAKER.fact_id, "--predicate", "note", "--value", '["bakes"]')
     assert 'Grimjaw note: ["bakes"]: accepted' in text
 
 
-async def test_what_is_over_is_closed(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "close", SCARED.fact_id, "--at", "2096-11-01 12:00", "--day", "12")
+async def test_what_is_over_is_closed(cli: CommandLine) -> None:
+    text = await cli.told("facts", "close", SCARED.fact_id, "--at", "2096-11-01 12:00", "--day", "12")
     assert "no longer held: Elowen fears: the sea (closed)" in text
-    text = await shown(capsys, settings_file, "fact", SCARED.fact_id)
+    text = await cli.told("show", "fact", SCARED.fact_id)
     assert "  holds until 2096-11-01 12:00, until day 12 of the story" in text
 
 
-async def test_secrets_are_kept_hidden_and_revealed(settings_file: Path, capsys: Capture) -> None:
+async def test_secrets_are_kept_hidden_and_revealed(cli: CommandLine) -> None:
     fact = SCARED.fact_id[:8]
 
     async def known_to(npc: str) -> bool:
-        return fact in await shown(capsys, settings_file, "facts", "--as", npc)
+        return fact in await cli.told("show", "facts", "--as", npc)
 
     assert (await known_to("grimjaw"), await known_to("elowen")) == (True, False)
-    assert "secret: Elowen" in await told(capsys, settings_file, "secret", fact, "--known-by", "the innkeeper")
+    assert "secret: Elowen" in await cli.told("facts", "secret", fact, "--known-by", "the innkeeper")
     assert (await known_to("grimjaw"), await known_to("elowen")) == (False, True)
-    await told(capsys, settings_file, "hide", fact)
+    await cli.told("facts", "hide", fact)
     assert (await known_to("grimjaw"), await known_to("elowen")) == (False, False)
-    await told(capsys, settings_file, "reveal", fact, "--to", "Grimjaw")
+    await cli.told("facts", "reveal", fact, "--to", "Grimjaw")
     assert (await known_to("grimjaw"), await known_to("elowen")) == (True, False)
-    assert "public" in await told(capsys, settings_file, "reveal", fact)
+    assert "public" in await cli.told("facts", "reveal", fact)
     assert await known_to("elowen")
 
 
-async def test_what_waits_is_known_to_no_npc(settings_file: Path, capsys: Capture) -> None:
-    text = await shown(capsys, settings_file, "facts", "--as", "Grimjaw", "--limit", "500")
+async def test_what_waits_is_known_to_no_npc(cli: CommandLine) -> None:
+    text = await cli.told("show", "facts", "--as", "Grimjaw", "--limit", "500")
     assert "fears" in text and "debt" not in text and "baker" not in text and "OWES" not in text
-    assert "debt" in await shown(capsys, settings_file, "facts", "--about", "Elowen")
+    assert "debt" in await cli.told("show", "facts", "--about", "Elowen")
 
 
-async def test_a_fact_is_added_by_hand(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "state", "Elowen", "KNOWS", "--object", "the silent bell")
+async def test_a_fact_is_added_by_hand(cli: CommandLine) -> None:
+    text = await cli.told("facts", "state", "Elowen", "KNOWS", "--object", "the silent bell")
     assert "Elowen KNOWS The Silent Bell: accepted, public" in text
-    text = await told(capsys, settings_file, "state", "Elowen", "note", "--value", "sings", "--known-by", "Grimjaw")
+    text = await cli.told("facts", "state", "Elowen", "note", "--value", "sings", "--known-by", "Grimjaw")
     assert "Elowen note: sings: accepted, secret: Grimjaw" in text
-    text = await told(capsys, settings_file, "state", "Elowen", "note", "--value", "is a spy", "--hidden")
+    text = await cli.told("facts", "state", "Elowen", "note", "--value", "is a spy", "--hidden")
     assert "Elowen note: is a spy: accepted, hidden" in text
-    text = await told(capsys, settings_file, "state", "Grimjaw", "occupation", "--value", "spy")
+    text = await cli.told("facts", "state", "Grimjaw", "occupation", "--value", "spy")
     assert "Grimjaw occupation: spy: conflict, public" in text
     assert re.search(r"it disagrees with \w{8}: `glyphoxa facts accept \w{8}` ends that one", text)
 
 
-async def test_where_somebody_is_now_ends_where_she_was(settings_file: Path, capsys: Capture) -> None:
-    text = await told(capsys, settings_file, "state", "Elowen", "LOCATED_AT", "--object", "The Drowned Lantern")
-    assert "no longer held: Elowen LOCATED_AT The Anvil (superseded)" in text
+async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandLine) -> None:
+    await cli.told("facts", "state", "Elowen", "note", "--value", "sings")
+    code, shown, asked = await cli.run("facts", "rollback", "s1", "2")
+    assert (code, "Use --yes to do it without a question" in asked) == (1, True)
+    assert "no longer known: Grimjaw occupation: baker" in shown
+    assert "no longer known: Elowen LOCATED_AT The Anvil" in shown
+    assert "known again: Elowen LOCATED_AT The Drowned Lantern" in shown
+    assert "events that are dropped: 2\nutterances that nobody recalls any more: 3\n" in shown
+    assert "baker" in await cli.told("facts", "review", "conflict")
 
-
-async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(settings_file: Path, capsys: Capture) -> None:
-    await told(capsys, settings_file, "state", "Elowen", "note", "--value", "sings")
-    capsys.readouterr()
-    assert await facts(settings_file, "rollback", "s1", "2") == 1
-    asked = capsys.readouterr()
-    assert "no longer known: Grimjaw occupation: baker" in asked.out
-    assert "no longer known: Elowen LOCATED_AT The Anvil" in asked.out
-    assert "known again: Elowen LOCATED_AT The Drowned Lantern" in asked.out
-    assert "events that are dropped: 2\nutterances that nobody recalls any more: 3\n" in asked.out
-    assert "Use --yes to do it without a question" in asked.err
-    assert "baker" in await told(capsys, settings_file, "review", "conflict")
-
-    text = await told(capsys, settings_file, "rollback", "s1", "2", "--yes")
+    text = await cli.told("facts", "rollback", "s1", "2", "--yes")
     assert (again := re.search(r"rolled back; to undo it: glyphoxa facts undo (\d+)", text))
-    text = await shown(capsys, settings_file, "facts", "--about", "Elowen")
+    text = await cli.told("show", "facts", "--about", "Elowen")
     assert "The Drowned Lantern" in text and "The Anvil" not in text and "sings" in text and "debt" in text
-    text = await told(capsys, settings_file, "rollback", "s1", "2")
+    text = await cli.told("facts", "rollback", "s1", "2")
     assert text == "nothing was said or learned after that\n"
-    assert "undone: rolled back to ordinal 2 of session s1" in await told(capsys, settings_file, "undo", again[1])
-    assert "The Anvil" in await shown(capsys, settings_file, "facts", "--about", "Elowen")
+    assert "undone: rolled back to ordinal 2 of session s1" in await cli.told("facts", "undo", again[1])
+    assert "The Anvil" in await cli.told("show", "facts", "--about", "Elowen")
 
 
-async def test_what_was_known_at_an_earlier_time(settings_file: Path, capsys: Capture) -> None:
-    text = await shown(capsys, settings_file, "facts", "--as-of", "s1", "--about", "Elowen")
+async def test_what_was_known_at_an_earlier_time(cli: CommandLine) -> None:
+    text = await cli.told("show", "facts", "--as-of", "s1", "--about", "Elowen")
     assert "The Drowned Lantern" in text and "The Anvil" not in text and "debt" in text
-    text = await shown(capsys, settings_file, "facts", "--as-of", "s2", "--about", "Elowen", "--as", "Grimjaw")
+    text = await cli.told("show", "facts", "--as-of", "s2", "--about", "Elowen", "--as", "Grimjaw")
     assert "The Anvil" in text and "debt" not in text
-    assert "nothing was known" in await shown(capsys, settings_file, "facts", "--as-of", "2020-01-01")
+    assert "nothing was known" in await cli.told("show", "facts", "--as-of", "2020-01-01")
 
 
-async def test_an_event_in_the_middle_is_undone_and_brought_back(settings_file: Path, capsys: Capture) -> None:
-    text = await shown(capsys, settings_file, "history")
+async def test_an_event_in_the_middle_is_undone_and_brought_back(cli: CommandLine) -> None:
+    text = await cli.told("show", "history")
     [line] = [line for line in text.splitlines() if "stated: Elowen fears: the sea" in line]
     seq = line.split()[0]
-    assert "undone: stated: Elowen fears: the sea" in await told(capsys, settings_file, "undo", seq)
-    text = await shown(capsys, settings_file, "history")
+    assert "undone: stated: Elowen fears: the sea" in await cli.told("facts", "undo", seq)
+    text = await cli.told("show", "history")
     assert re.search(rf"^{seq} .*stated: Elowen fears: the sea .*undone$", text, re.MULTILINE)
     [undoing] = [line.split()[0] for line in text.splitlines() if f"undid event {seq}" in line]
-    await told(capsys, settings_file, "undo", undoing)
-    assert "fears" in await shown(capsys, settings_file, "facts", "--about", "Elowen")
+    await cli.told("facts", "undo", undoing)
+    assert "fears" in await cli.told("show", "facts", "--about", "Elowen")
 
 
 @pytest.mark.parametrize(
@@ -227,29 +191,6 @@ async def test_an_event_in_the_middle_is_undone_and_brought_back(settings_file: 
     ],
 )
 async def test_a_mistake_is_one_line_that_names_the_thing(
-    settings_file: Path, arguments: tuple[str, ...], said: str, capsys: Capture
+    cli: CommandLine, arguments: tuple[str, ...], said: str
 ) -> None:
-    capsys.readouterr()
-    assert await facts(settings_file, *arguments) == 1
-    printed = capsys.readouterr()
-    assert said in printed.err
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
-
-
-async def test_without_memory_there_are_no_facts(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "none.yaml").write_text("memory:\n  postgres_dsn: none\n")
-    assert await facts(tmp_path / "none.yaml", "review") == 1
-    assert "there is no long-term memory to hold talk or facts" in capsys.readouterr().err
-
-
-async def test_a_fact_of_what_was_merged_keeps_its_whole_history(settings_file: Path, capsys: Capture) -> None:
-    for name in ("Grey Man", "Old Fool"):
-        assert await run("entity", "add", name, "npc", "--config", settings_file) == 0
-    await told(capsys, settings_file, "state", "Grey Man", "note", "--value", "limps")
-    [fact] = re.findall(r"^(\w{8}) ", await shown(capsys, settings_file, "facts", "--about", "Grey Man"), re.MULTILINE)
-    for kept, gone in (("Old Fool", "Grey Man"), ("Elowen", "Old Fool")):
-        assert await run("entity", "merge", kept, gone, "--config", settings_file) == 0
-    text = await shown(capsys, settings_file, "history", fact)
-    assert text.startswith(fact) and "Elowen note: limps" in text.splitlines()[0]
-    assert "stated: " in text and text.count("merged ") == 2
+    assert said in await cli.problem("facts", *arguments)

@@ -8,9 +8,9 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, Between, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
-from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import FactQuery, Walk
 from tests.support.world_tables import a_campaign_row
 

@@ -17,12 +17,12 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
+from glyphoxa.recall.recall import RecallAround
+from glyphoxa.recall.vectors import Embedder
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.graph import Neighbourhood, Passage
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -96,11 +96,6 @@ async def by_words(store: Store, viewer: Viewer, words: str, *, depth: int = 2, 
         ),
         key=str,
     )
-
-
-async def test_a_store_can_be_asked_for_talk_around_an_entity(town: Store) -> None:
-    assert isinstance(town.graph_rag, GraphRag)
-    assert not isinstance(town.graph, GraphRag)
 
 
 async def test_words_are_looked_for_in_what_speaks_of_the_neighbourhood_and_was_heard(town: Store) -> None:
@@ -216,46 +211,3 @@ async def test_words_and_entities_of_which_all_talk_lose_nothing_that_is_rare(to
         assert everywhere[0].recalled.utterance_id == "u2"
         assert {entity for passage in everywhere for entity in passage.entity_ids} <= {INN, CELLAR, CASK}
         assert await by_words(town, GRIM, "spring") == ["u1", "u4"]
-
-
-async def test_of_much_talk_what_is_nearest_is_found_however_little_was_heard(town: Store) -> None:
-    """Two chunks of three speak of the neighbourhood; Grim heard one of sixty, Mira every other. The ways differ."""
-    n, dice = 4_000, np.random.default_rng(7)
-    vectors = dice.normal(size=(n, 8)).astype(np.float32)
-    async with town.database.administer() as connection:
-        index = await connection.fetchval("SELECT indexdef FROM pg_indexes WHERE indexname = 'idx_chunks_embedding'")
-        await connection.execute("DROP INDEX idx_chunks_embedding")  # to fill faster
-        await connection.execute("SELECT set_config('glyphoxa.campaign', $1, false)", TOWN)
-        await connection.execute("UPDATE sessions SET last_ordinal = $2 WHERE campaign_id = $1", TOWN, 100 + n)
-        await connection.execute(
-            """INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, text, witnesses)
-               SELECT $1, 's', 100 + n, 'z' || n, 'So it is.', '{}' FROM generate_series(0, $2::int - 1) AS n""",
-            *(TOWN, n),
-        )
-        await connection.executemany(
-            """INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model,
-                                   entity_ids, knowers)
-               VALUES ($1, $2, $2, 's', '', '', $3, 'm', $4, $5)""",
-            [
-                (TOWN, f"z{i}", towards(*[0] * 100, *vector), [(INN, CASK, FAR)[i % 3]], heard_by(i))
-                for i, vector in enumerate(vectors)
-            ],
-        )
-        await connection.execute(index.replace(" ON ONLY ", " ON "))
-        await connection.execute("ANALYZE")
-    cosines = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for axis in range(4):
-        question = dice.normal(size=8)
-        scores = cosines @ question / np.linalg.norm(question)
-        for viewer, right in ((GRIM, 10), (MIRA, 9), (DM, 9)):
-            heard = [i for i in range(n) if i % 3 != 2 and (viewer == DM or viewer in heard_by(i))]
-            true = sorted(heard, key=lambda i: -scores[i])[:10]
-            found = await town.graph_rag.query_with_embedding(
-                TOWN, viewer, towards(*[0] * 100, *question.astype(np.float32)), around=Neighbourhood(INN)
-            )
-            assert len(found) == 10
-            assert len({f"z{i}" for i in true} & set(ids(found))) >= right, (axis, viewer)
-
-
-def heard_by(i: int) -> list[str]:
-    return [*([GRIM] if i % 60 == 0 else []), *([MIRA] if i % 2 else [])]

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from demo.recordings import read_recording
 from demo.script import ScriptLine, read_evening
-from glyphoxa.adapters.audio.wav import read_recording
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.names.hints import Hints
-from glyphoxa.speech.names.biasing import ContextualBiasing
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.hints import ContextualBiasing, Hints
 
 pytestmark = pytest.mark.models
 

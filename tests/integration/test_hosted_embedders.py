@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,24 +17,20 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS
-from glyphoxa.adapters.embeddings.google import GoogleEmbeddings
-from glyphoxa.adapters.embeddings.openai import OpenAiEmbeddings
+from glyphoxa.adapters.google_models import GoogleEmbeddings
+from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
-from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.local_models import LaterEmbedders, LocalModels, load_embedder, open_embedder
-from glyphoxa.bootstrap.memory import TableMemory, open_store_for
+from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.models import LocalModels, load_embedder, open_embedder
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
-from glyphoxa.config.settings import MemorySettings, Settings, read_settings
+from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.providers.building import Connection
-from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
-from glyphoxa.recall.semantic.question_vectors import LeftOut, QuestionVectors
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors, WrongDimensions
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.chunk_rows import nearest, reindexed
-from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_MS
 
 KEY = "secret-1234"
@@ -46,6 +41,14 @@ PREFIX = "Tamsin: "
 Server = OpenAiServer | GeminiServer
 
 both = pytest.mark.parametrize("name", ["openai", "google"])
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients try again at once."""
+    monkeypatch.setattr("glyphoxa.adapters.google_models._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("glyphoxa.adapters.google_models._JITTER_S", 0.0)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
 
 
 def by_topic(text: str, dimensions: int) -> Sequence[float]:
@@ -110,15 +113,6 @@ async def test_talk_is_embedded_once_and_found_by_its_meaning(name: str, dsn: st
     async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         assert await reindexed(store, embedder, CAMPAIGN) == Filled()
         assert vectors.requests == []
-
-
-@both
-async def test_what_is_said_again_and_again_is_embedded_once(name: str, dsn: str, tmp_path: Path) -> None:
-    async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
-        await store.log.append([said("Aye.", id=f"u{n}") for n in range(8)] + [said("Nay.", id="u9")])
-        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=9)
-        [body] = vectors.requests
-        assert [text.rpartition(": ")[2] for text in texts_of(body)] == ["Aye.", "Nay."]
 
 
 @both
@@ -214,9 +208,7 @@ async def test_whatever_text_there_is_can_be_sent(name: str) -> None:
 
 
 @both
-async def test_a_provider_that_is_busy_once_is_asked_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glyphoxa.adapters.embeddings.google._FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("glyphoxa.adapters.embeddings.google._JITTER_S", 0.0)
+async def test_a_provider_that_is_busy_once_is_asked_again(name: str) -> None:
     for status in (429, 503):
         async with provider(name, Vectors(by_topic, refusals=[status])) as (embedder, vectors):
             assert await embedder.embed(["Aye."]) is not None
@@ -290,13 +282,6 @@ async def test_too_few_vectors_belong_to_nobody(name: str) -> None:
     async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
         with pytest.raises(Unavailable, match="gave 2 vectors for 3 texts"):
             await embedder.embed(["one", "two", "three"])
-
-
-@both
-async def test_an_answer_without_any_vector_is_the_provider_s_fault(name: str) -> None:
-    async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
-        with pytest.raises(Unavailable, match=r"holds no vectors|gave 0 vectors for 1 texts"):
-            await embedder.embed(["one"])
 
 
 @both
@@ -439,96 +424,8 @@ async def test_memory_is_opened_with_the_provider_that_the_settings_name(
             assert await connection.fetchval("SELECT model FROM chunks") == "google/gemini-embedding-2"
 
 
-async def test_a_table_goes_on_with_the_provider_that_its_settings_name_once_all_talk_is_embedded_by_that_one(
-    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a restart; and with what it has, as long as its settings name another."""
-    monkeypatch.setenv("GOOGLE_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    file = tmp_path / "settings.yaml"
-
-    def written(name: str, url: str) -> Settings:
-        file.write_text(
-            f"data_dir: {tmp_path}\nproviders:\n  embeddings: {{name: {name}, base_url: '{url}'}}\n"
-            f"memory: {{postgres_dsn: '{dsn}', embedding_dimensions: {DIMENSIONS}}}\n"
-        )
-        return read_settings(file)
-
-    async with AsyncExitStack() as stack:
-        one = await stack.enter_async_context(OpenAiServer(vectors=Vectors(by_topic), key=KEY))
-        other = await stack.enter_async_context(GeminiServer(vectors=Vectors(by_topic), key=KEY))
-        first = written("openai", one.base_url)
-        table = await open_store_for(first, LocalModels(), stack)
-        assert table is not None
-        await table.log.append([said("My sister.")])
-        await table.chunks.fill_missing(CAMPAIGN)
-        await table.past_talk.talk_cache.refresh(CAMPAIGN)
-        embedder = await load_embedder(written("google", other.http_url))
-        stack.push_async_callback(embedder.aclose)
-        assert await LaterEmbedders(file).embedder("openai/text-embedding-3-small", DIMENSIONS) is None
-        async with open_store(
-            dsn, data_dir=tmp_path, embedding_dimensions=DIMENSIONS, embedder=embedder, any_model=True
-        ) as store:
-            assert (await reindex(store.database, embedder)).swapped
-        await table.log.append([said("More rain.", id="u2")])
-        await table.past_talk.talk_cache.refresh(CAMPAIGN)
-        assert await table.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-        found = await table.past_talk.recall(CAMPAIGN, SMITH, TalkQuery("Who are your kin?", limit=2), patient=True)
-        assert {one.utterance_id: one.similarity for one in found}["u1"] == pytest.approx(1)
-        assert table.past_talk.talk_cache.embedder is not None
-        assert table.past_talk.talk_cache.embedder.name == "google/gemini-embedding-2"
-
-
 async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:
     async with AsyncExitStack() as stack:
         assert await open_embedder(chosen("none", None), LocalModels(), stack) is None
     with pytest.raises(InvalidInput, match="there is nothing to embed a text with"):
         await load_embedder(chosen("none", None))
-
-
-async def test_another_provider_means_that_all_talk_is_embedded_anew(dsn: str, tmp_path: Path) -> None:
-    async with provider("openai") as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
-        await store.log.append([said("My sister.")])
-        await store.chunks.fill_missing(CAMPAIGN)
-    async with provider("google") as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
-        with pytest.raises(InvalidInput, match=r"openai/text-embedding-3-small.*glyphoxa worker reindex"):
-            await store.database.open()
-
-
-@both
-async def test_many_who_ask_at_once_and_a_table_that_closes_meanwhile(name: str) -> None:
-    async with provider(name, Vectors(by_topic, delay_ms=30)) as (embedder, vectors):
-        questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
-        found = await asyncio.gather(*(questions.embed_in_time("Who?", deadline_ms=DEADLINE_MS) for _ in range(8)))
-        assert not any(isinstance(each, LeftOut) for each in found)
-        assert len(vectors.requests) == 1
-        asking = asyncio.create_task(questions.embed_in_time("Where?", deadline_ms=DEADLINE_MS))
-        await asyncio.sleep(0)  # it is on its way
-        await questions.close()
-        assert isinstance(await asking, LeftOut)
-
-
-async def test_talk_is_brought_over_to_a_provider_by_command_and_looked_into(
-    evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    settings = a_settings_file(tmp_path, evenings_dsn)
-    async with OpenAiServer(vectors=Vectors(by_topic), key=KEY) as server:
-        with settings.open("a") as file:
-            file.write(f"providers:\n  embeddings:\n    name: openai\n    base_url: {server.base_url}\n")
-        capsys.readouterr()
-        assert await run("worker", "reindex", "--config", settings) == 0
-        told = capsys.readouterr().out
-        assert (
-            told
-            == "all talk is found by the vectors of openai/text-embedding-3-small now; 5 utterances were embedded\n"
-        )
-        assert {body["dimensions"] for body in server.vectors.requests} == {1536}
-        assert await run("show", "nearest", "kin", "--config", settings) == 0
-        assert len(capsys.readouterr().out.splitlines()) == 5 + 1
-        assert texts_of(server.vectors.requests[-1]) == ["kin"]
-        server.vectors.refusals = [401]
-        assert await run("show", "nearest", "kin", "--config", settings) == 1
-        assert capsys.readouterr().err == (
-            "glyphoxa: the embeddings model 'text-embedding-3-small' refuses the key (HTTP 401)\n"
-        )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.bootstrap.playable import read_playable
+from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.main import main
 from glyphoxa.cli.table_server import address_of, entrance_to
 from glyphoxa.config.settings import Settings, read_settings

@@ -16,20 +16,21 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, OnConfigure, Word
-from glyphoxa.bootstrap.engines import EarSpec
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.app.engines import EarSpec
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import ProvidersSettings, SttSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.hints import Hints
-from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.names.gazetteer import Gazetteer, entries_of
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import Expects, Pauses, now_ms
+from glyphoxa_pipelines.parts import Expects, Pauses
 from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
 from glyphoxa_processors.deepgram_nova import DeepgramOutbox, NovaStt
 from tests.support.graph import RunningGraph
@@ -151,21 +152,6 @@ async def test_nobody_is_cut_off_in_the_middle_of_speech_for_the_sake_of_new_nam
     assert transcript(graph) == "one two three four"
 
 
-async def test_an_endpoint_that_refused_once_is_not_asked_again() -> None:
-    async with DeepgramServer(voices=COUNTING, on_configure="refused") as server:
-        stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
-        async with RunningGraph(stt) as graph:
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
-            await server.wait_until(lambda: len(server.connections) == 2)
-            await say(graph, 1)
-            await graph.send(keyterms_frame(["Vaelith", "Skarn"], stt=stt))
-            await server.wait_until(lambda: len(server.connections) == 3)
-            await say(graph, 2)
-    assert server.connections[2].keyterms == ["Vaelith", "Skarn"]
-    assert transcript(graph) == "one two"
-    assert [m["type"] for connection in server.connections for m in connection.messages].count("Configure") == 1
-
-
 @BOTH
 async def test_a_connection_that_is_lost_in_the_middle_of_a_sentence_loses_no_word(name: str) -> None:
     async with DeepgramServer(voices=COUNTING, hangs_up_after_ms=330) as server:
@@ -205,20 +191,6 @@ async def test_a_pause_gets_through_though_the_recogniser_takes_no_more_sound_an
 
 
 @BOTH
-async def test_the_connection_after_a_lost_one_has_the_names_of_now(name: str) -> None:
-    async with DeepgramServer(voices=COUNTING, hangs_up_after_ms=330) as server:
-        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
-        async with RunningGraph(stt) as graph:
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
-            await server.wait_until(lambda: server.connections[0].keyterms == ["Vaelith"])
-            await graph.send(starts(), *spoken(1, 2, 3, 4))
-            await server.wait_until(lambda: server.connections[0].heard_ms >= 330)
-            await graph.send(*spoken(5))
-            await server.wait_until(lambda: len(server.connections) == 2)
-    assert server.connections[1].keyterms == ["Vaelith"]
-
-
-@BOTH
 async def test_a_list_that_is_too_long_for_the_provider_is_halved_and_the_session_goes_on(name: str) -> None:
     names = [f"Npc{n}" for n in range(40)]
     async with DeepgramServer(voices=COUNTING, max_keyterms=30) as server:
@@ -243,18 +215,6 @@ async def test_a_provider_that_takes_no_names_at_all_is_used_without(name: str) 
         assert graph.errors == []
     assert server.refused == [["Vaelith", "Skarn"], ["Vaelith"]]
     assert transcript(graph) == "one"
-
-
-@BOTH
-async def test_a_list_that_grows_too_long_later_is_halved_on_the_open_connection(name: str) -> None:
-    names = [f"Npc{n}" for n in range(40)]
-    async with DeepgramServer(voices=COUNTING, max_keyterms=30) as server:
-        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Vaelith"], environ=KEYS)
-        async with RunningGraph(stt) as graph:
-            await graph.send(keyterms_frame(names, stt=stt))
-            await server.wait_until(lambda: server.connections[0].keyterms == names[:20])
-        assert graph.errors == []
-    assert len(server.connections) == 1
 
 
 @BOTH

@@ -1,31 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-from glyphoxa.adapters.postgres.server.listen import NAMES
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.server.sql import load_queries
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesChanged, NamesFollowed
-from glyphoxa.names.learned import LearningFromTalk, NameLearning
-from glyphoxa.speech.correction.corrector import Corrector
-from glyphoxa.speech.learning.wrong_forms import AlreadyTaken, LearnedName, Proof, Step
-from glyphoxa.speech.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.learning import LearningFromTalk, NameLearning
+from glyphoxa.names.wrong_forms import LearnedName, Proof, Step
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
-from tests.support.postgres import TEST_SETTINGS
 
 ELDRINAX, GRIMJAW = EntityId("e-eldrinax"), EntityId("e-grimjaw")
 OTHER = CampaignId("other")
@@ -182,15 +176,6 @@ async def test_what_one_player_types_rewrites_no_name_until_another_bears_it_out
     assert (borne_out.heard, borne_out.status.state) == ("Aldrinacks", "active")
 
 
-async def test_the_dm_is_not_warned_of_utterances_that_proved_the_form(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
-    await store.log.append([an_utterance("Ride to the mandolin.", id=f"u{n}") for n in range(2)])
-    names = await the_names(learned)
-    await learning.prove([a_proof("mandolin", f"u{n}") for n in range(2)], names)
-    assert await learning.before_confirming("mandolin", ELDRINAX, names) is None
-
-
 async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
@@ -208,58 +193,6 @@ async def test_what_can_be_no_form_is_refused_in_a_short_line(
     assert len(str(refused.value)) < 150
     with pytest.raises(InvalidInput):
         await learning.confirm(heard, ELDRINAX, await the_names(learned))
-
-
-async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
-    learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
-    names = await the_names(learned)
-    await learning.confirm("Finkeldrum", ELDRINAX, names)
-    with pytest.raises(InvalidInput, match="'Finkeldrum' was confirmed for 'Eldrinax' before"):
-        await learning.confirm("Finkeldrum", GRIMJAW, names)
-
-
-async def test_of_two_dms_who_confirm_at_once_one_is_kept_and_the_other_told(learned: PostgresLearnedNames) -> None:
-    outcomes = await asyncio.gather(
-        *(
-            learned.record(CAMPAIGN, "Finkeldrum", confirmed(entity, at_ms))
-            for at_ms, entity in enumerate([ELDRINAX, GRIMJAW] * 4)
-        ),
-        return_exceptions=True,
-    )
-    kept = {outcome.entity_id for outcome in outcomes if not isinstance(outcome, BaseException)}
-    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    assert len(kept) == 1 and len(refused) == 4 and all(isinstance(error, AlreadyTaken) for error in refused)
-    assert len(await learned.history(CAMPAIGN)) == 1
-    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["active"]
-
-
-async def test_decisions_that_are_undone_at_once_are_undone_once_each(learned: PostgresLearnedNames) -> None:
-    for heard in ("Finkeldrum", "Eldrin Acts", "Elder Max"):
-        await learned.record(CAMPAIGN, heard, confirmed(ELDRINAX))
-    undone = await asyncio.gather(*(learned.undo(CAMPAIGN, at_ms=2_000) for _ in range(4)))
-    assert sorted(each.heard if each else "" for each in undone) == ["", "Elder Max", "Eldrin Acts", "Finkeldrum"]
-    assert {pair.status.state for pair in await learned.statuses(CAMPAIGN)} == {"undone"}
-
-
-async def test_the_history_says_who_did_what_when_and_why(
-    learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
-    names = await the_names(learned)
-    await learning.prove([a_proof("Finkeldrum", "u1")], names)
-    await learning.reject("Finkeldrum", ELDRINAX, why="that is a \0 tavern")
-    latest, first = await learned.history(CAMPAIGN)
-    assert (first.step.kind, first.step.by, first.step.utterance) == ("proved", "llm", "u1")
-    assert (latest.step.kind, latest.step.by, latest.step.why) == ("rejected", "dm", "that is a  tavern")
-    assert latest.step.at_ms == 1_790_000_000_000 and latest.name == "Eldrinax"
-
-
-async def test_one_campaign_learns_nothing_from_another(learned: PostgresLearnedNames, learning: NameLearning) -> None:
-    await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
-    assert await corrected(learned, "Finkeldrum!") == "Eldrinax!"
-    assert await corrected(learned, "Finkeldrum!", OTHER) == "Finkeldrum!"
-    assert await learned.statuses(OTHER) == [] and await learned.history(OTHER) == []
-    assert await learned.undo(OTHER, at_ms=1) is None
 
 
 async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
@@ -342,41 +275,6 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
         assert told <= {ELDRINAX, GRIMJAW}
 
 
-async def test_a_server_that_was_killed_is_listened_to_again_when_it_is_back(reachable_dir: Path) -> None:
-    async with (
-        asyncio.timeout(DEADLINE_S),
-        open_store(None, data_dir=reachable_dir, server_settings=TEST_SETTINGS) as store,
-        aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes,
-    ):
-        await store.database.open()
-        await store.campaigns.load(a_campaign())
-        assert await anext(changes) == NamesChanged(None)
-        pid = EmbeddedPostgres(reachable_dir / "postgres").pid()
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        assert await anext(changes) == NamesChanged(None)
-        await PostgresLearnedNames(store.database).record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
-        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
-
-
-@pytest.mark.parametrize("payload", ["{}", "what?", "[1]", '"campaign"', '{"campaign": "town", "entity": null}'])
-async def test_a_notice_that_says_nothing_may_mean_anything(store: Store, payload: str) -> None:
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
-        await anext(changes)
-        async with store.database.administer() as connection:
-            await connection.execute("SELECT pg_notify($1, $2)", NAMES, payload)
-        assert await anext(changes) == NamesChanged(None)
-
-
-async def test_an_id_too_long_for_a_notice_is_stored_all_the_same(store: Store) -> None:
-    await store.campaigns.load(a_campaign())
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
-        await anext(changes)
-        huge = Entity(EntityId("x" * 9_000), "npc", "Orla")
-        await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, huge)))
-        assert await anext(changes) == NamesChanged(None)
-
-
 @pytest.mark.parametrize(
     ("query", "arguments", "index"),
     [
@@ -398,21 +296,3 @@ async def test_what_is_asked_often_is_served_by_its_index(
         await connection.execute("ANALYZE learned_name_events")
         plan = await connection.fetch(f"EXPLAIN {sql}", *arguments)
     assert index in "\n".join(row[0] for row in plan)
-
-
-async def test_the_words_of_a_form_are_counted_where_they_were_left_as_they_are(
-    store: Store, learned: PostgresLearnedNames
-) -> None:
-    await store.log.append(
-        [
-            an_utterance("The old-man, the Old Man's hat", id="u1"),
-            an_utterance("the bold man", id="u2"),
-            an_utterance("old Müller knows it", id="u3"),
-            an_utterance("old man", id="u4"),
-            replace(an_utterance("old man", id="u5"), campaign_id=OTHER),
-        ]
-    )
-    assert (await learned.uses(CAMPAIGN, "old man", exclude=[UtteranceId("u4")])).spoken == 1
-    assert (await learned.uses(CAMPAIGN, "old müller")).spoken == 1
-    assert (await learned.uses(CAMPAIGN, "OLD")).spoken == 3
-    assert (await learned.uses(CAMPAIGN, "a smith")).written == 2

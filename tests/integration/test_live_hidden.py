@@ -10,8 +10,8 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.world.events.entity import EntityScoped
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.events import Cause
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
@@ -25,9 +23,9 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactClosed, FactRevealed, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactClosed, FactRevealed, FactScoped, FactStated
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 
@@ -59,26 +57,6 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 async def happen(dsn: str, *events: Event) -> None:
     async with open_store(dsn, data_dir=Path("unused")) as store:
         await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
-
-
-async def test_what_a_file_changed_is_logged_without_what_it_says(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    listening = logger.add(
-        lambda message: told.append(message.record["message"]),
-        level="INFO",
-        filter=lambda record: record["message"].startswith("campaign "),
-    )
-    try:
-        async with an_evening(settings, monkeypatch, session="s1"):
-            pass
-        async with an_evening(settings, monkeypatch, session="s2"):
-            pass
-    finally:
-        logger.remove(listening)
-    [line] = told
-    assert re.fullmatch(r"campaign town: [1-9]\d* added, 0 changed, 0 removed", line)
 
 
 async def asked(evening: Evening, text: str) -> TurnRecord:

@@ -24,8 +24,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.events.entity import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.events import Cause, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TEST_SETTINGS, wait_until
@@ -89,21 +89,6 @@ async def test_what_the_dm_confirms_elsewhere_is_heard_right_from_the_next_utter
         await evening.until(lambda: evening.kept_texts.count(right) == 2)
         await taken_by(evening, dm(tmp_path, dsn, "undo"))
         assert ear.say(said) == said
-
-
-async def test_a_turn_is_heard_to_its_end_with_the_names_that_it_began_with(
-    settings: Settings, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "Have you seen Quibbleworth?"
-    async with an_evening(settings, monkeypatch) as evening:
-        ear = await evening.ear()
-        ear.begin()
-        ear.partial("Have you")
-        await taken_by(evening, dm(tmp_path, dsn, "accept", "Quibbleworth", "Eldrinax"))
-        assert ear.pause(said) == said
-        ear.begin()  # goes on after the pause
-        assert ear.end(said) == said
-        assert ear.say(said) == "Have you seen Eldrinax?"
 
 
 async def test_a_name_that_was_misheard_is_listened_for_from_then_on(
@@ -283,28 +268,6 @@ async def test_the_stage_by_sound_is_as_the_settings_want_it(
 
 
 # -- what is near
-
-
-async def test_what_is_near_follows_scene_and_talk_and_stands_still_within_a_turn(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with an_evening(settings, monkeypatch) as evening:
-        names = evening.table.parts.names
-        ear, other = await evening.ear(), await evening.ear(evening.table.campaign.players[1])
-        assert {"grimjaw", "the-cold-forge", "tamsin"} <= names.nearby()
-        assert not {"ironhold", "eldrinax"} & names.nearby()
-        ear.begin()
-        before = names._turns[ear.player].nearby
-        other.say("Eldrinax is back.")
-        await evening.kept("Eldrinax is back.")
-        await evening.table.move(evening.table.campaign.scenes[1].id)
-        assert {"ironhold", "the-drowned-lantern", "eldrinax"} <= names.nearby()
-        assert "the-cold-forge" not in names.nearby()
-        ear.begin()
-        assert names._turns[ear.player].nearby is before
-        ear.end("Well?")
-        ear.begin()
-        assert "eldrinax" in names._turns[ear.player].nearby
 
 
 # -- a database that is away

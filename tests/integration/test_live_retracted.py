@@ -15,7 +15,7 @@ from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetract
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
-from glyphoxa.world.events.log import Cause, WorldEvent
+from glyphoxa.world.events import Cause, WorldEvent
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, with_chronicle, write_campaign
 from tests.support.patience import DEADLINE_MS
 

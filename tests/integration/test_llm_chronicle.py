@@ -16,7 +16,7 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.bootstrap.chronicle import (
+from glyphoxa.app.background import (
     TalkReaders,
     chronicle_log,
     chronicler_of,
@@ -24,15 +24,15 @@ from glyphoxa.bootstrap.chronicle import (
     talk_readers_at_table,
 )
 from glyphoxa.chronicle.chronicler import Chronicler, ChronicleWorker
-from glyphoxa.chronicle.llm.question import FACTS
+from glyphoxa.chronicle.llm_question import FACTS
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.chronicle.rules.extractor import RulesExtractor
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import LONGEST
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from tests.support.builders import SMITH, a_campaign, an_utterance
 from tests.support.command_line import run
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -103,29 +102,10 @@ def test_words_say_when_they_were_spoken_if_that_is_asked(whisper: Whisper, engi
     assert spoken_until - 700 < edges[-1] < spoken_until + 200
 
 
-def test_words_of_several_pieces_stand_in_the_whole_text_at_the_time_of_the_whole_sound(
-    whisper: Whisper, engine: object
-) -> None:
-    line = spoken(engine, "Can you tell me where the market is?")
-    heard = whisper.transcribe(np.tile(line, 40 * 16_000 // len(line)), times=True)
-    assert pieces(heard) == heard.text.split()
-    starts = [word.from_ms or 0 for word in heard.words]
-    assert starts == sorted(starts)
-
-
-def test_silence_has_no_words(whisper: Whisper) -> None:
-    assert whisper.transcribe(np.zeros(32_000, np.float32), times=True).words == ()
-
-
 def test_the_glossary_brings_invented_names_out_right(whisper: Whisper, engine: object) -> None:
     line = spoken(engine, "Eldrinax told me that the dragon sleeps under Ironhold.")
     assert "Eldrinax" not in whisper.transcribe(line).text
     assert whisper.transcribe(line, GLOSSARY).text == "Eldrinax told me that the dragon sleeps under Ironhold."
-
-
-def test_a_glossary_that_is_too_long_is_cut(whisper: Whisper, engine: object) -> None:
-    names = "Names: " + ", ".join(f"Eldrinax the {n}th" for n in range(400))
-    assert "market" in whisper.transcribe(spoken(engine, "Can you tell me where the market is?"), names).text
 
 
 @pytest.mark.parametrize(
@@ -140,10 +120,9 @@ def test_a_glossary_that_is_too_long_is_cut(whisper: Whisper, engine: object) ->
         pytest.param(np.full(16_000, np.nan, np.float32), id="not a number"),
     ],
 )
-@pytest.mark.parametrize("retry", [True, False])
-def test_what_is_not_speech_gives_no_words(whisper: Whisper, noise: np.ndarray, retry: bool) -> None:
-    heard = whisper.transcribe(noise, GLOSSARY, retry=retry)
-    assert heard.text == ""
+def test_what_is_not_speech_gives_no_words(whisper: Whisper, noise: np.ndarray) -> None:
+    heard = whisper.transcribe(noise, GLOSSARY, retry=True)
+    assert (heard.text, heard.words) == ("", ())
     assert np.isfinite([heard.avg_logprob, heard.no_speech_prob]).all()
 
 
@@ -169,44 +148,12 @@ def test_a_loop_is_cut_after_its_first_round() -> None:
     assert plain[slice(*first_round(plain))] == plain
 
 
-def test_other_threads_run_while_whisper_listens(whisper: Whisper, engine: object) -> None:
-    line = np.tile(spoken(engine, "Please give me a room for the night."), 6)
-    listening = threading.Thread(target=whisper.transcribe, args=(line,))
-    turns = 0
-    listening.start()
-    while listening.is_alive():
-        listening.join(0.001)
-        turns += 1
-    assert turns > 20
-
-
 def test_a_directory_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"model\.bin"):
         Whisper(tmp_path)
 
 
 # hibari
-
-
-def pitch_hz(wave: np.ndarray) -> float:
-    """Median over the loud 100 ms stretches of the strongest peak of the cepstrum."""
-    size, low, high = 2400, 24_000 // 400, 24_000 // 60
-    frames = np.lib.stride_tricks.sliding_window_view(wave.astype(np.float64), size)[::600]
-    powers = (frames**2).mean(axis=1)
-    spectra = np.abs(np.fft.rfft(frames[powers > 0.3 * powers.max()] * np.hanning(size), axis=1))
-    cepstra = np.fft.irfft(np.log(spectra + 1e-3), axis=1)
-    return float(np.median(24_000 / (low + cepstra[:, low:high].argmax(axis=1))))
-
-
-def test_the_presets_differ_in_pitch(engine: object) -> None:
-    text = "All of our old men are home."
-    heights = {
-        preset: pitch_hz(np.concatenate(list(HibariVoice(engine, preset).synthesise(text))))
-        for preset in ("ogre", "man", "heart", "halfling")
-    }
-    assert heights["ogre"] < heights["man"] * 0.85
-    assert heights["man"] < heights["heart"] * 0.75
-    assert heights["heart"] < heights["halfling"] * 0.95
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -225,12 +172,6 @@ def test_there_is_a_block_a_sentence_and_the_same_each_time(engine: object) -> N
     first, again = (list(voice.synthesise("Six crowns. Mind the sparks.")) for _ in range(2))
     assert len(first) == 2
     assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
-
-
-def test_numbers_are_spoken(whisper: Whisper, engine: object) -> None:
-    heard = whisper.transcribe(spoken(engine, "The sword costs 14 crowns and 3 coppers.")).text.lower()
-    assert "14" in heard or "fourteen" in heard
-    assert "3" in heard or "three" in heard
 
 
 @pytest.mark.parametrize("text", ["", "   ", "...", "!?", "🔥🐉", "你好", "\u200b", "_", "[x](/ /)"])
@@ -269,14 +210,6 @@ def test_rows_are_unit_vectors_for_any_text(minilm: MiniLm) -> None:
     assert rows.dtype == np.float32
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     assert minilm.embed([]).shape == (0, 384)
-
-
-def test_how_a_sentence_is_closed_says_little_of_what_it_means(minilm: MiniLm) -> None:
-    plain, marked, other = minilm.embed(
-        ["The bridge is out", "... The bridge -- is out!!! (...)", "The bridge is built again"]
-    )
-    assert plain @ marked > 0.8
-    assert plain @ marked > plain @ other
 
 
 # The language model
@@ -405,15 +338,6 @@ async def test_a_cancelled_prefill_frees_its_slot(smiths: Smiths) -> None:
         await priming
     again = await smiths.ask("Grimjaw", 0, long_question, tokens=1, grammar=False)
     assert again.evaluated > 100, "the cancelled prefill went on to its end"
-
-
-async def test_the_event_loop_turns_while_the_model_thinks(smiths: Smiths) -> None:
-    thinking = asyncio.create_task(smiths.ask("Grimjaw", 0, "Tell me about iron.", tokens=20))
-    turns = 0
-    while not thinking.done():
-        await asyncio.wait([thinking], timeout=0.005)
-        turns += 1
-    assert turns > 20
 
 
 async def test_a_stranger_without_the_key_is_refused(smiths: Smiths) -> None:

@@ -26,6 +26,7 @@ from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others, wait_until
+from tests.support.proof import IS_PROOF
 from tests.support.recording import ClosableLog, a_journal, lines
 
 
@@ -62,7 +63,7 @@ from tests.support.builders import an_utterance
 async def play(dsn, directory):
     async with open_store(dsn, data_dir=directory) as store:
         journal = Journal(Spool(directory / "spool"), store.log)
-        running = asyncio.create_task(journal.deliver())
+        running = asyncio.create_task(journal.delivery.run())
         for n in range(1_000_000):
             await journal.keep(an_utterance("said aloud", id=f"u{n}"))
             print(f"u{n}", flush=True)
@@ -71,7 +72,7 @@ asyncio.run(play(sys.argv[1], Path(sys.argv[2])))
 """
 
 
-@pytest.mark.parametrize("n_told", [1, 40, 400])
+@pytest.mark.parametrize("n_told", [1, 400] if IS_PROOF else [40])
 async def test_what_a_killed_process_called_kept_is_in_the_log_once(
     store: Store, dsn: str, tmp_path: Path, n_told: int
 ) -> None:
@@ -84,7 +85,7 @@ async def test_what_a_killed_process_called_kept_is_in_the_log_once(
     ids = [line.strip() for line in told if line.endswith("\n")]
     assert len(ids) >= n_told
     journal = Journal(Spool(tmp_path / "spool"), store.log)
-    assert await journal.flush(DEADLINE_MS)
+    assert await journal.delivery.flush(DEADLINE_MS)
     await assert_kept_once(store, ids, and_perhaps=[f"u{len(ids)}"])
     await journal.close()
 
@@ -121,7 +122,7 @@ async def test_a_server_that_is_killed_while_the_spool_drains_has_everything_onc
     async with open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store:
         log = KillsTheServer(store.log, server)
         async with a_journal(reachable_dir / "spool", log) as journal:
-            assert await journal.flush(DEADLINE_MS)
+            assert await journal.delivery.flush(DEADLINE_MS)
         assert log.n_killed
         assert len(log.batches) >= 6
         await assert_kept_once(store, [said.id for said in lines(3_000)])
@@ -218,7 +219,7 @@ async def test_what_was_stored_without_anybody_hearing_of_it_is_not_stored_twice
             wire.cut_at_commit = 1
             for said in lines(5, start=5 * n):
                 await journal.keep(said)
-            assert await journal.flush(DEADLINE_MS)
+            assert await journal.delivery.flush(DEADLINE_MS)
         await journal.close()
     assert wire.cuts == 3
     await assert_kept_once(store, [said.id for said in lines(15)])
@@ -250,12 +251,12 @@ async def test_a_full_disk_is_an_alarm_and_what_was_kept_is_safe_and_it_works_ag
     async with a_journal(small_disk / "spool", door, alarm=alarms.append) as journal:
         kept = [said.id for said in await fill(journal)]
         assert alarms[-1].endswith("cannot be written (No space left on device)")
-        assert journal.is_degraded
+        assert journal.delivery.is_degraded
         (small_disk / "film").unlink()
         await journal.keep(an_utterance("there is room again", id="again"))
         door.is_open = True
-        assert await journal.flush(DEADLINE_MS)
-        assert not journal.is_degraded
+        assert await journal.delivery.flush(DEADLINE_MS)
+        assert not journal.delivery.is_degraded
     await assert_kept_once(store, [*kept, "again"])
 
 
@@ -267,10 +268,10 @@ async def test_on_a_full_disk_the_log_takes_what_is_said_behind_what_is_on_the_d
         kept = [said.id for said in await fill(journal)]
         door.is_open = True
         await journal.keep(an_utterance("x" * 500, id="direct"))
-        assert await journal.wait_until_logged(an_utterance("", id="direct").id)
+        assert await journal.delivery.wait_until_logged(an_utterance("", id="direct").id)
     await assert_kept_once(store, [*kept, "direct"])
     async with a_journal(small_disk / "spool", store.log) as journal:
-        assert await journal.flush(DEADLINE_MS)
+        assert await journal.delivery.flush(DEADLINE_MS)
     await assert_kept_once(store, [*kept, "direct"])
 
 

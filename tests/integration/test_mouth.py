@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, TierChoice
-from glyphoxa.judgement.reply import Asked, Verdict
+from glyphoxa.domain.turn import Asked, Fault, TierChoice, Verdict
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
@@ -30,11 +30,14 @@ async def server() -> AsyncIterator[ModelServer]:
         yield running
 
 
+def a_model(server: ModelServer, **options: Any) -> SpokenLLM:
+    settings = OpenAILLMSettings(model="m")
+    return SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, **options)
+
+
 async def test_an_answer_is_heard_whole_and_its_stages_come_in_order(server: ModelServer) -> None:
     async with stage(server) as play:
-        play.begin()
-        play.release()
-        finished = await play.finished()
+        finished = await play.answered()
         assert finished.reply == finished.heard == "Well met. The blade is ready."
         assert (finished.interrupted, finished.withheld, finished.error) == (False, False, "")
         assert [mark.stage for mark in play.of(Marked)] == [
@@ -62,9 +65,7 @@ async def test_nothing_is_heard_before_the_release(server: ModelServer) -> None:
 async def test_sound_is_handed_out_in_real_time_without_drift(server: ModelServer) -> None:
     server.reply = ("word " * 20, ".")
     async with stage(server) as play:
-        play.begin()
-        play.release()
-        await play.finished()
+        await play.answered()
         n_samples_before_last = sum(size for _, size in play.chunks[:-1]) // 2
         took_s = play.chunks[-1][0] - play.chunks[0][0]
         # What a stall of the machine delays by up to a tenth of a second, the speaker makes up for.
@@ -114,33 +115,16 @@ async def test_a_held_reply_fades_out_at_once_and_goes_on_to_its_end_where_it_wa
         assert fade[-1] == 0 and (np.diff(fade) <= 0).all()
         await play.mouth.wait_until_drained()
         assert len(play.sound) == n_held
-        play.mouth.go_on(TurnId("t1"))
+        play.mouth.resume(TurnId("t1"))
         finished = await play.finished()
         assert finished.heard == finished.reply == server.reply[0]
         assert len(play.sound) - len(fade) * 2 == finished.audio_ms * 48
 
 
-async def test_a_reply_can_be_cut_off_while_it_is_held(server: ModelServer) -> None:
-    server.reply = ("One two three four five six seven eight nine ten.",)
-    async with stage(server) as play:
-        play.begin()
-        play.release()
-        await play.until(lambda: len(play.sound) >= 48 * 100)
-        play.mouth.hold(TurnId("t1"))
-        n_held = len(play.sound)
-        play.cancel()
-        finished = await play.finished()
-        assert finished.interrupted
-        assert len(finished.heard) < len(finished.reply)
-        assert len(play.sound) == n_held
-
-
 async def test_a_brief_answer_is_one_sentence_and_the_model_is_asked_for_one(server: ModelServer) -> None:
     server.reply = ("Iron is dear. ", "It comes from far. ", "And so on.")
     async with stage(server) as play:
-        play.mouth.begin(TurnId("t1"), replace(prompt("Iron is what the smith sells."), is_brief=True))
-        play.release()
-        finished = await play.finished()
+        finished = await play.answered(asked=replace(prompt("Iron is what the smith sells."), is_brief=True))
         assert finished.heard == finished.reply == "Iron is dear."
         (injected,) = play.of(Injected)
         assert server.requests[-1]["messages"][-1]["content"].endswith("(React in one short sentence.)")
@@ -161,9 +145,7 @@ async def test_nothing_of_a_cancelled_turn_is_heard_in_the_next(server: ModelSer
             play.cancel(f"stale{n}")
             play.sound.clear()
             server.reply = ("Fresh.",)
-            play.begin(f"fresh{n}")
-            play.release(f"fresh{n}")
-            finished = await play.finished(f"fresh{n}")
+            finished = await play.answered(f"fresh{n}")
             assert finished.reply == finished.heard == "Fresh."
             assert len(play.sound) == 6 * 10 * 48
             play.sound.clear()
@@ -190,25 +172,18 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_npc(server: ModelSer
         play.begin()
         assert "out of order" in (await play.finished()).error
         server.status = 200
-        play.begin("t2")
-        play.release("t2")
-        assert (await play.finished("t2")).heard == "Well met. The blade is ready."
+        assert (await play.answered("t2")).heard == "Well met. The blade is ready."
 
 
 async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: ModelServer) -> None:
-    settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(
-        api_key="x", base_url=server.base_url, settings=settings, deadlines=StreamDeadlines(first_token_ms=50)
-    )
+    llm = a_model(server, deadlines=StreamDeadlines(first_token_ms=50))
     async with stage(server, llm=llm) as play:
         server.gate.clear()
         play.begin()
         assert "timed out" in (await play.finished()).error
         server.gate.set()
         llm._deadlines = StreamDeadlines(first_token_ms=DEADLINE_MS)
-        play.begin("t2")
-        play.release("t2")
-        assert (await play.finished("t2")).error == ""
+        assert (await play.answered("t2")).error == ""
 
 
 async def test_a_clause_that_the_voice_cannot_say_does_not_cost_the_rest(server: ModelServer) -> None:
@@ -222,21 +197,9 @@ async def test_a_clause_that_the_voice_cannot_say_does_not_cost_the_rest(server:
     voice = make_tts(stumbles, voice="stumbling")
     voice._stop_frame_timeout_s = 6 * DEADLINE_S
     async with stage(server, tts=voice) as play:
-        play.begin()
-        play.release()
-        finished = await play.finished()
+        finished = await play.answered()
         assert finished.heard == "The blade is ready."
         assert finished.error == ""
-
-
-async def test_a_voice_that_fails_throughout_is_the_reason_for_the_silence(server: ModelServer) -> None:
-    def broken(text: str) -> Iterator[NDArray[np.int16]]:
-        raise RuntimeError("the voice is gone")
-
-    async with stage(server, tts=make_tts(broken, voice="broken")) as play:
-        play.begin()
-        play.release()
-        assert "the voice is gone" in (await play.finished()).error
 
 
 async def test_a_reply_of_which_nothing_may_be_said_is_withheld(server: ModelServer) -> None:
@@ -255,9 +218,7 @@ async def test_a_reply_of_which_nothing_may_be_said_gives_way_to_a_line_in_chara
 
     async with stage(server, new_check=new_check, stand_in=lambda question, fault, _told: next(lines)) as play:
         for turn, line in zip(("t1", "t2"), said, strict=True):
-            play.begin(turn)
-            play.release(turn)
-            finished = await play.finished(turn)
+            finished = await play.answered(turn)
             assert (finished.heard, finished.withheld, finished.error) == (line, False, "")
 
 
@@ -271,55 +232,20 @@ async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
 
     server.reply = ("I am here.",)
     async with stage(server, new_check=new_check, stand_in=lambda question, fault, _told: "Hm.") as play:
-        play.begin()
-        play.release()
-        finished = await play.finished()
+        finished = await play.answered()
     assert (finished.heard, len(server.requests)) == (heard, 2)
     rejected = [event.unsaid.text for event in play.events if isinstance(event, SentenceRejected)]
     assert rejected == ["I am here."] * n_rejected
 
 
-async def test_a_second_try_is_freer_than_the_first_and_the_next_answer_is_not(server: ModelServer) -> None:
-    def new_check(asked: Asked) -> Callable[[str], Verdict]:
-        is_rejected = len(server.requests) < 1
-        return lambda piece: Verdict(fault=Fault.IDENTITY) if is_rejected else Verdict(piece)
-
-    async with stage(server, new_check=new_check) as play:
-        for turn in ("t1", "t2"):
-            play.begin(turn)
-            play.release(turn)
-            await play.finished(turn)
-    assert [asked["temperature"] for asked in server.requests] == pytest.approx([0.6, 0.9, 0.6])
-    assert all("seed" not in asked for asked in server.requests)
-
-
 async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(server: ModelServer) -> None:
     shrugs = ("Nobody told me of him.", "I do not know.")
     async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: lines[-1]) as play:
-        play.begin()
-        play.release()
-        assert (await play.finished()).heard == "I do not know."
+        assert (await play.answered()).heard == "I do not know."
         assert server.requests == []
     async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: "") as play:
-        play.begin()
-        play.release()
-        await play.finished()
+        await play.answered()
         assert len(server.requests) == 1
-
-
-async def test_who_asks_back_and_leaves_out_what_it_was_told_says_it_after_all(server: ModelServer) -> None:
-    def new_check(asked: Asked) -> Callable[[str], Verdict]:
-        return lambda piece: Verdict(piece) if "?" in piece else Verdict(fault=Fault.FORGOTTEN)
-
-    server.reply = ("Juniper? ", "I know her not.")
-    memory = Memory(told=("You told me she is lame.",))
-    async with stage(
-        server, context=memory, new_check=new_check, stand_in=lambda question, fault, told: " ".join(told)
-    ) as play:
-        play.begin()
-        play.release()
-        finished = await play.finished()
-    assert (finished.heard, len(server.requests)) == ("Juniper? You told me she is lame.", 1)
 
 
 async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: ModelServer) -> None:
@@ -334,9 +260,7 @@ async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: Mod
 
     server.reply = ("It was me. ", "With nightshade.")
     async with stage(server, new_check=new_check, stand_in=lambda question, fault, _told: f"{fault}") as play:
-        play.begin()
-        play.release()
-        finished = await play.finished()
+        finished = await play.answered()
     assert (finished.heard, len(server.requests), len(told)) == ("secret", 1, 1)
 
 
@@ -348,17 +272,8 @@ async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) 
         return Verdict
 
     async with stage(server, new_check=new_check) as play:
-        play.begin()
-        play.release()
-        await play.finished()
+        await play.answered()
     assert answered[-1].question == "How is my blade?"
-
-
-async def test_a_model_without_words_is_an_error(server: ModelServer) -> None:
-    server.reply = ()
-    async with stage(server) as play:
-        play.begin()
-        assert (await play.finished()).error == "the model returned no words"
 
 
 async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> None:
@@ -366,9 +281,7 @@ async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> Non
     memory = Memory(facts=("The blade is cracked.",), omitted=("recall: late by 4 ms",))
     async with stage(server, context=memory) as play:
         asked = prompt("How is my blade?")
-        play.mouth.begin(TurnId("t1"), asked)
-        play.release()
-        await play.finished()
+        await play.answered(asked=asked)
         assert asked == prompt("How is my blade?")
         messages = server.requests[-1]["messages"]
         assert messages[0] == {"role": "system", "content": "You are Grimjaw, a smith."}
@@ -384,9 +297,7 @@ async def test_a_model_is_shown_the_tools_of_the_turn_s_tier(
 ) -> None:
     async with stage(server, tools=tools_of(tier="DEEP")) as play:
         choice = TierChoice(tier, "the talk begins", 500, tier)
-        play.mouth.begin(TurnId("t1"), replace(prompt("How is my blade?"), tier=choice))
-        play.release()
-        await play.finished()
+        await play.answered(asked=replace(prompt("How is my blade?"), tier=choice))
         assert len(server.requests[-1]["tools"]) == n_tools
         (injected,) = play.of(Injected)
         assert injected.tier == choice
@@ -428,13 +339,7 @@ async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
 ) -> None:
     machine = OneMachine(asyncio.Lock())
     server.timings = {"prompt_n": n_read}
-    llm = SpokenLLM(
-        api_key="x",
-        base_url=server.base_url,
-        settings=OpenAILLMSettings(model="m"),
-        primes=True,
-        cache=machine,
-    )
+    llm = a_model(server, primes=True, cache=machine)
     async with stage(server, llm=llm) as play:
         play.mouth.prime(prompt("" if is_bare else "How is"))
         await play.mouth.wait_until_primed()
@@ -443,17 +348,8 @@ async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
 
 async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_is(server: ModelServer) -> None:
     alone = asyncio.Lock()
-
-    def a_model() -> SpokenLLM:
-        return SpokenLLM(
-            api_key="x",
-            base_url=server.base_url,
-            settings=OpenAILLMSettings(model="m"),
-            primes=True,
-            cache=OneMachine(alone),
-        )
-
-    async with stage(server, llm=a_model()) as first, stage(server, llm=a_model()) as second:
+    llms = [a_model(server, primes=True, cache=OneMachine(alone)) for _ in range(2)]
+    async with stage(server, llm=llms[0]) as first, stage(server, llm=llms[1]) as second:
         server.gate.clear()
         first.begin("t1")
         await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
@@ -471,24 +367,6 @@ async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_
         first.release("t1")
         await first.finished("t1")
         assert not alone.locked()
-
-
-@pytest.mark.parametrize("status", [200, 400])
-async def test_a_machine_is_free_again_after_a_reply_that_was_cut_off_or_failed(
-    server: ModelServer, status: int
-) -> None:
-    alone = asyncio.Lock()
-    settings = OpenAILLMSettings(model="m")
-    llm = SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, cache=OneMachine(alone))
-    async with stage(server, llm=llm) as play:
-        server.status = status
-        server.gate.clear()
-        play.begin()
-        await asyncio.wait_for(server.arrived.wait(), DEADLINE_S)
-        play.cancel()
-        await play.finished()
-        async with asyncio.timeout(DEADLINE_S), alone:
-            pass
 
 
 EXCUSES = ("Hm? Say that again.", "What was it?")
@@ -513,20 +391,7 @@ async def test_an_answer_that_does_not_come_is_a_line_in_character_and_the_next_
             assert [mark.stage for mark in play.of(Marked, turn)] == [turns.Stage.CONTEXT_READY, turns.Stage.FILLER]
             play.sound.clear()
             server.gate.set()
-        play.begin("t4")
-        play.release("t4")
-        assert (await play.finished("t4")).heard == "Well met. The blade is ready."
-
-
-async def test_an_answer_that_fails_is_a_line_in_character(server: ModelServer) -> None:
-    async with stage(server, excuses=EXCUSES) as play:
-        await play.mouth.wait_until_drained()
-        server.status = 400
-        play.begin()
-        play.release()
-        assert "out of order" in (await play.finished()).error
-        assert len(play.sound) == len(EXCUSES[0]) * 10 * 48
-        assert not play.of(FailedEarly)
+        assert (await play.answered("t4")).heard == "Well met. The blade is ready."
 
 
 async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_character_as_soon_as_it_may(
@@ -549,18 +414,6 @@ async def test_an_answer_that_fails_before_it_may_be_heard_is_a_line_in_characte
         play.cancel("t2")  # they went on speaking: of this one nobody hears that it failed
         assert "out of order" in (await play.finished("t2")).error
         assert not play.sound
-
-
-async def test_an_answer_that_does_not_come_behind_its_filler_is_a_line_in_character(server: ModelServer) -> None:
-    async with stage(server, npc=replace(GRIMJAW, fillers=("Hm.",)), excuses=EXCUSES) as play:
-        await play.mouth.wait_until_drained()
-        server.gate.clear()
-        play.begin()
-        play.release()
-        play.mouth.fill(TurnId("t1"), "Hm.")
-        play.mouth.give_up(TurnId("t1"))
-        assert "timed out" in (await play.finished()).error
-        assert len(play.sound) == (len("Hm.") + len(EXCUSES[0])) * 10 * 48
 
 
 def two_words(text: str) -> Iterator[NDArray[np.int16]]:
@@ -611,15 +464,11 @@ async def test_a_filler_is_played_once_while_nothing_else_is_heard(server: Model
 async def test_words_that_the_dm_gives_are_said_as_they_are_and_no_model_is_asked(server: ModelServer) -> None:
     words = "Grimjaw nods. As an AI, I have no wares. (ooc) The gate is closed!"
     async with stage(server) as play:
-        play.mouth.begin(TurnId("t1"), replace(prompt(""), words=words))
-        play.release()
-        finished = await play.finished()
+        finished = await play.answered(asked=replace(prompt(""), words=words))
         assert finished.reply == finished.heard == words
         assert play.of(SentenceRejected) == [] and play.of(Injected) == []
         assert not server.arrived.is_set()
-        play.begin("t2")
-        play.release("t2")
-        assert (await play.finished("t2")).heard == "Well met. The blade is ready."
+        assert (await play.answered("t2")).heard == "Well met. The blade is ready."
 
 
 async def test_the_model_is_asked_with_the_direction_of_the_dm(server: ModelServer) -> None:

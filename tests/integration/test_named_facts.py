@@ -14,13 +14,11 @@ from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
-from glyphoxa.recall.entities.named_world import NamedWorld
-from glyphoxa.recall.entities.world_cache import WorldCache
-from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.recall.world_memory import NamedWorld, WorldMemory
+from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.events import Cause, dropped
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import Known
-from glyphoxa.world.replay import dropped
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.network import a_network
 from tests.support.world_histories import ENTITIES, NPCS, an_event
@@ -31,9 +29,9 @@ ELDRINAX, SECOND = EntityId("e-eldrinax"), SessionId("s2")
 BY_DM = Cause("dm", NOW)
 
 
-def held_by(store: Store) -> WorldCache:
+def held_by(store: Store) -> WorldMemory:
     """Another process's."""
-    return WorldCache(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
+    return WorldMemory(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
 
 
 def _holds(fact: Fact) -> bool:

@@ -5,58 +5,39 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.main import main
+from tests.support.command_line import CommandLine, a_settings_file, run
 from tests.support.postgres import wait_until
 
 CAMPAIGN = Path(__file__).parents[1] / "support" / "campaign.yaml"
 
 
 @pytest.fixture
-async def settings_file(tmp_path: Path, dsn: str) -> Path:
-    path = tmp_path / "settings.yaml"
-    path.write_text(f"memory:\n  postgres_dsn: {dsn}\n")
-    assert await run("campaign", "load", CAMPAIGN, "--yes", "--config", path) == 0
-    return path
+async def cli(tmp_path: Path, dsn: str, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
+    await cli.told("campaign", "load", CAMPAIGN, "--yes")
+    return cli
 
 
-async def run(*arguments: object) -> int:
-    """The command line, in a thread: it has an event loop of its own."""
-    return await asyncio.to_thread(main, [str(argument) for argument in arguments])
-
-
-async def names(settings_file: Path, *arguments: object) -> int:
-    return await run("names", *arguments, "--config", settings_file)
-
-
-async def test_a_dm_confirms_sees_and_takes_back(settings_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await names(settings_file, "accept", "Grim show", "grimjaw", "--why", "heard on Monday") == 0
-    assert "Grim show means Grimjaw from now on" in capsys.readouterr().out
-    assert await names(settings_file, "list") == 0
-    assert "Grim show (1)" in capsys.readouterr().out
-    assert await names(settings_file, "history") == 0
-    shown = capsys.readouterr().out
+async def test_a_dm_confirms_sees_and_takes_back(cli: CommandLine) -> None:
+    done = await cli.told("names", "accept", "Grim show", "grimjaw", "--why", "heard on Monday")
+    assert "Grim show means Grimjaw from now on" in done
+    assert "Grim show (1)" in await cli.told("names", "list")
+    shown = await cli.told("names", "history")
     assert "confirmed" in shown and "Grim show" in shown and "heard on Monday" in shown
-    assert await names(settings_file, "export") == 0
-    assert capsys.readouterr().out == "Grim show\tGrimjaw\n"
-    assert await names(settings_file, "undo") == 0
-    assert "undone: confirmed Grim show = Grimjaw" in capsys.readouterr().out
-    assert await names(settings_file, "export") == 0
-    assert capsys.readouterr().out == ""
-    assert await names(settings_file, "undo") == 1
-    assert "there is no decision to undo" in capsys.readouterr().err
+    assert await cli.told("names", "export") == "Grim show\tGrimjaw\n"
+    assert "undone: confirmed Grim show = Grimjaw" in await cli.told("names", "undo")
+    assert await cli.told("names", "export") == ""
+    assert "there is no decision to undo" in await cli.problem("names", "undo")
 
 
-async def test_a_dm_rejects(settings_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await names(settings_file, "reject", "Grim show", "Grimjaw") == 0
-    assert "will not be suggested again" in capsys.readouterr().out
-    assert await names(settings_file, "review") == 0
-    assert "no names need review" in capsys.readouterr().out
-    assert await names(settings_file, "list") == 0
-    assert "Grim show (0, rejected)" in capsys.readouterr().out
+async def test_a_dm_rejects(cli: CommandLine) -> None:
+    assert "will not be suggested again" in await cli.told("names", "reject", "Grim show", "Grimjaw")
+    assert "no names need review" in await cli.told("names", "review")
+    assert "Grim show (0, rejected)" in await cli.told("names", "list")
 
 
 async def test_suggestions_come_with_their_reasons_however_many_wait(
-    settings_file: Path, dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import asyncpg
 
@@ -77,9 +58,7 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
         )  # fmt: skip
     await connection.close()
 
-    capsys.readouterr()
-    assert await names(settings_file, "review") == 0
-    shown = capsys.readouterr().out
+    shown = await cli.told("names", "review")
     lines = [line.split("llm: ", 1) for line in shown.splitlines() if "Grim show" in line]
     assert len(lines) == 50
     for n, (pair, reasons) in enumerate(lines):
@@ -96,32 +75,25 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
         (("accept", "GRIM JAW", "Grimjaw"), "it is this name, but for case, spaces or an ending (Grimjaw)"),
         (("list", "--campaign", "saltmer"), "no campaign 'saltmer' here: did you mean 'saltmere'?"),
         (("undo", "Grim show"), "there is no decision on 'Grim show' to undo"),
-        (("import", "/no/such/file.tsv"), "/no/such/file.tsv: No such file or directory"),
+        (("import", "/no/such/file.tsv"), "no such file: /no/such/file.tsv"),
     ],
 )
 async def test_a_mistake_is_one_line_that_names_the_thing(
-    settings_file: Path, arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    cli: CommandLine, arguments: tuple[str, ...], told: str
 ) -> None:
-    capsys.readouterr()
-    assert await names(settings_file, *arguments) == 1
-    said = capsys.readouterr()
-    assert told in said.err and said.err.count("\n") == 1 and said.out == ""
+    assert told in await cli.problem("names", *arguments)
 
 
-async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(
-    settings_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(cli: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "heard.tsv"
     file.write_text("# heard\tname\nGrim show\tGrimjaw\nof the\tGrimjaw\n\nTide whisker\tTidewhisper\tnote\n")
-    assert await names(settings_file, "import", file) == 0
-    told = capsys.readouterr()
-    assert "2 wrong forms are corrected from now on; 1 were skipped" in told.out
-    assert f"skipped: {file}:3: 'of the' cannot be learned" in told.err
-    await names(settings_file, "export")
-    exported = capsys.readouterr().out
+    code, told, skipped = await cli.run("names", "import", file)
+    assert (code, "2 wrong forms are corrected from now on; 1 were skipped" in told) == (0, True)
+    assert f"skipped: {file}:3: 'of the' cannot be learned" in skipped
+    exported = await cli.told("names", "export")
     assert sorted(exported.splitlines()) == ["Grim show\tGrimjaw", "Tide whisker\tTidewhisper"]
     (tmp_path / "again.tsv").write_text(exported)
-    assert await names(settings_file, "import", tmp_path / "again.tsv") == 0
+    await cli.told("names", "import", tmp_path / "again.tsv")
 
 
 @pytest.mark.parametrize(
@@ -129,22 +101,18 @@ async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(
     [
         (b"Grim show Grimjaw\n", "heard.tsv:1: 'Grim show Grimjaw' is not HEARD and NAME with a tab between them"),
         (b"Grim show\tGrimjaw\nX Y\tGrimjov\n", "heard.tsv:2: no name 'Grimjov' in campaign 'saltmere'"),
-        (b"Gr\xff\tGrimjaw\n", "heard.tsv: not UTF-8 (byte 2)"),
+        (b"Gr\xff\tGrimjaw\n", "heard.tsv:1: not UTF-8 text; save the file as UTF-8"),
     ],
 )
 async def test_a_list_with_a_mistake_changes_nothing(
-    settings_file: Path, tmp_path: Path, content: bytes, told: str, capsys: pytest.CaptureFixture[str]
+    cli: CommandLine, tmp_path: Path, content: bytes, told: str
 ) -> None:
     (tmp_path / "heard.tsv").write_bytes(content)
-    assert await names(settings_file, "import", tmp_path / "heard.tsv") == 1
-    assert told in capsys.readouterr().err
-    await names(settings_file, "export")
-    assert capsys.readouterr().out == ""
+    assert told in await cli.problem("names", "import", tmp_path / "heard.tsv")
+    assert await cli.told("names", "export") == ""
 
 
-async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(
-    settings_file: Path, dsn: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(cli: CommandLine, dsn: str) -> None:
     import asyncpg
 
     connection = await asyncpg.connect(dsn)
@@ -154,9 +122,9 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(
         "VALUES ('saltmere', 's1', 1, 'u1', 'What a grim show that was.')"
     )
     await connection.close()
-    assert await names(settings_file, "accept", "grim show", "Grimjaw") == 1
-    assert "stand in 1 earlier utterance: all like them would be rewritten. Use --yes" in capsys.readouterr().err
-    assert await names(settings_file, "accept", "grim show", "Grimjaw", "--yes") == 0
+    said = await cli.problem("names", "accept", "grim show", "Grimjaw")
+    assert "stand in 1 earlier utterance: all like them would be rewritten. Use --yes" in said
+    await cli.told("names", "accept", "grim show", "Grimjaw", "--yes")
 
 
 async def test_names_are_learned_while_another_process_uses_the_embedded_server(

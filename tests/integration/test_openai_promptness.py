@@ -180,13 +180,3 @@ async def test_a_voice_too_has_its_connection_before_it_is_asked_to_speak() -> N
         await graph.send(*clause("Well met."), ReplyEndFrame(TURN))
         await graph.wait_for(ReplyEndFrame)
     assert server.asked == server.connected
-
-
-async def test_a_provider_that_is_away_is_no_trouble_before_it_is_asked() -> None:
-    async with OpenAiServer() as gone:
-        pass
-    provider = ProviderNamed("openai-compatible", gone.base_url, model="some-model")
-    async with RunningGraph(make_llm(provider, environ=KEYS)) as graph:
-        await graph.send(ASKED)
-        await graph.wait_for(PrimeFrame)
-    assert graph.errors == []

@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM as KNOWS_ALL
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.events.fact import FactStated
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import Walk
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.patience import DEADLINE_MS

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.feed import name_words
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledUtterance
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
@@ -85,16 +84,6 @@ async def test_unseen_talk_does_not_crowd_out_what_was_witnessed(by_meaning: Sto
     assert await ids(by_meaning, "Have you a sister?", limit=1) == ["mine"]
 
 
-async def test_one_campaign_never_recalls_another(store: Store) -> None:
-    await store.log.append([told("My sister is a pirate.", id="u1", campaign_id=CampaignId("other"))])
-    assert await ids(store, "What about my sister?") == []
-
-
-async def test_talk_of_earlier_sessions_is_recalled(store: Store) -> None:
-    await store.log.append([told("My sister is a pirate.", id="u1", session_id=SessionId("long-ago"))])
-    assert await ids(store, "What about my sister?") == ["u1"]
-
-
 async def test_the_question_itself_and_what_is_in_the_prompt_anyway_are_left_out(store: Store) -> None:
     await store.log.append([told("What about my sister?", id="u1"), told("My sister sails.", id="u2")])
     assert await ids(store, "what about my sister?") == ["u2"]
@@ -117,22 +106,6 @@ async def test_found_by_words_and_by_meaning_outranks_found_by_one(by_meaning: S
     assert set(found) == {"both", "meaning", "words"}
 
 
-@pytest.mark.parametrize("question", ["", "   ", "is it?", "?!", "\0", "' OR 1=1 --", "a & b | !c:*"])
-async def test_a_question_of_no_content_finds_nothing_and_breaks_nothing(store: Store, question: str) -> None:
-    await store.log.append([told("My sister is a pirate.", id="u1")])
-    assert await ids(store, question) == []
-
-
-async def test_a_name_that_is_also_a_little_word_is_found(store: Store) -> None:
-    """English stemming drops such a word; names are looked for as they are written."""
-    await store.log.append([told("Will has the key.", id="u1"), told("It rains.", id="u2")])
-    assert await ids(store, "And where is Will?", limit=1) == ["u1"]
-
-
-def test_names_are_capitalised_inside_a_sentence() -> None:
-    assert name_words("Where is Will, and has May come? I'm late.") == "Will May"
-
-
 async def test_without_an_embedding_in_time_words_decide(dsn: str, tmp_path: Path) -> None:
     async def never(texts: list[str]) -> None:
         await asyncio.Event().wait()
@@ -145,12 +118,6 @@ async def test_without_an_embedding_in_time_words_decide(dsn: str, tmp_path: Pat
         async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed), recall=settings) as store:
             await store.log.append([told("My sister is a pirate.", id="u1")])
             assert await ids(store, "My sister?") == ["u1"]
-
-
-async def test_only_what_has_no_embedding_yet_is_embedded(by_meaning: Store) -> None:
-    await by_meaning.log.append([told(f"line {n}", id=f"u{n}") for n in range(40)])
-    assert (await by_meaning.chunks.fill_missing(CAMPAIGN)).embedded == 40
-    assert (await by_meaning.chunks.fill_missing(CAMPAIGN)).embedded == 0
 
 
 async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedded_twice(

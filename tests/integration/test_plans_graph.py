@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.patience import DEADLINE_MS

@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
 from tests.support.plans import answered_by

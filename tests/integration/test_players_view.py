@@ -8,25 +8,142 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import re
+import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from fastapi.routing import APIRoute
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
-from tests.support.guarded_house import GuardedHouse, a_guarded_house
-from tests.support.live_table import ToldEar, an_evening, settings_for, write_campaign
+from glyphoxa.web.access.consent import ConsentRegister, consent_text
+from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
+from glyphoxa.web.access.records import consents_path
+from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.web.app import create_app
+from glyphoxa.web.desk.frame import DeskParts
+from glyphoxa.web.desk.live import add_desk
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
+from glyphoxa_pipelines.webrtc import build
+from tests.support.live_table import Evening, ToldEar, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.recording_reader import RecordingReader, held_in
+from tests.support.web_table import served
+
+ODD_BODIES = (b"", b"{", b"[]", b'{"player": "tamsin"}', b'{"token": "player.x.0..y"}', b"\xff\xfe", b"do=pause&npc=x")
+
+
+@dataclass
+class GuardedHouse:
+    """
+    Attributes:
+        tamsin: A player.
+        bran: Another one.
+        watcher: Reads along.
+        stranger: Has no link.
+        routes: Each method and path of the server.
+    """
+
+    evening: Evening
+    tamsin: RecordingReader
+    bran: RecordingReader
+    watcher: RecordingReader
+    stranger: RecordingReader
+    dm: RecordingReader
+    routes: tuple[tuple[str, str], ...]
+
+    @property
+    def outsiders(self) -> tuple[RecordingReader, ...]:
+        """Everybody but the game master."""
+        return self.tamsin, self.bran, self.watcher, self.stranger
+
+    async def command(self, **told: str) -> None:
+        """From the game master's live page."""
+        answer = await self.dm.post("/desk/command", data=told)
+        assert answer.status_code == 200, answer.text
+
+    async def put_right(self, utterance: UtteranceId, **form: str) -> None:
+        """What the page of a line posts."""
+        await self.evening.table.kept()
+        page = (await self.dm.get(f"/desk/lines/{utterance}")).headers["location"]
+        found = re.fullmatch(r"(.*/line)\?line=(\d+)", page)
+        assert found is not None
+        answer = await self.dm.post(found[1], data={"line": found[2], **form})
+        assert answer.status_code == 303, answer.text
+
+    async def tries_everything(self, reader: RecordingReader) -> None:
+        """Every route, with what it cannot use."""
+        for method, path in self.routes:
+            if method == "GET":
+                await reader.get(path)
+                continue
+            for body in ODD_BODIES:
+                await reader.post(path, content=body)
+        await reader.post("/api/offer", json={"player": "tamsin", "sdp": "v=0", "type": "offer"})
+        await reader.post("/api/consent", json={"player": "bran", "agrees": True, "text": "0"})
+        await reader.post("/api/table", headers={"Origin": "http://evil.example"})
+        for path in ("/nothing", "/static/nothing.js", "/desk/nothing", "/api/../etc/passwd"):
+            await reader.get(path)
+        for query in ("player=nobody", "player=bran&ticket=x", "", "watch=1&player=tamsin"):
+            await reader.looks_in(query)
+
+
+@asynccontextmanager
+async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator[GuardedHouse]:
+    """The table as `glyphoxa serve` serves it, and who has come in by their links. Nobody sits yet."""
+    table, data = evening.table, settings.data_directory
+    links = links_of(table.campaign, data)
+    text = consent_text(settings, language=table.campaign.language)
+    consents = ConsentRegister(consents_path(data, table.campaign.id), text)
+    entrance = Entrance(InvitedOnly(table.campaign, links.register), consents=consents)
+    async with served(table, entrance=entrance, desk=evening.desk, links=links) as url:
+        links.served_at(f"{url}/")
+
+        async def invited(name: str, link: str) -> RecordingReader:
+            reader = RecordingReader.at(url, name)
+            await reader.joins(link)
+            return reader
+
+        first, second, *_ = table.campaign.players
+        house = GuardedHouse(
+            evening,
+            await invited(first.name, links.link(Grant(Role.PLAYER, first.id))),
+            await invited(second.name, links.link(Grant(Role.PLAYER, second.id))),
+            await invited("the spectator", links.link(Grant(Role.SPECTATOR))),
+            RecordingReader.at(url, "a stranger"),
+            await invited("the game master", links.dm_link(now_s=int(time.time()))),
+            _routes_of(evening, DeskParts(table, evening.desk, entrance, links)),
+        )
+        try:
+            yield house
+        finally:
+            for reader in (*house.outsiders, house.dm):
+                await reader.http.aclose()
+
+
+def _routes_of(evening: Evening, desk: DeskParts) -> tuple[tuple[str, str], ...]:
+    """Of a server that nobody asks. What a path leaves open is filled with what players may know."""
+    app = create_app(evening.table, connect=build(evening.table).connect, entrance=desk.entrance)
+    add_desk(app, desk)
+    found = [
+        (method, re.sub(r"\{[^}]*\}", "grimjaw", route.path))
+        for route in app.routes
+        if isinstance(route, APIRoute)
+        for method in sorted(route.methods)
+    ]
+    return tuple(found)
+
 
 TOWN, GRIMJAW, NETHRA = CampaignId("town"), NpcId("grimjaw"), NpcId("nethra")
 
@@ -68,7 +185,7 @@ async def network(dsn: str) -> AsyncIterator[Network]:
 
 @pytest.fixture
 def settings(tmp_path: Path, network: Network, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.OPEN_MS", 2_000)
+    monkeypatch.setattr("glyphoxa.app.memory.OPEN_MS", 2_000)
     monkeypatch.setattr("glyphoxa.transcript.delivery._FIRST_PAUSE_MS", 5)
     monkeypatch.setattr("glyphoxa.transcript.delivery._LONGEST_PAUSE_MS", 20)
     monkeypatch.setenv("OPENAI_API_KEY", TOLD_TO_NOBODY[1])
@@ -255,7 +372,7 @@ async def test_nothing_that_is_kept_for_later_is_in_a_byte_that_a_player_or_spec
         assert held_in(house.tamsin.got, (WHISPER, RETRACTED)).keys() == {WHISPER, RETRACTED}
 
     # The evening goes on after a restart; then after one with the database away, which nobody can ask what is hidden.
-    monkeypatch.setattr("glyphoxa.bootstrap.memory.FLUSH_MS", 100)
+    monkeypatch.setattr("glyphoxa.app.memory.FLUSH_MS", 100)
     for is_away in (False, True):
         if is_away:
             network.cut()

@@ -15,8 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.condition import condition_of
-from glyphoxa.adapters.postgres.server.database import is_pooled
+from glyphoxa.adapters.postgres.server.database import condition_of, is_pooled
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId

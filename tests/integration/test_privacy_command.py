@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog, Postg
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
-from glyphoxa.bootstrap.chronicle import chronicle_worker, episode_writer
+from glyphoxa.app.background import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
 from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
@@ -28,14 +28,13 @@ from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.speech.learning.wrong_forms import Step
+from glyphoxa.names.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, lines_about
-from glyphoxa.world.events.fact import FactReplaced, FactStated
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.replay import difference
+from glyphoxa.world.events import Cause, difference
+from glyphoxa.world.fact_events import FactReplaced, FactStated
 from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.embedders import embedder_of_topics

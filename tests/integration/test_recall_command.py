@@ -7,39 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import a_settings_file, run
+from tests.support.command_line import CommandLine, a_settings_file, rows
 
 Capture = pytest.CaptureFixture[str]
 DEBT = "Tamsin said: I heard she owes forty silver."
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
-    return a_settings_file(tmp_path, evenings_dsn)
+def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
-async def recalled(capsys: Capture, settings_file: Path, question: str, npc: str, *options: str) -> str:
+async def recalled(cli: CommandLine, question: str, npc: str, *options: str) -> str:
     """What a question that is answered by words prints."""
-    capsys.readouterr()
-    asked = ("recall", question, "--npc", npc, "--lexical", *options, "--config", settings_file)
-    assert await run(*asked) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
+    return await cli.told("recall", question, "--npc", npc, "--lexical", *options)
 
 
-def rows(shown: str) -> list[list[str]]:
-    """Cells of a table, without its headings; cells are two spaces apart."""
-    return [re.split(r" {2,}", line.strip()) for line in shown.splitlines()[1:]]
-
-
-async def test_what_was_said_is_told_with_when_and_whether_it_comes_into_a_prompt(
-    settings_file: Path, capsys: Capture
-) -> None:
-    shown = await recalled(capsys, settings_file, "What does she owe in silver?", "Grimjaw")
+async def test_what_was_said_is_told_with_when_and_whether_it_comes_into_a_prompt(cli: CommandLine) -> None:
+    shown = await recalled(cli, "What does she owe in silver?", "Grimjaw")
     assert rows(shown)[0] == ["1", DEBT, "s1", "2096-10-02 07:08", "yes"]
 
 
-async def test_what_is_asked_for_by_name_comes_first_and_alone(settings_file: Path, capsys: Capture) -> None:
-    shown = await recalled(capsys, settings_file, "Where is Elowen?", "the smith", "--explain")
+async def test_what_is_asked_for_by_name_comes_first_and_alone(cli: CommandLine) -> None:
+    shown = await recalled(cli, "Where is Elowen?", "the smith", "--explain")
     place = rows(shown)[0]
     assert place[1] == "Elowen is at The Anvil."
     assert "named 'Elowen', asks for LOCATED_AT" in place
@@ -47,10 +37,8 @@ async def test_what_is_asked_for_by_name_comes_first_and_alone(settings_file: Pa
     assert "fears" not in shown.split("Tamsin said")[0]
 
 
-async def test_of_each_it_is_said_why_it_is_found_and_why_this_npc_may_know_it(
-    settings_file: Path, capsys: Capture
-) -> None:
-    shown = await recalled(capsys, settings_file, "What does she owe in silver?", "Grimjaw", "--explain")
+async def test_of_each_it_is_said_why_it_is_found_and_why_this_npc_may_know_it(cli: CommandLine) -> None:
+    shown = await recalled(cli, "What does she owe in silver?", "Grimjaw", "--explain")
     headings = re.split(r" {2,}", shown.splitlines()[0])
     assert headings == [
         *("rank", "what", "session", "when", "score", "cosine", "found by", "known because", "holds", "in the prompt")
@@ -59,52 +47,30 @@ async def test_of_each_it_is_said_why_it_is_found_and_why_this_npc_may_know_it(
     assert re.search(r"isn't he\? .*no: not near enough to the question$", shown, re.MULTILINE)
 
 
-async def test_an_npc_that_was_not_there_is_reminded_of_nothing(settings_file: Path, capsys: Capture) -> None:
-    assert await recalled(capsys, settings_file, "silver?", "Elowen") == (
-        "Elowen recalls nothing: Elowen has heard nothing yet\n"
-    )
+async def test_an_npc_that_was_not_there_is_reminded_of_nothing(cli: CommandLine) -> None:
+    assert await recalled(cli, "silver?", "Elowen") == ("Elowen recalls nothing: Elowen has heard nothing yet\n")
 
 
-async def test_what_is_in_every_prompt_is_not_recalled_as_well(settings_file: Path, capsys: Capture) -> None:
-    shown = await recalled(capsys, settings_file, "Who owns Vaelith?", "Grimjaw", "--explain")
+async def test_what_is_in_every_prompt_is_not_recalled_as_well(cli: CommandLine) -> None:
+    shown = await recalled(cli, "Who owns Vaelith?", "Grimjaw", "--explain")
     assert "left out: 'Grimjaw owns Vaelith.': it stands in every prompt" in shown
-    assert "Grimjaw owns Vaelith." in await recalled(capsys, settings_file, "Who owns Vaelith?", "Elowen")
+    assert "Grimjaw owns Vaelith." in await recalled(cli, "Who owns Vaelith?", "Elowen")
 
 
 @pytest.mark.parametrize("question", ["What is it to you?", "Wer hat das getan?", "?!", "word " * 2_000])
-async def test_whatever_is_asked_there_is_an_answer_in_one_line(
-    settings_file: Path, capsys: Capture, question: str
-) -> None:
-    assert await recalled(capsys, settings_file, question, "Grimjaw") == (
+async def test_whatever_is_asked_there_is_an_answer_in_one_line(cli: CommandLine, question: str) -> None:
+    assert await recalled(cli, question, "Grimjaw") == (
         "Grimjaw recalls nothing: nothing that Grimjaw heard has anything in common with it\n"
     )
 
 
-async def test_of_a_very_long_question_it_is_said_that_its_end_counts(settings_file: Path, capsys: Capture) -> None:
-    shown = await recalled(capsys, settings_file, "word " * 2_000 + "silver?", "Grimjaw", "--explain")
-    assert DEBT in shown
-    assert "left out: all but the last 2,000 characters of the question" in shown
-
-
-async def test_before_the_first_evening_nothing_was_said(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
-    settings_file = a_settings_file(tmp_path, campaign_dsn)
-    assert await recalled(capsys, settings_file, "Any news?", "Grimjaw") == (
-        "Grimjaw recalls nothing: nothing was said yet\n"
-    )
-
-
-async def test_without_the_models_weights_words_alone_decide_and_that_is_said(
-    settings_file: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    with settings_file.open("a") as file:
+async def test_without_the_models_weights_words_alone_decide_and_that_is_said(cli: CommandLine, tmp_path: Path) -> None:
+    with cli.settings.open("a") as file:
         file.write(f"models: {{dir: {tmp_path / 'no weights'}}}\n")
-    capsys.readouterr()
-    asked = ("recall", "Who owes silver?", "--npc", "Grimjaw", "--explain", "--config", settings_file)
-    assert await run(*asked) == 0
-    shown = capsys.readouterr()
-    assert DEBT in shown.out
-    assert "left out: meaning: no embeddings model is set" in shown.out
-    assert [line for line in shown.err.splitlines() if line.startswith("glyphoxa: by words alone: ")]
+    code, shown, warned = await cli.run("recall", "Who owes silver?", "--npc", "Grimjaw", "--explain")
+    assert (code, DEBT in shown) == (0, True)
+    assert "left out: meaning: no embeddings model is set" in shown
+    assert [line for line in warned.splitlines() if line.startswith("glyphoxa: by words alone: ")]
 
 
 @pytest.mark.parametrize(
@@ -116,24 +82,6 @@ async def test_without_the_models_weights_words_alone_decide_and_that_is_said(
         (("silver", "--npc", "Grimjaw", "--campaign", "x"), "no campaign 'x' here"),
     ],
 )
-async def test_who_asks_wrongly_hears_what_is_right(
-    settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
-) -> None:
-    capsys.readouterr()
-    assert await run("recall", *arguments, "--config", settings_file) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert problem in shown.err
-
-
-async def test_an_explanation_has_room_on_a_terminal_of_80_columns(
-    settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    shown = await recalled(capsys, settings_file, "What does Elowen owe in silver?", "Grimjaw", "--explain")
-    assert max(map(len, shown.splitlines())) <= 80
-    told = " ".join(shown.split())
-    assert DEBT in told
-    assert "session: s1 when: 2096-10-02 07:08 score:" in told
-    assert "known because: witnessed in session s1 in the prompt: yes" in told
+async def test_who_asks_wrongly_hears_what_is_right(cli: CommandLine, arguments: tuple[str, ...], problem: str) -> None:
+    code, shown, said = await cli.run("recall", *arguments)
+    assert (code, shown, problem in said) == (1, "", True)

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
-from glyphoxa.bootstrap.memory import TableMemory
+from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.talk_cache import TalkCache
+from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
-from glyphoxa.transcript.ports import Embedding, FeedUtterance, TalkPage, TalkQuery
+from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
@@ -84,7 +80,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
             _changing_language(one),
         ]
         feed = PostgresTalkFeed(reader.database)
-        held = TalkCache(feed, dimensions=1)
+        held = TranscriptMemory(feed)
         seen: dict[UtteranceId, FeedUtterance] = {}
         done = asyncio.gather(*writers)
         change_seq = -1
@@ -102,7 +98,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
-        anew = await TalkCache(feed, dimensions=1).refresh(CAMPAIGN)
+        anew = await TranscriptMemory(feed).refresh(CAMPAIGN)
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
@@ -181,62 +177,6 @@ async def test_a_change_that_is_seen_later_has_a_later_number(memory: Store, dsn
     assert {said.text for said in seen} == {"One.!", "Two!"}
 
 
-async def test_a_page_of_talk_is_not_an_object_for_each_utterance(
-    memory: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So many, page after page, would have the garbage collector stop everybody for a twentieth of a second."""
-    await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(100)])
-    await memory.chunks.fill_missing(CAMPAIGN)
-    feed = PostgresTalkFeed(memory.database, has_vectors=True)
-    generation = (await feed.changes(CAMPAIGN, since=0, limit=0)).head.generation
-    assert generation is not None
-    made: list[FeedUtterance | Embedding] = []
-    for kind in (FeedUtterance, Embedding):
-
-        def make(*values: Any, kind: Any = kind, **named: Any) -> Any:
-            made.append(kind(*values, **named))
-            return made[-1]
-
-        monkeypatch.setattr(f"glyphoxa.adapters.postgres.transcript.feed.{kind.__name__}", make)
-    page = (await feed.changes(CAMPAIGN, since=0, limit=500)).said
-    embeddings = await feed.embeddings(CAMPAIGN, [UtteranceId(f"u{n}") for n in range(100)], generation)
-    assert len(page) == len(embeddings) == 100
-    assert made == []
-    assert [said.text for said in page[98:]] == ["My sister, 98.", "My sister, 99."]
-    assert {one.utterance_id: one.vectors.shape for one in embeddings} == {f"u{n}": (1, 384) for n in range(100)}
-    assert len(made) == 102
-
-
-async def test_talk_of_before_the_change_numbers_has_some(empty_dsn: str, tmp_path: Path) -> None:
-    folder = tmp_path / "before"
-    folder.mkdir()
-    for path in sorted(migrations_folder().glob("*.sql"))[:9]:
-        shutil.copy(path, folder)
-    connection = await asyncpg.connect(empty_dsn)
-    try:
-        await migrate(connection, embedding_dimensions=384, folder=folder)
-        await connection.execute("""
-            INSERT INTO campaigns (id, name, language) VALUES ('town', 'Town', 'en');
-            INSERT INTO sessions (campaign_id, id, started_at, last_floor) VALUES ('town', 's1', now(), 300);
-            INSERT INTO session_entries (campaign_id, session_id, floor, utterance_id, speaker_id, speaker_name, text,
-                                         raw_text, timestamp, duration_ns, witnesses, fts_config, struck)
-                SELECT 'town', 's1', n, 'u' || n, 'tamsin', 'Tamsin', 'My sister, part ' || n, '', to_timestamp(n), 0,
-                       '{grimjaw}', 'english', n = 7 FROM generate_series(1, 300) AS n""")
-    finally:
-        await connection.close()
-    async with open_store(empty_dsn, data_dir=tmp_path, recall=PATIENT) as store:
-        feed = PostgresTalkFeed(store.database)
-        found = (await feed.changes(CAMPAIGN, since=0, limit=1_000)).said
-        assert len({said.change_seq for said in found}) == 300
-        assert [said.utterance_id for said in found if said.retracted] == ["u7"]
-        assert (await ids(store, "part 42"))[0] == "u42"
-        assert "u7" not in await ids(store, "part 7")
-        await store.log.append([told("The sword.", id="new", session_id=SessionId("s1"))])
-        later = (await feed.changes(CAMPAIGN, since=found[-1].change_seq + 1, limit=9)).said
-        assert [said.utterance_id for said in later] == ["new"]
-        assert "new" in await ids(store, "the sword")
-
-
 # -- in one process
 
 
@@ -280,31 +220,6 @@ async def test_a_fork_remembers_the_same_and_each_goes_its_own_way(memory: Store
     assert "u3" not in await ids(memory)
 
 
-async def test_after_a_restart_everything_is_remembered_the_same(memory: Store, dsn: str, tmp_path: Path) -> None:
-    lines = ["My sister sails.", "It rains.", "The sword is done.", "A blade for my sibling?", "Bad weather."]
-    talk = [
-        told(f"{lines[n % 5]} {n}", id=f"u{n}", at_ms=1_000 * n, session_id=SessionId(f"s{n // 20}")) for n in range(60)
-    ]
-    rng = random.Random(7)
-    for at in range(0, 60, 7):
-        await memory.log.append(talk[at : at + 7])
-        await ids(memory)
-        if rng.random() < 0.5:
-            await memory.chunks.fill_missing(CAMPAIGN)
-        await memory.log.revise(replace(talk[at], text=f"My sister, {at}."), was=talk[at])
-    await memory.world.rollback(CAMPAIGN, SessionId("s2"), 10, DM)
-    await memory.chunks.fill_missing(CAMPAIGN)
-    await memory.past_talk.refresh(CAMPAIGN)
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as restarted:
-        for question in (QUESTION, "What of the sword last session?", "What happened so far?", "weather, blades"):
-            before = await memory.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
-            after = await restarted.past_talk.recall(CAMPAIGN, SMITH, TalkQuery(question))
-            assert [(one.utterance_id, one.text, one.reason) for one in before] == [
-                (one.utterance_id, one.text, one.reason) for one in after
-            ]
-            assert [one.score for one in before] == pytest.approx([one.score for one in after], abs=1e-4)
-
-
 async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(memory: Store) -> None:
     campaign = a_campaign()
     await memory.campaigns.load(campaign)
@@ -321,35 +236,6 @@ async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(m
 async def network(dsn: str) -> AsyncIterator[Network]:
     async with a_network(dsn) as network:
         yield network
-
-
-async def test_a_reading_that_is_cut_between_its_pages_is_gone_on_with(
-    memory: Store, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("glyphoxa.recall.talk_cache._PAGE", 10)
-    await memory.log.append([told(f"My sister, {n}.", id=f"u{n}", at_ms=n) for n in range(60)])
-    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
-        changes = table.past_talk.talk_cache._feed.changes
-        n_pages = 0
-
-        async def cut_at_the_third_page(campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
-            nonlocal n_pages
-            n_pages += 1
-            if n_pages == 4:  # the first says only the language
-                network.cut()
-            return await changes(campaign, since=since, limit=limit)
-
-        table.past_talk.talk_cache._feed.changes = cut_at_the_third_page  # type: ignore[method-assign]
-        with pytest.raises(Unavailable):
-            await ids(table)
-        assert table.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
-        network.well()
-        event = await memory.world.rollback(CAMPAIGN, SessionId("s1"), 59, DM)
-        assert event is not None
-        n_pages = 100
-        index = await table.past_talk.talk_cache.refresh(CAMPAIGN)
-        assert len(index) == 60
-        assert "u59" not in await ids(table, "My sister, 59")
 
 
 def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
@@ -405,13 +291,13 @@ async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more
     async def broken(campaign: CampaignId) -> None:
         raise fault
 
-    monkeypatch.setattr(memory.past_talk.talk_cache, "refresh", broken)
+    monkeypatch.setattr(memory.past_talk.transcripts, "refresh", broken)
     table = TableMemory(memory, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 0)
     try:
         await table.open()
         assert table.health.state == "ok"
         await table.journal.keep(told("My sister.", id="u1"))
-        running = asyncio.create_task(table.journal.deliver())
+        running = asyncio.create_task(table.journal.delivery.run())
         assert await table.flush()
         running.cancel()
         assert await memory.log.count(CAMPAIGN) == 1

@@ -18,8 +18,7 @@ from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.bootstrap.chronicle import local_slots, slot_of
-from glyphoxa.bootstrap.deep_recall import open_deep_recall
+from glyphoxa.app.background import local_slots, open_deep_recall, slot_of
 from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
@@ -32,6 +31,7 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_ut
 from tests.support.command_line import a_settings_file, run
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
+from tests.support.proof import proof_only
 from tests.support.weights import weights
 
 KEYS = {"OPENAI_API_KEY": "secret-1234"}
@@ -126,25 +126,6 @@ async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of
     assert found.left_out == ("meaning: no embeddings model is set",)
     assert server.completions
     assert SECRET not in json.dumps(server.completions)
-
-
-@pytest.mark.parametrize("answer", ["No idea.", "{}", '{"chosen": [99], "open": []}', '{"chosen": "1", "open": []}'])
-async def test_an_answer_that_makes_no_sense_leaves_what_was_found_without_it(talk: Store, answer: str) -> None:
-    method: RecallMethod = "hybrid_llm"
-    plain = await asked(talk, Settings(), "hybrid")
-    async with OpenAiServer([Reply(answer)], key="secret-1234") as server:
-        found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
-    assert found.items == plain.items
-    assert found.left_out[-1].startswith("language model: ")
-
-
-async def test_a_provider_that_refuses_leaves_what_was_found_without_it(talk: Store) -> None:
-    method: RecallMethod = "llm"
-    plain = await asked(talk, Settings(), "hybrid")
-    async with OpenAiServer(key="secret-1234", refuse_with=500) as server:
-        found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
-    assert found.items == plain.items
-    assert found.left_out[-1].startswith("language model: ")
 
 
 async def test_a_server_that_reranks_has_its_say_on_the_order(talk: Store) -> None:
@@ -283,6 +264,7 @@ async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(
 
 
 @pytest.mark.models
+@proof_only
 async def test_whatever_a_real_small_model_picks_is_something_that_was_witnessed(talk: Store) -> None:
     witnessed = {f"u{n}" for n in range(1, len(TALK) + 1)}
     async with LlamaServer(model_path=weights("qwen2.5-coder-0.5b-instruct-q4_k_m"), slots=1) as llama:

@@ -24,12 +24,10 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.domain.knowledge import DM
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
-from tests.support.chunk_rows import nearest
 from tests.support.embedders import an_embedder, embedder_of_topics
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, wait_until
@@ -81,13 +79,6 @@ async def first_of(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
     if not waiting.done():
         waiting.cancel()
         raise AssertionError(f"it ended before its time: {await task}")
-
-
-async def a_question(embedder: Embedder, text: str) -> NDArray[float32]:
-    vectors = await embedder.embed([text])
-    assert vectors is not None
-    first: NDArray[float32] = vectors[0]
-    return first
 
 
 async def models(dsn: str) -> dict[str, int]:
@@ -231,24 +222,6 @@ async def test_another_model_in_the_settings_than_in_the_database_is_told_with_t
         """Who embeds nothing does not care which model it is."""
 
 
-async def test_a_process_that_lives_through_a_change_of_model_may_connect_anew(dsn: str) -> None:
-    async with opened(dsn, OLD) as live:
-        await reindexed(dsn, WIDE)
-        connection = await asyncpg.connect(dsn)
-        await connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE pid <> pg_backend_pid() AND datname = current_database()"
-        )
-        await connection.close()
-        for _ in range(3):
-            try:
-                await live.log.append([said(1)])
-                break
-            except Unavailable:
-                continue
-        assert await live.log.count(CAMPAIGN) == 1
-
-
 async def test_two_at_a_time_are_refused(dsn: str) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -277,27 +250,6 @@ async def test_one_campaign_is_filled_or_rebuilt_by_itself_but_not_by_another_mo
         await reindexed(dsn, NEW, campaign=CAMPAIGN)
     with pytest.raises(NotFound, match=r"no talk of a campaign 'othr' here.*other"):
         await reindexed(dsn, OLD, campaign=CampaignId("othr"))
-
-
-async def test_a_full_rebuild_embeds_what_was_up_to_date(dsn: str) -> None:
-    async with opened(dsn, OLD) as store:
-        await store.log.append([said(1), said(2)])
-    await reindexed(dsn, OLD)
-    assert await reindexed(dsn, OLD, full=True) == Reindexed(Filled(embedded=2), swapped=True)
-
-
-async def test_what_the_model_cannot_bear_is_counted_once_and_does_not_hold_up_the_rest(dsn: str) -> None:
-
-    async def choosy(texts: list[str]) -> NDArray[float32] | None:
-        if any("line 2" in text for text in texts):
-            raise ValueError("no")
-        return await NEW.embed(texts)
-
-    async with opened(dsn, OLD) as store:
-        await store.log.append([said(n) for n in range(5)])
-    done = await reindexed(dsn, an_embedder(choosy, name="new"))
-    assert done == Reindexed(Filled(embedded=4, failed=1), swapped=True)
-    assert await reindexed(dsn, NEW) == Reindexed(Filled(embedded=1), swapped=False)
 
 
 async def test_talk_that_is_rolled_back_or_revised_meanwhile_is_so_in_the_new_table(dsn: str) -> None:
@@ -402,16 +354,6 @@ async def test_a_run_for_another_model_than_the_one_that_was_begun_begins_again(
     assert await models(dsn) == {"old 384": 1}
     assert (await reindexed(dsn, NEW)).swapped
     assert await models(dsn) == {"new 384": 1}
-
-
-async def test_the_dm_too_finds_nothing_of_another_model(dsn: str) -> None:
-    async with opened(dsn, OLD) as store:
-        await store.log.append([said(1, "My sister is a pirate.")])
-        await store.chunks.fill_missing(CAMPAIGN)
-        question = await a_question(OLD, "kin")
-        assert len(await nearest(store, CAMPAIGN, DM, question, model=OLD.name)) == 1
-        await reindexed(dsn, NEW)
-        assert await nearest(store, CAMPAIGN, DM, question, model=OLD.name) == []
 
 
 async def test_an_owner_who_is_no_superuser_reindexes_all_campaigns_too(postgres: TestServer) -> None:

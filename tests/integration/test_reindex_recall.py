@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,16 +18,13 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions
-from glyphoxa.recall.talk_embeddings import Another
+from glyphoxa.recall.transcript_memory import Another
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
-from tests.integration.test_reindex import is_free
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.editions import tagged, watch_editions
 from tests.support.embedders import an_embedder
-from tests.support.network import a_network
 from tests.support.patience import DEADLINE_MS
-from tests.support.postgres import wait_until
 from tests.support.world_tables import a_campaign_row
 
 N = 60
@@ -125,8 +121,8 @@ async def an_evening(store: Store) -> None:
 
 async def is_of(store: Store, embedder: Embedder) -> bool:
     """Whether all talk is in memory with the vectors of that model."""
-    await store.past_talk.refresh(CAMPAIGN)
-    index = store.past_talk.talk_cache.index(CAMPAIGN)
+    await store.past_talk.transcripts.refresh(CAMPAIGN)
+    index = store.past_talk.transcripts.index(CAMPAIGN)
     assert index is not None
     blocks = index._vectors.now()
     tags = {round(float(tag), 3) for block in blocks.blocks for tag in block[:, -1] if tag}
@@ -147,19 +143,19 @@ async def test_a_table_recalls_all_the_time_and_ends_with_the_new_vectors(
             assert await ids(table, "Who are your kin?", 1) == ["u0"]
             if n % 2:
                 await table.chunks.fill_missing(CAMPAIGN)
-            await table.past_talk.refresh(CAMPAIGN)
+            await table.past_talk.transcripts.refresh(CAMPAIGN)
 
         running = asyncio.create_task(reindexed(dsn, stepwise(new, play)))
         while not running.done():
             assert "u0" in await ids(table, "Is she a pirate?")
-            await table.past_talk.refresh(CAMPAIGN)
+            await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert (await running).swapped
         assert await is_of(table, new)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         # What is said from now on is embedded by the new one.
         await table.log.append([told("It rains.", 200)])
         assert (await table.chunks.fill_missing(CAMPAIGN)).embedded == 1
-        await table.past_talk.refresh(CAMPAIGN)
+        await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert await ids(table, "Bad weather?", 1) == ["u200"]
         assert await is_of(table, new)
     assert asked_with == {0.1, tag_of(new)}
@@ -179,115 +175,7 @@ async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
         await table.log.append([told("A lantern is lit.", 100)])
         for _ in range(2):
             assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded
-        await table.past_talk.refresh(CAMPAIGN)
+        await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         assert "u100" in await ids(table, "a lantern?", 30)
     assert asked_with == {0.1}
-
-
-async def test_vectors_that_were_made_anew_by_the_same_model_are_read_anew(dsn: str) -> None:
-    async with opened(dsn) as table:
-        await an_evening(table)
-        before = table.past_talk.talk_cache.index(CAMPAIGN)
-        assert (await reindexed(dsn, OLD, full=True)).swapped
-        assert await is_of(table, OLD)
-        assert table.past_talk.talk_cache.index(CAMPAIGN) is not before
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-
-
-async def test_an_embedder_that_gives_another_size_half_way_costs_a_table_nothing(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch_editions(monkeypatch)
-    async with opened(dsn, another=another) as table:
-        await an_evening(table)
-        with pytest.raises(WrongDimensions):
-            await reindexed(dsn, stepwise(WIDE, lambda n: np.ones((16, 5), float32) if n == 3 else None))
-        assert await is_of(table, OLD)
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        done = await reindexed(dsn, WIDE)
-        assert done.swapped
-        assert 0 < done.filled.embedded < N  # it goes on where it was
-        assert await is_of(table, WIDE)
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-
-
-async def test_a_database_that_is_away_in_between_is_gone_on_with_by_both(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch_editions(monkeypatch)
-    async with a_network(dsn) as network, opened(network.dsn, another=another) as table:
-        await an_evening(table)
-
-        def cut(n: int) -> None:
-            if n == 3:
-                network.cut()
-
-        with pytest.raises(Unavailable):
-            await reindexed(network.dsn, stepwise(WIDE, cut))
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        network.well()
-        assert (await reindexed(network.dsn, WIDE)).swapped
-        # It goes away again while the new vectors are read.
-        monkeypatch.setattr("glyphoxa.recall.talk_embeddings._PAGE", 20)
-        feed = table.past_talk.talk_cache._feed
-        embeddings, n_pages = feed.embeddings, 0
-
-        async def cut_at_the_second(*asked: object) -> object:
-            nonlocal n_pages
-            n_pages += 1
-            if n_pages == 2:
-                network.cut()
-            return await embeddings(*asked)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(feed, "embeddings", cut_at_the_second)
-        with pytest.raises(Unavailable):
-            await table.past_talk.refresh(CAMPAIGN)
-        assert "u0" in await ids(table, "Is she a pirate?")
-        network.well()
-        for _ in range(5):  # connections that were cut are noticed by a use
-            try:
-                assert await is_of(table, WIDE)
-                break
-            except Unavailable:
-                continue
-        assert await ids(table, "Who are your kin?", 1) == ["u0"]
-
-
-_SLOW_PROCESS = """
-import asyncio, sys
-from tests.integration.test_reindex_recall import WIDE, reindexed, stepwise
-
-async def wait(n):
-    if n == 3:
-        print("in the middle", flush=True)
-        await asyncio.Event().wait()
-
-asyncio.run(reindexed(sys.argv[1], stepwise(WIDE, wait)))
-"""
-
-
-async def test_a_reindexing_that_is_killed_half_way_costs_a_table_nothing(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch_editions(monkeypatch)
-    async with opened(dsn, another=another) as table:
-        await an_evening(table)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _SLOW_PROCESS, dsn, stdout=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
-        try:
-            assert await process.stdout.readline() == b"in the middle\n"
-            await table.log.append([told("A lantern is lit.", 100)])
-            assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        finally:
-            process.kill()
-            await process.wait()
-        await table.chunks.fill_missing(CAMPAIGN)
-        assert await is_of(table, OLD)
-        assert await ids(table, "the lamp?", 1) == ["u100"]
-        await asyncio.to_thread(wait_until, lambda: asyncio.run(is_free(dsn)))
-        assert (await reindexed(dsn, WIDE)).swapped
-        assert await is_of(table, WIDE)
-        assert await ids(table, "the lamp?", 1) == ["u100"]

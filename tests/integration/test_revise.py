@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Correction
-from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
@@ -89,47 +88,11 @@ async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_
     assert list(chunk["embedding"].to_numpy()[:2] > 0) == [True, False]
 
 
-async def test_revising_twice_changes_once(store: Store) -> None:
-    await store.log.append([WAS])
-    assert await store.log.revise(NOW, was=WAS)
-    assert not await store.log.revise(NOW, was=WAS)
-    assert not await store.log.revise(WAS, was=WAS)
-    assert await n_rows(store, "corrections") == 2
-
-
-async def test_a_text_that_changed_meanwhile_is_not_overwritten(store: Store) -> None:
-    await store.log.append([WAS])
-    by_hand = replace(WAS, text="Ironhold: where Elowen lives")
-    assert await store.log.revise(by_hand, was=WAS)
-    assert not await store.log.revise(NOW, was=WAS)
-    assert (await stored(store)).text == by_hand.text
-
-
-async def test_two_revisions_of_one_utterance_follow_each_other(store: Store) -> None:
-    heard = replace(WAS, text=WAS.raw_text, corrections=())
-    first = replace(heard, text="Ironhold where elder nacks lives", corrections=(PHONETIC,))
-    second = replace(heard, text="Ironhold where Eldrinax lives", corrections=(PHONETIC, BY_MODEL))
-    await store.log.append([heard])
-    assert await store.log.revise(first, was=heard)
-    assert await store.log.revise(second, was=first)
-    assert await stored(store) == second
-
-
 async def test_what_the_spool_sends_again_does_not_undo_a_revision(store: Store) -> None:
     await store.log.append([WAS])
     await store.log.revise(NOW, was=WAS)
     await store.log.append([WAS])
     assert await stored(store) == NOW
-
-
-async def test_an_utterance_that_is_not_there_cannot_be_revised(store: Store) -> None:
-    await store.log.append([WAS])
-    with pytest.raises(NotFound, match="u9"):
-        await store.log.revise(replace(NOW, id="u9"), was=replace(WAS, id="u9"))  # type: ignore[arg-type]
-    other = CampaignId("other")
-    with pytest.raises(NotFound):
-        await store.log.revise(replace(NOW, campaign_id=other), was=replace(WAS, campaign_id=other))
-    assert await stored(store) == WAS
 
 
 async def test_a_revision_is_made_whole_or_not_at_all(store: Store) -> None:
@@ -154,12 +117,6 @@ async def test_a_process_that_is_killed_between_the_steps_leaves_the_old_text(st
     assert await stored(store) == WAS
     assert await store.log.revise(NOW, was=WAS)
     assert await stored(store) == NOW
-
-
-async def test_a_log_that_is_away_says_so_and_nothing_else(tmp_path: Path) -> None:
-    async with open_store("postgresql://nobody@127.0.0.1:1/none", data_dir=tmp_path) as store:
-        with pytest.raises(Unavailable):
-            await store.log.revise(NOW, was=WAS)
 
 
 async def test_words_that_were_revised_while_they_were_being_embedded_are_embedded_again(

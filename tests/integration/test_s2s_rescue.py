@@ -9,14 +9,14 @@ import pytest
 
 from benchmarks.servers.gemini_live import GeminiLiveServer
 from benchmarks.servers.realtime import RealtimeServer
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.local.hibari_voice import load_engine
-from glyphoxa.bootstrap.engines import MouthSpec, find_mouth
-from glyphoxa.bootstrap.local_models import LocalModels
+from glyphoxa.app.engines import MouthSpec, find_mouth
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, TurnId
 from glyphoxa.npc.mouth import Finished, Injected, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import now_ms
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, model_server, prompt
 

@@ -13,12 +13,12 @@ from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
-from glyphoxa.speech.learning.wrong_forms import Step
+from glyphoxa.names.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
-from tests.support.command_line import a_settings_file, run
+from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.embedders import embedder_of_topics
 
 Capture = pytest.CaptureFixture[str]
@@ -141,62 +141,45 @@ async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Sto
     assert {(one.heard, one.status.state) for one in await learned.statuses(CAMPAIGN)} == before
 
 
-async def test_one_campaign_strikes_nothing_of_another_and_a_fork_goes_its_own_way(table: Store) -> None:
-    await table.world.fork(CAMPAIGN, other := type(CAMPAIGN)("other"), name="Other")
-    await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
-    assert [said.id for said in await table.log.recent(other, SESSION, since_ms=0)] == ["u1", "u2"]
-
-
 # The command
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
-    return a_settings_file(tmp_path, evenings_dsn)
+def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
-async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
-    capsys.readouterr()
-    assert await run(*arguments, "--config", settings_file) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-async def test_an_utterance_is_found_retracted_and_taken_up_again(settings_file: Path, capsys: Capture) -> None:
-    listed = await told(capsys, settings_file, "show", "said")
+async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLine) -> None:
+    listed = await cli.told("show", "said")
     assert "baker" in listed and "What a night." in listed
-    listed = await told(capsys, settings_file, "show", "said", "baker")
+    listed = await cli.told("show", "said", "baker")
     assert "What a night." not in listed
     [row] = [line for line in listed.splitlines() if "baker" in line]
     utterance = row.split()[0]
 
-    capsys.readouterr()
-    assert await run("transcript", "retract", utterance, "--config", settings_file) == 1
-    asked = capsys.readouterr()
-    assert "retracted: " in asked.out and "no longer known: Grimjaw occupation: baker" in asked.out
-    assert "Use --yes to do it without a question" in asked.err
-    assert "baker" in await told(capsys, settings_file, "facts", "review", "conflict")
+    code, shown, asked = await cli.run("transcript", "retract", utterance)
+    assert (code, "Use --yes to do it without a question" in asked) == (1, True)
+    assert "retracted: " in shown and "no longer known: Grimjaw occupation: baker" in shown
+    assert "baker" in await cli.told("facts", "review", "conflict")
 
-    done = await told(capsys, settings_file, "transcript", "retract", "Grimjaw is a baker", "--yes")
+    done = await cli.told("transcript", "retract", "Grimjaw is a baker", "--yes")
     undo = re.search(r"retracted; to undo it: glyphoxa facts undo (\d+)", done)
     assert undo is not None
-    assert "no facts disagree" in await told(capsys, settings_file, "facts", "review", "conflict")
-    assert "baker" not in await told(capsys, settings_file, "show", "said")
-    assert await run("transcript", "retract", utterance, "--yes", "--config", settings_file) == 1
-    assert "is retracted already" in capsys.readouterr().err
-    shown = await told(capsys, settings_file, "show", "history", "--limit", "1")
+    assert "no facts disagree" in await cli.told("facts", "review", "conflict")
+    assert "baker" not in await cli.told("show", "said")
+    assert "is retracted already" in (await cli.run("transcript", "retract", utterance, "--yes"))[2]
+    shown = await cli.told("show", "history", "--limit", "1")
     assert "retracted what was said at ordinal 3 of session s1" in shown
-    assert "undone: retracted what was said" in await told(capsys, settings_file, "facts", "undo", undo[1])
-    assert "baker" in await told(capsys, settings_file, "show", "said")
+    assert "undone: retracted what was said" in await cli.told("facts", "undo", undo[1])
+    assert "baker" in await cli.told("show", "said")
 
 
-async def test_an_utterance_is_corrected(settings_file: Path, capsys: Capture) -> None:
-    done = await told(
-        capsys, settings_file, "transcript", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes"
-    )
+async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
+    done = await cli.told("transcript", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes")
     assert "instead: Grimjaw is a smith.\nno longer known: Grimjaw occupation: baker\n" in done
     assert "corrected; to undo it: " in done
-    assert "Grimjaw is a smith." in await told(capsys, settings_file, "show", "said")
-    assert "Grimjaw is a baker" in await told(capsys, settings_file, "show", "history", "--limit", "1")
+    assert "Grimjaw is a smith." in await cli.told("show", "said")
+    assert "Grimjaw is a baker" in await cli.told("show", "history", "--limit", "1")
 
 
 @pytest.mark.parametrize(
@@ -210,8 +193,7 @@ async def test_an_utterance_is_corrected(settings_file: Path, capsys: Capture) -
     ],
 )
 async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(
-    settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
+    cli: CommandLine, arguments: tuple[str, ...], problem: str
 ) -> None:
-    capsys.readouterr()
-    assert await run("transcript", *arguments, "--yes", "--config", settings_file) == 1
-    assert problem in capsys.readouterr().err
+    code, _, said = await cli.run("transcript", *arguments, "--yes")
+    assert (code, problem in said) == (1, True)

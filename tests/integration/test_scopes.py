@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.graph import KNOWN_THROUGH, FactQuery, Neighbourhood, Walk
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer

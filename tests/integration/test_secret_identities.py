@@ -9,8 +9,8 @@ import pytest
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.world.events.entity import EntitiesMerged
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntitiesMerged
+from glyphoxa.world.events import Cause
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -166,10 +166,9 @@ def test_what_the_journal_has_in_hand_is_on_disk_when_the_table_closes_without_i
     assert SAID in on_disk(settings)
 
 
-@pytest.mark.parametrize("what", ["peers", "mouth"])
-def test_one_signal_is_enough_though_something_never_closes(tmp_path: Path, what: str) -> None:
+def test_one_signal_is_enough_though_something_never_closes(tmp_path: Path) -> None:
     settings = settings_file(tmp_path)
-    with a_table(what, settings) as process:
+    with a_table("peers", settings) as process:
         said_at(process, SAID)
         process.send_signal(signal.SIGINT)
         code, errors = ended(process)

@@ -9,9 +9,9 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, Visibility, witnessed_by
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactScoped, FactStated
 
 HERE = CampaignId("barrow")
 SESSION = SessionId("evening-3")

@@ -12,19 +12,19 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.context.scene import Past
 from glyphoxa.domain.ids import NpcId, SessionId
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
-from tests.support.command_line import a_settings_file, run
+from tests.support.command_line import CommandLine, a_settings_file
 
 Capture = pytest.CaptureFixture[str]
 NEXT = SessionId("s2")
 
 
 @pytest.fixture
-async def settings(dsn: str, tmp_path: Path) -> Path:
+async def cli(dsn: str, tmp_path: Path, capsys: Capture) -> CommandLine:
     """Grimjaw, and nobody else, heard something said."""
     async with open_store(dsn, data_dir=tmp_path) as store:
         await store.campaigns.load(a_campaign())
         await store.log.append([replace(an_utterance("The tithe box is gone."), witnesses=frozenset({SMITH}))])
-    return a_settings_file(tmp_path, dsn)
+    return CommandLine(a_settings_file(tmp_path, dsn), capsys)
 
 
 async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
@@ -35,29 +35,19 @@ async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
         return past.of(npc)
 
 
-async def test_who_was_there_recalls_what_the_dm_says_of_a_session(
-    settings: Path, dsn: str, tmp_path: Path, capsys: Capture
-) -> None:
-    assert await run("transcript", "summary", SESSION, "--config", settings) == 0
-    assert "has no summary" in capsys.readouterr().out
-    assert await run("transcript", "summary", SESSION, "The tithe box was stolen.", "--config", settings) == 0
-    assert "The tithe box was stolen." in capsys.readouterr().out
+async def test_who_was_there_recalls_what_the_dm_says_of_a_session(cli: CommandLine, dsn: str, tmp_path: Path) -> None:
+    assert "has no summary" in await cli.told("transcript", "summary", SESSION)
+    assert "The tithe box was stolen." in await cli.told("transcript", "summary", SESSION, "The tithe box was stolen.")
     assert await recalled(dsn, tmp_path, SMITH) == "The tithe box was stolen."
     assert await recalled(dsn, tmp_path, INNKEEPER) == ""
 
-    assert (
-        await run(
-            "transcript", "summary", SESSION, "Bran", "stole", "it.", "--known-by", "Mirelle", "--config", settings
-        )
-        == 0
-    )
+    await cli.told("transcript", "summary", SESSION, "Bran", "stole", "it.", "--known-by", "Mirelle")
     assert await recalled(dsn, tmp_path, SMITH) == ""
     assert await recalled(dsn, tmp_path, INNKEEPER) == "Bran stole it."
-    assert await run("transcript", "summary", SESSION, "Bran stole it.", "--public", "--config", settings) == 0
+    await cli.told("transcript", "summary", SESSION, "Bran stole it.", "--public")
     assert await recalled(dsn, tmp_path, SMITH) == "Bran stole it."
 
-    assert await run("show", "sessions", "--config", settings) == 0
-    listed = " ".join(re.sub(r"[^\w.]", " ", capsys.readouterr().out).split())
+    listed = " ".join(re.sub(r"[^\w.]", " ", await cli.told("show", "sessions")).split())
     assert f"{SESSION} " in listed
     assert "Bran stole it." in listed
 
@@ -73,9 +63,7 @@ async def test_who_was_there_recalls_what_the_dm_says_of_a_session(
     ids=["session", "empty", "long", "npc"],
 )
 async def test_what_cannot_be_said_of_a_session_is_one_clear_line_and_changes_nothing(
-    settings: Path, dsn: str, tmp_path: Path, capsys: Capture, words: list[str], complaint: str
+    cli: CommandLine, dsn: str, tmp_path: Path, words: list[str], complaint: str
 ) -> None:
-    assert await run("transcript", "summary", *words, "--config", settings) != 0
-    [line] = capsys.readouterr().err.strip().splitlines()
-    assert complaint in line
+    assert complaint in await cli.problem("transcript", "summary", *words)
     assert await recalled(dsn, tmp_path, SMITH) == ""

@@ -7,67 +7,47 @@ import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.bootstrap.local_models import load_embedder
+from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import read_settings
-from glyphoxa.recall.semantic.embedder import Embedder
-from tests.support.command_line import SALTMERE, a_settings_file, run
+from glyphoxa.recall.vectors import Embedder
+from tests.support.command_line import SALTMERE, CommandLine, a_settings_file, rows
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, evenings_dsn: str) -> Path:
-    return a_settings_file(tmp_path, evenings_dsn)
+def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
-async def told(capsys: Capture, settings_file: Path, *arguments: object) -> str:
-    """What a verb that succeeds prints."""
-    capsys.readouterr()
-    assert await run("show", *arguments, "--config", settings_file) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-def rows(shown: str) -> list[list[str]]:
-    """Cells of a table, without its headings; cells are two spaces apart."""
-    return [re.split(r" {2,}", line.strip()) for line in shown.splitlines()[1:]]
-
-
-async def test_utterances_of_each_session_are_counted(settings_file: Path, capsys: Capture) -> None:
-    assert rows(await told(capsys, settings_file, "sessions")) == [
+async def test_utterances_of_each_session_are_counted(cli: CommandLine) -> None:
+    assert rows(await cli.told("show", "sessions")) == [
         ["1", "s1", "2096-10-02 07:07", "2096-10-02 07:09", "3"],
         ["2", "s2", "2096-10-03 07:07", "2096-10-03 07:08", "2"],
     ]
 
 
-async def test_what_was_rolled_back_is_told_apart(settings_file: Path, capsys: Capture) -> None:
-    assert await run("facts", "rollback", "s1", "2", "--yes", "--config", settings_file) == 0
-    assert [row[4:] for row in rows(await told(capsys, settings_file, "sessions"))] == [["3", "1"], ["2", "2"]]
-    shown = await told(capsys, settings_file, "transcript", "s1")
+async def test_what_was_rolled_back_is_told_apart(cli: CommandLine) -> None:
+    await cli.told("facts", "rollback", "s1", "2", "--yes")
+    assert [row[4:] for row in rows(await cli.told("show", "sessions"))] == [["3", "1"], ["2", "2"]]
+    shown = await cli.told("show", "transcript", "s1")
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
 
-async def test_without_a_session_the_last_one_is_meant(settings_file: Path, capsys: Capture) -> None:
-    assert await told(capsys, settings_file, "transcript") == await told(capsys, settings_file, "transcript", "s2")
-    corrected = await told(capsys, settings_file, "transcript", "--corrected")
-    assert corrected == await told(capsys, settings_file, "transcript", "s2", "--corrected")
-
-
-async def test_the_last_utterances_of_a_session_come_latest_first(settings_file: Path, capsys: Capture) -> None:
-    found = rows(await told(capsys, settings_file, "transcript", "s1", "--limit", "2"))
+async def test_the_last_utterances_of_a_session_come_latest_first(cli: CommandLine) -> None:
+    found = rows(await cli.told("show", "transcript", "s1", "--limit", "2"))
     assert found == [
         ["3", "2096-10-02 07:09", "Tamsin", "Grimjaw is a baker, isn't he?"],
         ["2", "2096-10-02 07:08", "Tamsin", "I heard she owes forty silver."],
     ]
 
 
-async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
-    settings_file: Path, capsys: Capture
-) -> None:
+async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(cli: CommandLine) -> None:
     debt = ["s1-2", "2096-10-02 07:08", "s1", "2", "Tamsin", "I heard she owes forty silver."]
     night = ["s2-2", "2096-10-03 07:08", "s2", "2", "Tamsin", "What a night."]
 
     async def said(*arguments: object) -> list[list[str]]:
-        return rows(await told(capsys, settings_file, "said", *arguments))
+        return rows(await cli.told("show", "said", *arguments))
 
     assert await said("owe") == [debt]
     assert {row[3] for row in await said("silver", "baker")} == {"2", "3"}
@@ -95,51 +75,29 @@ async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(
     ],
 )
 async def test_who_asks_for_what_is_not_there_hears_what_is(
-    settings_file: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
+    cli: CommandLine, arguments: tuple[str, ...], problem: str
 ) -> None:
-    capsys.readouterr()
-    assert await run("show", "said", *arguments, "--config", settings_file) == 1
-    assert problem in capsys.readouterr().err
+    assert problem in await cli.problem("show", "said", *arguments)
 
 
-async def test_an_empty_log_says_so(tmp_path: Path, campaign_dsn: str, capsys: Capture) -> None:
-    settings_file = a_settings_file(tmp_path, campaign_dsn)
-    for action in ("sessions", "coverage", "said"):
-        assert await told(capsys, settings_file, action) == "nothing was said yet\n"
-    assert await told(capsys, settings_file, "said", "silver") == "nothing like that was said\n"
-
-
-async def test_a_database_that_is_new_is_made_without_a_word(tmp_path: Path, empty_dsn: str, capsys: Capture) -> None:
-    settings_file = tmp_path / "settings.yaml"
-    settings_file.write_text(f"memory:\n  postgres_dsn: {empty_dsn}\n")
-    assert await run("campaign", "list", "--config", settings_file) == 0
-    assert capsys.readouterr() == ("no campaign is stored; load one: glyphoxa campaign load FILE\n", "")
-
-
-async def test_what_was_heard_stands_beside_what_is_kept(settings_file: Path, capsys: Capture) -> None:
-    kept = "Elowen never goes near the water, she fears it."
-    found = rows(await told(capsys, settings_file, "transcript", "s1", "--corrected"))
-    assert found == [["1", "2096-10-02 07:07", "Tamsin", kept, kept.replace("Elowen", "a lone")]]
-
-
-async def test_entities_are_told_by_type(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "entities", "item")
+async def test_entities_are_told_by_type(cli: CommandLine) -> None:
+    shown = await cli.told("show", "entities", "item")
     assert re.search(
         r"^item +Vaelith +the blue blade +vaelith +magical: True; .*type: sword +public$", shown, re.MULTILINE
     )
     assert "Grimjaw" not in shown
-    assert "Grimjaw" in await told(capsys, settings_file, "entities")
+    assert "Grimjaw" in await cli.told("show", "entities")
 
 
-async def test_an_npcs_relations_come_with_confidence_and_source(settings_file: Path, capsys: Capture) -> None:
-    shown = await told(capsys, settings_file, "relations", "elowen")
+async def test_an_npcs_relations_come_with_confidence_and_source(cli: CommandLine) -> None:
+    shown = await cli.told("show", "relations", "elowen")
     assert re.search(r"Elowen OWES_MONEY_TO Grimjaw +pending +0.60 inferred +campaign file", shown)
     assert re.search(r"Elowen LOCATED_AT The Anvil +accepted +0.90 stated +s2, ordinal 1 +witnessed: Grimjaw", shown)
     assert "Elowen has no relations" not in shown
 
 
-async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Capture) -> None:
-    found = rows(await told(capsys, settings_file, "relations", "the silent bell", "--depth", "3"))
+async def test_reach_counts_the_fewest_relations(cli: CommandLine) -> None:
+    found = rows(await cli.told("show", "relations", "the silent bell", "--depth", "3"))
     assert [(row[0], row[2]) for row in found] == [
         ("0", "The Silent Bell"),
         ("1", "Elowen"),
@@ -148,57 +106,51 @@ async def test_reach_counts_the_fewest_relations(settings_file: Path, capsys: Ca
         ("3", "Vaelith"),
         ("3", "Wardens of the Tide"),
     ]
-    assert len(rows(await told(capsys, settings_file, "relations", "the silent bell", "--depth", "0"))) == 1
+    assert len(rows(await cli.told("show", "relations", "the silent bell", "--depth", "0"))) == 1
 
 
-async def test_what_an_npc_knows_and_how(settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_an_npc_knows_and_how(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "240")
-    shown = await told(capsys, settings_file, "facts", "--as", "the smith")
+    shown = await cli.told("show", "facts", "--as", "the smith")
     assert re.search(r"Elowen fears: the sea .* s1, ordinal 1 +witnessed$", shown, re.MULTILINE)
     assert re.search(r"Grimjaw secret: Grimjaw forged the chain .* campaign file +secret$", shown, re.MULTILINE)
     assert re.search(r"Grimjaw KNOWS Elowen .* campaign file +public$", shown, re.MULTILINE)
     assert "debt" not in shown
-    shown = await told(capsys, settings_file, "facts", "--as", "Elowen")
+    shown = await cli.told("show", "facts", "--as", "Elowen")
     assert "fears" not in shown and "forged" not in shown and "Grimjaw KNOWS Elowen" in shown
 
 
-async def test_coverage_is_what_part_of_talk_is_embedded(
-    settings_file: Path, evenings_dsn: str, capsys: Capture
-) -> None:
-    assert [row[2:] for row in rows(await told(capsys, settings_file, "coverage"))] == [
+async def test_coverage_is_what_part_of_talk_is_embedded(cli: CommandLine, evenings_dsn: str) -> None:
+    assert [row[2:] for row in rows(await cli.told("show", "coverage"))] == [
         ["3", "0", "0", "0 %"],
         ["2", "0", "0", "0 %"],
     ]
-    await _embed(evenings_dsn, settings_file.parent, Embedder("twin", 384, _one_for_all))
-    shown = await told(capsys, settings_file, "coverage")
+    await _embed(evenings_dsn, cli.settings.parent, Embedder("twin", 384, _one_for_all))
+    shown = await cli.told("show", "coverage")
     assert all(row[5] == "100 %" and row[2] == row[3] for row in rows(shown))
 
 
-async def test_what_is_nearest_in_meaning_is_found(settings_file: Path, evenings_dsn: str, capsys: Capture) -> None:
-    await _embed(evenings_dsn, settings_file.parent, await load_embedder(read_settings(settings_file)))
-    found = rows(await told(capsys, settings_file, "nearest", "she is afraid of the ocean", "--limit", "2"))
+async def test_what_is_nearest_in_meaning_is_found(cli: CommandLine, evenings_dsn: str) -> None:
+    await _embed(evenings_dsn, cli.settings.parent, await load_embedder(read_settings(cli.settings)))
+    found = rows(await cli.told("show", "nearest", "she is afraid of the ocean", "--limit", "2"))
     assert len(found) == 2
     assert found[0][1] == "s1" and "never goes near the water" in found[0][3] and found[0][4] == "Grimjaw"
     assert float(found[0][0]) > float(found[1][0])
 
 
 async def test_without_the_model_or_its_vectors_nothing_is_near(
-    settings_file: Path, evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    cli: CommandLine, evenings_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capsys.readouterr()
-    assert await run("show", "nearest", "the sea", "--config", settings_file) == 1
-    assert "nothing in campaign 'saltmere' was embedded by minilm-l6-v2-int8 yet" in capsys.readouterr().err
+    said = await cli.problem("show", "nearest", "the sea")
+    assert "nothing in campaign 'saltmere' was embedded by minilm-l6-v2-int8 yet" in said
     await _embed(evenings_dsn, tmp_path, Embedder("twin", 384, _one_for_all))
-    assert await run("show", "nearest", "the sea", "--config", settings_file) == 1
-    assert "yet; what there is was embedded by twin" in capsys.readouterr().err
+    assert "yet; what there is was embedded by twin" in await cli.problem("show", "nearest", "the sea")
 
     monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
     elsewhere = tmp_path / "elsewhere.yaml"
     elsewhere.write_text(f"memory:\n  postgres_dsn: {evenings_dsn}\nmodels:\n  dir: {tmp_path / 'models'}\n")
-    assert await run("show", "nearest", "the sea", "--config", elsewhere) == 1
-    said = capsys.readouterr().err
+    said = await CommandLine(elsewhere, cli.capsys).problem("show", "nearest", "the sea")
     assert "model weights are missing; fetch them with `glyphoxa models fetch minilm-l6-v2-int8`" in said
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -218,14 +170,9 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     ],
 )
 async def test_a_mistake_is_one_line_that_names_the_thing(
-    settings_file: Path, arguments: tuple[str, ...], said: str, capsys: Capture
+    cli: CommandLine, arguments: tuple[str, ...], said: str
 ) -> None:
-    capsys.readouterr()
-    assert await run("show", *arguments, "--config", settings_file) == 1
-    printed = capsys.readouterr()
-    assert said in printed.err
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+    assert said in await cli.problem("show", *arguments)
 
 
 async def _embed(dsn: str, directory: Path, embedder: Embedder) -> None:

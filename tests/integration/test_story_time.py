@@ -183,20 +183,6 @@ async def test_a_day_that_there_is_not_changes_nothing(
     assert await shown(capsys, "campaign", "calendar", "--config", settings_file) == before
 
 
-async def test_a_calendar_with_a_mistake_leaves_what_was_loaded(
-    settings: Settings, settings_file: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    load = ("campaign", "load", settings.campaign, "--yes", "--config", settings_file)
-    await shown(capsys, *load)
-    before = await shown(capsys, "campaign", "calendar", "--config", settings_file)
-    campaign_file(tmp_path, today="31 Hammer 1492")
-    assert await run(*load) == 1
-    error = capsys.readouterr().err
-    assert "campaign.yaml:" in error
-    assert "Hammer has the days 1 to 30" in error
-    assert await shown(capsys, "campaign", "calendar", "--config", settings_file) == before
-
-
 async def test_a_new_day_in_the_file_is_told_before_it_is_loaded(
     settings: Settings, settings_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:

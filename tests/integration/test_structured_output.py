@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.llm.google import GoogleStructuredLlm
-from glyphoxa.adapters.llm.openai import OpenAiStructuredLlm
+from glyphoxa.adapters.google_models import GoogleStructuredLlm
+from glyphoxa.adapters.openai_models import OpenAiStructuredLlm
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import StructuredLlm, Unparseable, parsed
+from glyphoxa.domain.structured import StructuredLlm, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 SCHEMA = {

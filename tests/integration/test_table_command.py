@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
-from tests.support.command_line import a_settings_file, run
+from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 
@@ -36,12 +36,8 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 
 
 @pytest.fixture
-def settings_file(tmp_path: Path, dsn: str) -> Path:
-    return a_settings_file(tmp_path, dsn)
-
-
-async def table(settings_file: Path, *arguments: object) -> int:
-    return await run("table", *arguments, "--config", settings_file)
+def cli(tmp_path: Path, dsn: str, capsys: Capture) -> CommandLine:
+    return CommandLine(a_settings_file(tmp_path, dsn), capsys)
 
 
 async def asked(evening: Evening, text: str) -> TurnRecord:
@@ -53,23 +49,20 @@ async def asked(evening: Evening, text: str) -> TurnRecord:
 
 
 async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_goes_on(
-    settings: Settings, settings_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    settings: Settings, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
-        assert await table(settings_file, "mute", "grimjaw") == 0
-        assert capsys.readouterr().out == "Grimjaw is muted\n"
+        assert await cli.told("table", "mute", "grimjaw") == "Grimjaw is muted\n"
         assert (await asked(evening, "Grimjaw, one.")).unaddressed is Unaddressed.MUTED
-        assert await table(settings_file, "direct", "Eldrinax", DIRECTION, "--turns", 2) == 0
+        await cli.told("table", "direct", "Eldrinax", DIRECTION, "--turns", 2)
         assert DIRECTION in (await asked(evening, "Eldrinax, one.")).prompt_text
-        await table(settings_file, "talk", 2)
-        await table(settings_file, "puppet", "Tamsin", "Eldrinax")
+        await cli.told("table", "talk", 2)
+        await cli.told("table", "puppet", "Tamsin", "Eldrinax")
         await kept(settings, evening)
 
     async with an_evening(settings, monkeypatch) as evening:
         assert (await asked(evening, "Grimjaw, two.")).unaddressed is Unaddressed.MUTED
-        capsys.readouterr()
-        assert await table(settings_file) == 0
-        assert capsys.readouterr().out.splitlines() == [
+        assert (await cli.told("table")).splitlines() == [
             "here: Grimjaw, Eldrinax",
             "muted: Grimjaw",
             f"directed for its next answer: Eldrinax: {DIRECTION}",
@@ -78,7 +71,7 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
         ]
         assert DIRECTION in (await asked(evening, "Eldrinax, two.")).prompt_text
         assert DIRECTION not in (await asked(evening, "Eldrinax, three.")).prompt_text
-        assert await table(settings_file, "unmute", "--all") == 0
+        await cli.told("table", "unmute", "--all")
         assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
 
     async with an_evening(settings, monkeypatch, session="another") as evening:
@@ -95,21 +88,21 @@ async def kept(settings: Settings, evening: Evening) -> None:
 
 
 async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_direction_and_whisper_are_not(
-    settings: Settings, settings_file: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    settings: Settings, cli: CommandLine, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         hub = Hub(evening.table)
         evening.table.subscribe(hub.on)
         pages = {player: PageOutbox() for player in (TAMSIN, BRAN)}
         await evening.ear()
-        assert await table(settings_file, "say", "Grimjaw", "The gate", "is closed.") == 0
+        await cli.told("table", "say", "Grimjaw", "The gate", "is closed.")
         await evening.until(lambda: "The gate is closed." in evening.kept_texts)
         [turn] = [event.turn for event in evening.told if isinstance(event, TurnFinished)]
         assert (turn.npc_id, turn.speaker_name, turn.reply_heard) == (GRIMJAW, "the DM", "The gate is closed.")
-        assert await table(settings_file, "direct", "Grimjaw", DIRECTION) == 0
+        await cli.told("table", "direct", "Grimjaw", DIRECTION)
         await asked(evening, "Grimjaw, one.")
         with hub.joined(pages[TAMSIN], PageReader(TAMSIN)), hub.joined(pages[BRAN], PageReader(BRAN)):
-            assert await table(settings_file, "whisper", "Tamsin", "The cup is poisoned.") == 0
+            await cli.told("table", "whisper", "Tamsin", "The cup is poisoned.")
         told = {player: [message async for message in messages(page)] for player, page in pages.items()}
         assert ["poisoned" in "".join(told[player]) for player in pages] == [True, False]
         assert "poisoned" in json.dumps(hub.history(TAMSIN)) and "poisoned" not in json.dumps(hub.history(BRAN))
@@ -121,9 +114,7 @@ async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_dire
         said = await said_by_all(store)
         assert ("Grimjaw", "The gate is closed.") in said
         assert not any(DIRECTION in text or "The cup is" in text for _, text in said)
-    capsys.readouterr()
-    assert await table(settings_file, "log") == 0
-    out = capsys.readouterr().out
+    out = await cli.told("table", "log")
     assert "The cup is poisoned." in out and "The gate is closed." in out and "Tamsin reads it" in out
 
 
@@ -157,23 +148,21 @@ async def test_the_dm_commands_aloud_and_no_npc_recalls_it(
 
 
 async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_resumed(
-    settings: Settings, settings_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    settings: Settings, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         await asked(evening, "Grimjaw, one.")
-        assert await table(settings_file, "pause") == 0
+        await cli.told("table", "pause")
         (await evening.ear()).say("Grimjaw, who ate the last slice?")
         with pytest.raises(InvalidInput, match="the game master has paused the table"):
             evening.table.say(TAMSIN, "Grimjaw, two.")
-        assert await table(settings_file, "puppet", "Tamsin", "Eldrinax") == 0  # by now the room has read it all
+        await cli.told("table", "puppet", "Tamsin", "Eldrinax")  # by now the room has read it all
         assert not any("slice" in text for text in evening.kept_texts)
         await kept(settings, evening)
 
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.is_paused
-        capsys.readouterr()
-        assert await table(settings_file, "resume") == 0
-        assert capsys.readouterr().out == "the table is played on\n"
+        assert await cli.told("table", "resume") == "the table is played on\n"
         assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
 
 
@@ -191,18 +180,11 @@ async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_r
     ],
 )
 async def test_what_cannot_be_done_is_one_clear_error_and_nothing_is_done(
-    settings: Settings,
-    settings_file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-    arguments: tuple[object, ...],
-    why: str,
+    settings: Settings, cli: CommandLine, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], why: str
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
-        assert await table(settings_file, *arguments) != 0
-        assert capsys.readouterr().err == f"glyphoxa: {why}\n"
-        await table(settings_file)
-        assert capsys.readouterr().out == "here: Grimjaw, Eldrinax\n"
+        assert await cli.problem("table", *arguments) == f"glyphoxa: {why}\n"
+        assert await cli.told("table") == "here: Grimjaw, Eldrinax\n"
         assert evening.kept_texts == []
 
 

@@ -14,10 +14,10 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import names_in
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.domain.heard import Correction, Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Between, Dm, Viewer
 from glyphoxa.transcript.ports import Found, TalkFilter, TalkSearch
-from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, an_utterance
 from tests.support.postgres import TestServer
 from tests.support.proof import n_examples
 
@@ -96,24 +96,6 @@ async def test_talk_follows_its_campaign_into_another_language(store: Store, mon
     assert await update_text_search_config(store.database, CAMPAIGN) == 0
 
 
-async def test_a_campaign_file_that_says_another_language_is_enough_for_that(store: Store) -> None:
-    await store.campaigns.load(a_campaign())
-    await store.log.append([said(1, "Die Häuser brannten.")])
-    assert await search(store, "Haus") == []
-    await store.campaigns.load(replace(a_campaign(), language="de"))
-    assert await search(store, "Haus") == ["u1"]
-
-
-async def test_without_a_campaign_file_talk_is_taken_for_english(store: Store) -> None:
-    await store.log.append([said(1, "The dragons burned it.")])
-    assert await search(store, "dragon burning") == ["u1"]
-
-
-async def test_a_speaker_s_name_is_part_of_what_is_found(store: Store) -> None:
-    await store.log.append([said(1, "I was there.", speaker="Bran"), said(2, "So was I.")])
-    assert await search(store, "what did Bran say") == ["u1"]
-
-
 async def test_somebody_may_be_called_like_a_word_that_means_nothing(store: Store) -> None:
     await store.log.append([said(1, "Will has the key."), said(2, "The key is lost."), said(3, "A door.")])
     assert await search(store, "Will") == ["u1"]
@@ -138,18 +120,6 @@ async def test_somebody_may_be_called_like_a_word_that_means_nothing(store: Stor
 )
 def test_names_are_the_words_that_are_written_like_names(words: str, names: list[str]) -> None:
     assert names_in(words) == names
-
-
-async def test_an_npc_finds_only_what_it_witnessed_however_few_are_asked_for(store: Store) -> None:
-    await store.log.append([said(n, "The crown is in the well.", by=(INNKEEPER,)) for n in range(2, 60)])
-    await store.log.append([said(1, "A crown!", by=(SMITH, INNKEEPER))])
-    assert await search(store, "crown well", SMITH, limit=1) == ["u1"]
-    assert await search(store, "", SMITH) == ["u1"]
-    assert len(await search(store, "crown well", INNKEEPER, limit=100)) == 59
-    assert len(await search(store, "crown well", DM, limit=100)) == 59
-    assert await search(store, "crown", NpcId("nobody")) == []
-    with pytest.raises(ValueError, match="DM or of an NPC"):
-        await search(store, "crown", NpcId(""))
 
 
 async def test_random_searches_find_what_a_reader_of_all_talk_would(store: Store) -> None:
@@ -199,41 +169,6 @@ async def test_what_was_rolled_back_is_not_found_not_even_by_the_dm(store: Store
         assert await search(store, "", viewer) == ["u1"]
         assert await search(store, "", viewer, speaker=SpeakerId("tamsin")) == ["u1"]
         assert await search(store, "", viewer, session=SessionId("s1")) == ["u1"]
-
-
-@pytest.mark.parametrize("words", ["key", ""])
-async def test_session_speaker_and_time_each_narrow_a_search(store: Store, words: str) -> None:
-    await store.log.append(
-        [
-            said(1, "The key!", session="s1"),
-            said(2, "My key!", session="s1", speaker="Bran"),
-            said(3, "A key!", session="s2", speaker="Bran"),
-            said(4, "Any key!", session="s2"),
-        ]
-    )
-    bran = SpeakerId("bran")
-    assert sorted(await search(store, words)) == ["u1", "u2", "u3", "u4"]
-    assert sorted(await search(store, words, session=SessionId("s1"))) == ["u1", "u2"]
-    assert sorted(await search(store, words, speaker=bran)) == ["u2", "u3"]
-    assert await search(store, words, session=SessionId("s2"), speaker=bran) == ["u3"]
-    assert sorted(await search(store, words, between=Between(2_000, 4_000))) == ["u2", "u3"]
-    assert await search(store, words, speaker=bran, between=Between(before_ms=3_000)) == ["u2"]
-    assert await search(store, words, session=SessionId("s1"), between=Between(1_001)) == ["u2"]
-    assert await search(store, words, session=SessionId("s3")) == []
-
-
-async def test_without_words_the_latest_come_first(store: Store) -> None:
-    await store.log.append([said(n, f"line {n}") for n in (2, 1, 3)])
-    found = await store.talk_search.search(CAMPAIGN, DM, TalkFilter("  ", limit=2))
-    assert [(item.utterance.id, item.ordinal, item.score) for item in found] == [("u3", 3, 0), ("u2", 1, 0)]
-
-
-async def test_one_campaign_does_not_find_another_s_talk(store: Store) -> None:
-    await store.log.append([said(1, "the crown"), replace(said(1, "the crown"), campaign_id=CampaignId("other"))])
-    assert [f.utterance.campaign_id for f in await store.talk_search.search(CAMPAIGN, DM, TalkFilter("crown"))] == [
-        CAMPAIGN
-    ]
-    assert await store.talk_search.search(CampaignId("third"), DM, TalkFilter("crown")) == []
 
 
 def test_no_words_are_an_error(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -12,7 +12,6 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns, turn_of_row
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
-from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
@@ -89,29 +88,6 @@ async def test_one_utterance_sent_under_two_sessions_at_once_leaves_no_gap(
                 store.log.append([said]), other.log.append([replace(said, session_id=SessionId("s2"))])
             )
     assert len(await ordinals(store)) + len(await ordinals(store, "s2")) == 10
-
-
-async def test_a_batch_of_a_thousand_keeps_its_order_and_its_corrections(store: Store) -> None:
-    batch = [
-        replace(
-            an_utterance(f"line {n}", id=f"u{n}"),
-            at_ms=n,
-            corrections=(Correction(0, 4, "lion", "line", 0.5, "phonetic", "sounds alike"),) * (n % 3),
-        )
-        for n in range(1_000)
-    ]
-    await store.log.append(batch)
-    await store.log.append(batch)
-    assert await store.log.recent(CAMPAIGN, SESSION, since_ms=0, limit=2_000) == batch
-    assert [ordinal for ordinal, _ in await ordinals(store)] == list(range(1, 1_001))
-
-
-async def test_nobody_is_reminded_of_talk_that_was_rolled_back_and_it_still_counts(store: Store) -> None:
-    await store.log.append([an_utterance("it stays"), an_utterance("it goes", id="u2")])
-    async with store.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE session_entries SET retracted = TRUE WHERE utterance_id = 'u2'")
-    assert [u.text for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["it stays"]
-    assert await store.log.count(CAMPAIGN) == await store.log.count(CAMPAIGN, SESSION) == 2
 
 
 async def test_an_utterance_no_column_can_hold_is_told_from_a_database_that_refuses(store: Store) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import OpenAiServer
-from glyphoxa.adapters.audio.wav import read_recording
+from demo.recordings import read_recording
 from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.cli.main import main
 from glyphoxa.npc.table import OUTPUT_RATE_HZ

@@ -16,12 +16,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId
-from glyphoxa.web.access.entrance import Entrance, InvitedOnly
-from glyphoxa.web.access.links import links_of
+from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.tls import self_signed
+from glyphoxa.web.serving import self_signed
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import Browser, next_of
 from tests.support.web_door import NOW, Door, Visitor, a_door
@@ -145,18 +144,6 @@ async def test_a_link_that_is_not_good_gives_nothing(door: Door, token: str) -> 
     assert response.status_code in (403, 422)
     assert "set-cookie" not in response.headers
     assert (await visitor.http.get("/api/table")).status_code == 401
-
-
-@pytest.mark.parametrize("body", ["", "[]", "{}", '{"token": 1}', '{"token": "a", "role": "dm"}', "\x00"])
-async def test_what_is_no_request_to_join_is_refused(door: Door, body: str) -> None:
-    response = await door.browser().http.post("/api/join", content=body)
-    assert response.status_code == 422
-
-
-async def test_another_sites_page_cannot_join(door: Door) -> None:
-    visitor = door.browser()
-    visitor.http.headers["Origin"] = "http://evil.example"
-    assert (await visitor.joins(door.links.link(TAMSINS))).status_code == 403
 
 
 async def test_the_game_masters_link_lets_one_browser_in(door: Door) -> None:

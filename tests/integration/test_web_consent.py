@@ -86,6 +86,6 @@ async def test_consent_outlives_the_evening_but_not_its_text_and_is_of_one_perso
             if status == 403 and text is HERE:
                 assert (await decides(visitor, True, text)).status_code == 200
             links = (await master.http.get("/desk/links")).text
-            assert ("asked anew" in links) is (text is ELSEWHERE)
+            assert ("asked again" in links) is (text is ELSEWHERE)
             assert "Tamsin" in links
             assert await master.offers(BRAN.id, "m=audio 9 X 96") == 403

@@ -9,7 +9,7 @@ from typing import cast
 
 from aioice import stun
 
-from glyphoxa.web.access.entrance import Entrance
+from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.sound import IceServer
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import Browser, a_site, next_of

@@ -5,27 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
-from loguru import logger
 from websockets.exceptions import ConnectionClosed
 
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import LineId, PlayerId
 from glyphoxa.npc.table import Seat
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.sound import Offer
-from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
 from tests.support.web_client import Browser, Site, a_site, next_of
-from tests.support.web_table import BRAN, TAMSIN, TwinSeat, TwinTable
+from tests.support.web_table import TAMSIN, TwinSeat, TwinTable
 
-UNHURRIED = Deadlines(sit_ms=DEADLINE_MS, slow_ms=0)
 SOON = Deadlines(sit_ms=300, leave_ms=300, answer_ms=300, hang_up_ms=300, slow_ms=0)
 TICKET = "a-ticket-that-tamsin-made-herself"
 
@@ -191,117 +186,6 @@ async def test_a_page_hears_beats_while_its_ear_takes_long_to_open() -> None:
         await next_of(tamsin, "welcome")
 
 
-async def test_who_goes_while_their_ear_opens_leaves_nothing_behind() -> None:
-    table = SlowTable()
-    table.opens = False
-    pulse = Pulse(every_ms=20, page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
-    async with a_site(table, pulse=pulse) as site:
-        async with site.sits("tamsin") as tamsin:
-            await tamsin.recv()
-        table.opens = True
-        async with site.sits("tamsin") as again:
-            await next_of(again, "welcome")
-
-
-async def test_an_ear_that_does_not_close_leaves_its_seat_free_all_the_same() -> None:
-    table = SlowTable()
-    table.closes = False
-    async with a_site(table, deadlines=SOON) as site:
-        async with site.sits("tamsin") as tamsin:
-            await next_of(tamsin, "welcome")
-        async with site.sits("bran") as bran:
-            await next_of(bran, "welcome")
-            assert BRAN.id in table.seats
-        async with site.sits("tamsin") as again:
-            await next_of(again, "welcome")
-
-
-class StubbornTable(TwinTable):
-    """Tamsin's ear opens when it is told to, and not sooner when that is cancelled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened = asyncio.Event()
-        self.given: list[PlayerId] = []
-
-    async def seat(self, player: Player) -> TwinSeat:
-        while player is TAMSIN and not self.opened.is_set():
-            with suppress(asyncio.CancelledError):
-                await self.opened.wait()
-        seat = await super().seat(player)
-        self.given.append(player.id)
-        return seat
-
-
-async def test_an_ear_that_opens_after_its_page_was_refused_is_closed_again() -> None:
-    table = StubbornTable()
-    async with asyncio.timeout(DEADLINE_S), a_site(table, deadlines=SOON) as site:
-        async with site.sits("tamsin") as tamsin:
-            assert (await next_of(tamsin, "refused"))["code"] == "unavailable"
-        assert not table.seats
-        table.opened.set()
-        await table.wait_until(lambda: table.given == [TAMSIN.id] and not table.seats)
-        async with site.sits("tamsin") as again:
-            await next_of(again, "welcome")
-
-
-async def test_who_goes_while_an_ear_opens_that_cannot_be_cancelled_leaves_the_seat_free() -> None:
-    table = StubbornTable()
-    pulse = Pulse(every_ms=20, page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
-    async with asyncio.timeout(DEADLINE_S), a_site(table, pulse=pulse, deadlines=UNHURRIED) as site:
-        async with site.sits("tamsin") as tamsin:
-            await tamsin.recv()
-        # The page's own server task has given up: the way to the seat is free though the ear is still opening.
-        await told(site, "/readyz", until=lambda answer: "ready" in answer)
-        table.opened.set()
-        await table.wait_until(lambda: table.given == [TAMSIN.id] and not table.seats)
-
-
-class BreakingTable(TwinTable):
-    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
-        raise ZeroDivisionError("a bug")
-
-
-async def test_a_page_that_breaks_off_because_of_a_bug_is_in_the_log() -> None:
-    lines: list[str] = []
-    sink = logger.add(lines.append, format="{message}\n{exception}")
-    async with asyncio.timeout(DEADLINE_S), a_site(BreakingTable()) as site, site.sits("tamsin") as tamsin:
-        await next_of(tamsin, "welcome")
-        await tamsin.send('{"say": "Hello."}')
-        with pytest.raises(ConnectionClosed):
-            while True:
-                await tamsin.recv()
-    logger.remove(sink)
-    [line] = [line for line in lines if line.startswith("the page of tamsin broke off")]
-    assert "ZeroDivisionError" in line
-
-
-class CountingHost(PipelineHost):
-    n_closed = 0
-
-    async def close(self) -> None:
-        self.n_closed += 1
-        await super().close()
-
-
-async def a_broken_network() -> None:
-    raise ConnectionError("the network is down")
-
-
-async def test_a_connection_that_cannot_be_closed_keeps_no_other_from_being_closed_nor_the_graphs() -> None:
-    table, host = TwinTable(), CountingHost()
-    peers, browser = WebRtcPeers(table, host=host), Browser()
-    offer = Offer(await browser.offer(), "127.0.0.1")
-    async with asyncio.timeout(DEADLINE_S):
-        peer = await peers.connect(await table.seat(TAMSIN), offer, on_closed=lambda: None)
-        hang_up = peer.close
-        peer.close = a_broken_network  # type: ignore[method-assign]
-        await peers.close()
-        assert host.n_closed == 1
-        await hang_up()
-        await browser.close()
-
-
 # Ghosts
 
 
@@ -322,20 +206,6 @@ async def test_a_ticket_of_a_seat_that_was_freed_meanwhile_takes_it_again_when_i
         async with site.sits("tamsin", ticket=TICKET) as back, site.sits("tamsin", ticket="a" * 20) as other:
             assert (await next_of(back, "welcome"))["ticket"] == TICKET
             assert (await next_of(other, "refused"))["code"] == "seat_taken"
-
-
-async def test_a_connection_that_was_long_on_its_way_throws_nobody_out() -> None:
-    async with a_site() as site, site.sits("tamsin", ticket=TICKET, attempt=3) as back:
-        await next_of(back, "welcome")
-        async with site.sits("tamsin", ticket=TICKET, attempt=2) as late:
-            assert (await next_of(late, "refused"))["code"] == "superseded"
-        await back.send('{"say": "Still here."}')
-        await next_of(back, "utterance")
-
-
-async def test_a_short_ticket_is_nobody_s_secret() -> None:
-    async with a_site() as site, site.sits("tamsin", ticket="x") as tamsin:
-        assert len((await next_of(tamsin, "welcome"))["ticket"]) >= 16
 
 
 async def test_a_seat_that_is_asked_for_without_end_is_refused_with_a_word_and_others_are_not_part_of_it() -> None:

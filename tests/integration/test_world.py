@@ -9,22 +9,19 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
+from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
-from glyphoxa.world.events.entity import EntityAdded, EntityRemoved
-from glyphoxa.world.events.fact import FactConfirmed, FactRejected, FactStated
-from glyphoxa.world.events.log import Cause, Event
-from glyphoxa.world.events.undo import Undone
+from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
+from glyphoxa.world.events import Event, Undone
+from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactStated
 from tests.support.world_tables import (
     DM,
     FORGE,
     INN,
     MIRA,
-    SWORD,
     TOWN,
     a_town,
-    everything,
     stands_as_replayed,
     told_of,
 )
@@ -40,36 +37,6 @@ async def town(store: Store) -> Store:
 
 def at(place: EntityId) -> FactStated:
     return FactStated(Claim.relation(MIRA, "LOCATED_AT", place))
-
-
-async def test_what_is_stated_is_in_the_log_and_in_the_tables(town: Store) -> None:
-    cause = Cause("talk", 2_000, SessionId("s1"), 3)
-    events = await town.world.commit(TOWN, [at(INN), CALLED], cause)
-    assert [event.seq for event in events] == [5, 6]
-    assert await town.world.events(TOWN, after=4) == events
-    assert set((await everything(town, TOWN)).facts) == {at(INN).claim.fact_id, CALLED.claim.fact_id}
-    assert await told_of(town, TOWN, MIRA) == {"occupation": "innkeeper"}
-    await stands_as_replayed(town, TOWN)
-
-
-async def test_events_are_read_from_either_end(town: Store) -> None:
-    assert [e.seq for e in await town.world.events(TOWN, after=1, limit=2)] == [2, 3]
-    assert [e.seq for e in await town.world.events(TOWN, after=1, limit=2, latest_first=True)] == [4, 3]
-
-
-async def test_a_place_that_is_left_is_kept_in_the_history(town: Store) -> None:
-    await town.world.commit(TOWN, [at(INN)], DM)
-    await town.world.commit(TOWN, [at(FORGE)], DM)
-    state = await stands_as_replayed(town, TOWN)
-    assert [f.claim.object for f in state.facts.values()] == [FORGE]
-    assert [(e.fact.claim.object, e.ended_as) for e in state.ended.values()] == [(INN, "superseded")]
-
-
-async def test_a_sword_has_one_owner(town: Store) -> None:
-    await town.world.commit(TOWN, [FactStated(Claim.relation(MIRA, "OWNS", SWORD))], DM)
-    await town.world.commit(TOWN, [FactStated(Claim.relation(INN, "OWNS", SWORD))], DM)
-    state = await stands_as_replayed(town, TOWN)
-    assert [f.claim.subject for f in state.facts.values()] == [INN]
 
 
 async def test_a_relation_that_holds_both_ways_is_stored_both_ways(town: Store) -> None:
@@ -125,25 +92,6 @@ async def test_a_batch_may_speak_of_what_it_brings(town: Store) -> None:
     state = await stands_as_replayed(town, TOWN)
     assert king in state.entities
     assert [e.ended_as for e in state.ended.values()] == ["entity_removed"]
-
-
-async def test_a_campaign_that_is_not_there_is_named_with_those_that_are(town: Store) -> None:
-    with pytest.raises(NotFound, match=r"no campaign 'twon' here: did you mean 'town'\?"):
-        await town.world.commit(CampaignId("twon"), [CALLED], DM)
-    with pytest.raises(NotFound):
-        await town.world.as_of(CampaignId("twon"))
-
-
-async def test_nothing_happens_when_nothing_happened(town: Store) -> None:
-    assert await town.world.commit(TOWN, [], DM) == []
-    assert len(await town.world.events(TOWN)) == 4
-
-
-async def test_who_decided_on_an_older_world_decides_again(town: Store) -> None:
-    await town.world.commit(TOWN, [CALLED], DM, expect=4)
-    with pytest.raises(InvalidInput, match="its last event is 5, not 4"):
-        await town.world.commit(TOWN, [at(INN)], DM, expect=4)
-    assert len(await town.world.events(TOWN)) == 5
 
 
 async def test_writers_take_turns(town: Store, dsn: str, tmp_path: Path) -> None:
@@ -236,12 +184,3 @@ async def test_what_is_certain_enough_is_a_setting_and_a_replay_remembers_which_
     await town.world.commit(TOWN, [FactStated(later, Provenance(0.8))], DM)
     facts = (await stands_as_replayed(town, TOWN)).facts
     assert (facts[claim.fact_id].status, facts[later.fact_id].status) == ("pending", "accepted")
-
-
-async def test_several_events_are_undone_together_or_not_at_all(town: Store) -> None:
-    with pytest.raises(NotFound, match="no event 900"):
-        await town.world.undo_all(TOWN, [2, 900], DM)
-    n_before = len(await town.world.events(TOWN))
-    undone = await town.world.undo_all(TOWN, [3, 2], DM)
-    assert [recorded.event for recorded in undone] == [Undone(3), Undone(2)]
-    assert [event.seq for event in undone] == [n_before + 1, n_before + 2]

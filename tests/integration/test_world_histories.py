@@ -11,10 +11,8 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.events.undo import RolledBack
-from glyphoxa.world.replay import dropped
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, RolledBack, WorldEvent, dropped
 from tests.support.builders import an_utterance
 from tests.support.proof import n_examples
 from tests.support.world_histories import ENTITIES, an_event

@@ -8,11 +8,11 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world import event_log
-from glyphoxa.adapters.postgres.world.fork import COPIED
+from glyphoxa.adapters.postgres.world.world import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -22,7 +22,8 @@ from glyphoxa.world.events.entity import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.events import Cause, Event, difference
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -32,8 +33,6 @@ from glyphoxa.world.events.fact import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event
-from glyphoxa.world.replay import difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
 
@@ -110,23 +109,6 @@ async def test_each_kind_of_event_can_be_undone_and_the_undoing_too(town: Store)
         assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
 
 
-async def test_an_undone_beginning_takes_what_rests_on_it(town: Store) -> None:
-    await town.world.commit(TOWN, [OWNS, RUNS], DM)
-    await town.world.undo(TOWN, 5, DM)
-    state = await stands_as_replayed(town, TOWN)
-    assert [(fact.id, fact.status) for fact in state.facts.values()] == [(RUNS.claim.fact_id, "stale")]
-    await town.world.undo(TOWN, 1, DM)
-    assert not (await stands_as_replayed(town, TOWN)).facts
-
-
-async def test_what_is_not_there_or_is_undone_cannot_be_undone(town: Store) -> None:
-    with pytest.raises(NotFound, match="there is no event 9 in campaign 'town': its last is 4"):
-        await town.world.undo(TOWN, 9, DM)
-    await town.world.undo(TOWN, 4, DM)
-    with pytest.raises(NotFound, match="event 4 of campaign 'town' is undone already"):
-        await town.world.undo(TOWN, 4, DM)
-
-
 async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undoing_gives_it_back(town: Store) -> None:
     await said(town, FIRST, ordinals=range(1, 5), began_ms=1_000)
     await said(town, SECOND, ordinals=range(1, 3), began_ms=9_000)
@@ -147,46 +129,6 @@ async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undo
     assert await heard(town) == [*(f"first-{n}" for n in range(1, 5)), *(f"second-{n}" for n in range(1, 4))]
 
 
-async def test_a_rollback_takes_what_was_learned_from_a_whole_session(town: Store) -> None:
-    """Its summary tells of talk that is retracted."""
-    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
-    summary = FactStated(Claim.attribute(MIRA, "summary", "All that was said."))
-    await town.world.commit(TOWN, [CALLED], of_talk(FIRST, 1))
-    await town.world.commit(TOWN, [summary], Cause("talk", 0, FIRST))
-    assert await town.world.rollback(TOWN, FIRST, 2, DM) is not None
-    state = await stands_as_replayed(town, TOWN)
-    assert [fact.claim for fact in state.facts.values()] == [CALLED.claim]
-
-
-async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_what_it_took(town: Store) -> None:
-    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
-    first = await town.world.rollback(TOWN, FIRST, 2, DM)
-    await said(town, FIRST, ordinals=range(4, 6), began_ms=1_000)
-    second = await town.world.rollback(TOWN, FIRST, 1, DM)
-    assert first is not None
-    assert second is not None
-    assert await heard(town) == ["first-1"]
-    undone = await town.world.undo(TOWN, second.seq, DM)
-    assert await heard(town) == ["first-1", "first-2", "first-4", "first-5"]
-    await town.world.undo(TOWN, first.seq, DM)
-    assert await heard(town) == [f"first-{n}" for n in range(1, 6)]
-    await town.world.undo(TOWN, undone.seq, DM)
-    assert await heard(town) == ["first-1"]
-
-
-async def test_what_the_dm_decided_and_what_a_file_says_survives_a_rollback(town: Store) -> None:
-    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
-    await town.world.commit(TOWN, [OWNS], Cause("dm", 0, FIRST, 3))
-    await town.world.commit(TOWN, [RUNS], Cause("campaign_file", 0))
-    before = await everything(town, TOWN)
-    assert await town.world.rollback(TOWN, FIRST, 1, DM) is not None
-    assert difference(await stands_as_replayed(town, TOWN), before).is_empty
-    assert await heard(town) == ["first-1"]
-    assert await town.world.rollback(TOWN, FIRST, 1, DM) is None
-    with pytest.raises(NotFound, match="no session 'never'"):
-        await town.world.rollback(TOWN, SessionId("never"), 1, DM)
-
-
 async def test_chunks_of_retracted_talk_are_retracted(town: Store) -> None:
     await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
     async with town.database.use(TOWN) as connection:
@@ -205,31 +147,6 @@ async def test_chunks_of_retracted_talk_are_retracted(town: Store) -> None:
     await town.world.undo(TOWN, event.seq, DM)
     async with town.database.use(TOWN) as connection:
         assert await connection.fetch(retracted, TOWN) == []
-
-
-async def test_the_world_is_seen_as_of_an_event_a_time_or_a_session(town: Store) -> None:
-    await said(town, FIRST, ordinals=range(1, 4), began_ms=2_000)
-    await said(town, SECOND, ordinals=range(1, 2), began_ms=5_000)
-    await town.world.commit(TOWN, [OWNS], of_talk(FIRST, 1, at_ms=2_001))
-    await town.world.commit(TOWN, [FactConfirmed(OWNS.claim.fact_id)], Cause("dm", 4_000))
-    # Learned late from what was said early.
-    await town.world.commit(TOWN, [RUNS], of_talk(FIRST, 2, at_ms=2_002))
-    await town.world.commit(TOWN, [CALLED], of_talk(SECOND, 1, at_ms=5_001))
-
-    owns, runs, called = OWNS.claim.fact_id, RUNS.claim.fact_id, CALLED.claim.fact_id
-    assert not (await town.world.as_of(TOWN, seq=0)).entities
-    assert set((await town.world.as_of(TOWN, seq=5)).facts) == {owns}
-    assert set((await town.world.as_of(TOWN, at_ms=2_001)).facts) == {owns}
-    first = await town.world.as_of(TOWN, session=FIRST)
-    assert set(first.facts) == {owns, runs}
-    assert not first.facts[owns].provenance.dm_confirmed
-    assert set((await town.world.as_of(TOWN, session=SECOND)).facts) == {owns, runs, called}
-    assert difference(await town.world.as_of(TOWN), await stands_as_replayed(town, TOWN)).is_empty
-    for asked in ({"seq": 99}, {"session": SessionId("never")}):
-        with pytest.raises(NotFound):
-            await town.world.as_of(TOWN, **asked)  # type: ignore[arg-type] # one of its keywords
-    with pytest.raises(InvalidInput, match="name one of them"):
-        await town.world.as_of(TOWN, seq=1, at_ms=1)
 
 
 async def test_looking_back_from_a_kept_state_shows_the_same(town: Store, monkeypatch: pytest.MonkeyPatch) -> None:

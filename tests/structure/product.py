@@ -5,13 +5,16 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from tests.support.reach import sources_below
-
 PROJECT = Path(__file__).parents[2]
 _PACKAGES = ("glyphoxa", "processors/glyphoxa_processors", "pipelines/glyphoxa_pipelines", "demo")
 
 
 @cache
 def sources() -> dict[str, str]:
-    """The text of each module, by its dotted name."""
-    return sources_below(*(PROJECT / package for package in _PACKAGES))
+    """Return the text of each module, by its dotted name."""
+    found = {}
+    for folder in (PROJECT / package for package in _PACKAGES):
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder.parent).with_suffix("").parts
+            found[".".join(parts).removesuffix(".__init__")] = path.read_text("utf-8")
+    return found

@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.supply import licences, sbom
-from tests.support.supply.licences import Licensed
-from tests.support.supply.locks import ROOT, locked
+from tests.support import supply
+from tests.support.supply import LOCKS, ROOT, Licensed, locked
 
-ALL = licences.everything()
+ALL = supply.everything()
 
 
 def test_every_package_and_model_has_a_licence_that_may_be_used() -> None:
-    assert licences.wrong_with(ALL) == []
+    assert supply.wrong_with(ALL) == []
 
 
 def test_the_page_of_licences_is_that_of_the_locks() -> None:
     """`make sbom` writes it anew."""
-    assert licences.REPORT.read_text("utf-8") == licences.rendered(ALL)
+    assert supply.REPORT.read_text("utf-8") == supply.rendered(ALL)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +39,13 @@ def test_the_page_of_licences_is_that_of_the_locks() -> None:
     ],
 )
 def test_a_licence_that_may_not_be_used_is_told_with_its_package(licence: str, says: str) -> None:
-    told = licences.wrong_with([*ALL, Licensed("newcomer", "1.0", "program", licence)])
+    told = supply.wrong_with([*ALL, Licensed("newcomer", "1.0", "program", licence)])
     assert [bool(re.match("newcomer: ", line)) and says in line for line in told] == ([True] if says else [])
 
 
 def test_the_bill_holds_each_pin_with_its_hashes_and_licence_and_each_model() -> None:
-    text = sbom.bill()
-    assert text == sbom.bill()
+    text = supply.bill()
+    assert text == supply.bill()
     told = json.loads(text)
     assert (told["bomFormat"], told["specVersion"], "timestamp" in text) == ("CycloneDX", "1.6", False)
     parts = {part["bom-ref"]: part for part in told["components"]}
@@ -62,7 +61,7 @@ def test_the_bill_holds_each_pin_with_its_hashes_and_licence_and_each_model() ->
 
 
 def test_a_lock_line_without_a_form_is_refused(tmp_path: Path) -> None:
-    for lock in ("app", "build", "dev", "fuzzing", "mutation"):
+    for lock in LOCKS:
         (tmp_path / f"{lock}.txt").write_text("--index-url https://index.example/\n", "utf-8")
     with pytest.raises(ValueError, match=r"app\.txt:1"):
         locked(tmp_path)

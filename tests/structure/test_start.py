@@ -30,6 +30,6 @@ def test_help_imports_the_standard_library_and_our_own_alone(arguments: list[str
 
 
 def test_a_table_without_servers_of_tools_loads_nothing_of_mcp() -> None:
-    code = "import sys, glyphoxa.bootstrap.table; print(*sorted(sys.modules))"
+    code = "import sys, glyphoxa.app.table; print(*sorted(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"mcp", "mcp_types", "httpx2"}.isdisjoint(answer.stdout.split())

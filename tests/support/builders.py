@@ -5,6 +5,7 @@ from __future__ import annotations
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
 from glyphoxa.domain.heard import Draft, Heard, PartialHeard, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
 TAMSIN, BRAN = PlayerId("tamsin"), PlayerId("bran")
@@ -67,3 +68,14 @@ def an_utterance(text: str, *, id: str = "u1", speaker: str = "Tamsin", npc: Npc
         npc_id=npc,
         witnesses=frozenset({SMITH}),
     )
+
+
+def changed_names(names: Gazetteer, *, put: Entry | None = None, remove: EntityId | None = None) -> Gazetteer:
+    """Names with one entry in its place, or behind all others when it is new, and without those of an entity."""
+    entries = [entry for entry in names.entries if entry.entity_id != remove]
+    if put is not None:
+        known = [entry.entity_id for entry in entries]
+        at = known.index(put.entity_id) if put.entity_id in known else len(known)
+        entries = [entry for entry in entries if entry.entity_id != put.entity_id]
+        entries.insert(at, put)
+    return names.having(entries)

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
-from glyphoxa.adapters.postgres.server.values import viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import viewer_parameter
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 
 _NEAREST = """
 SELECT id, embedding <=> $4 AS distance

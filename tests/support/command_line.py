@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
@@ -12,8 +16,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
 SALTMERE = CampaignId("saltmere")
@@ -37,6 +41,41 @@ WENT = Claim.relation(EntityId("elowen"), "LOCATED_AT", EntityId("the-anvil"))
 async def run(*arguments: object) -> int:
     """In a thread: the command line has an event loop of its own."""
     return await asyncio.to_thread(main, [str(argument) for argument in arguments])
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The command line on one database, and what it prints.
+
+    Attributes:
+        settings: The settings file, which names the database.
+    """
+
+    settings: Path
+    capsys: pytest.CaptureFixture[str]
+
+    async def run(self, *arguments: object) -> tuple[int, str, str]:
+        """Return the exit status, the output, and what stands on standard error."""
+        self.capsys.readouterr()
+        code = await run(*arguments, "--config", self.settings)
+        return (code, *self.capsys.readouterr())
+
+    async def told(self, *arguments: object) -> str:
+        """Return the output of a command that succeeds."""
+        code, out, err = await self.run(*arguments)
+        assert code == 0, err
+        return out
+
+    async def problem(self, *arguments: object) -> str:
+        """Return the error of a command that fails: one line, and no output."""
+        code, out, err = await self.run(*arguments)
+        assert (code, out, err.count("\n")) == (1, "", 1), (code, out, err)
+        return err
+
+
+def rows(shown: str) -> list[list[str]]:
+    """The cells of a table without its headings; cells are two spaces apart."""
+    return [re.split(r" {2,}", line.strip()) for line in shown.splitlines()[1:]]
 
 
 def a_settings_file(directory: Path, dsn: str) -> Path:

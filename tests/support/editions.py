@@ -9,7 +9,7 @@ import pytest
 from numpy import float32, int32
 from numpy.typing import NDArray
 
-from glyphoxa.recall.semantic.vectors import VectorsNow
+from glyphoxa.recall.vectors import VectorsNow
 
 
 def tagged(

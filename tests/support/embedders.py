@@ -8,7 +8,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 
 
 def an_embedder(

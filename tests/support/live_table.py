@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from glyphoxa.bootstrap import engines
-from glyphoxa.bootstrap.desk import DeskSource
-from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
-from glyphoxa.bootstrap.table import OpenedTable, open_with_desk
+from glyphoxa.app import engines
+from glyphoxa.app.engines import EarSpec, MouthSpec
+from glyphoxa.app.table import OpenedTable, open_with_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.composition import compose
 from glyphoxa.context.prompt import Prompt
+from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
-from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Ear
-from glyphoxa.speech.language.words import words
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 
@@ -238,9 +238,15 @@ class Evening:
         desk: Its game master's; None without long-term memory.
     """
 
-    def __init__(self, opened: OpenedTable, ears: dict[PlayerId, ToldEar], mouths: dict[NpcId, AnsweringMouth]) -> None:
-        self.table: LiveTable = opened.table
-        self.desk: DeskSource | None = opened.desk
+    def __init__(
+        self,
+        opened: OpenedTable,
+        settings: Settings,
+        ears: dict[PlayerId, ToldEar],
+        mouths: dict[NpcId, AnsweringMouth],
+    ) -> None:
+        self.table: TableSession = opened.table
+        self.desk = None if opened.store is None else DeskSource(opened.store, settings, self.table.campaign.id)
         self.mouths = mouths
         self._ears = ears
         self.told: list[TableEvent] = []
@@ -301,8 +307,8 @@ async def an_evening(
 
     monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
     monkeypatch.setattr(engines, "find_mouth", lambda engine, *, files: open_mouth)
-    opened = await open_with_desk(settings, session_name=session)
+    opened = await open_with_store(settings, session_name=session)
     try:
-        yield Evening(opened, ears, mouths)
+        yield Evening(opened, settings, ears, mouths)
     finally:
         await opened.table.close()

@@ -20,9 +20,9 @@ from glyphoxa.mcp_server.offered import OfferedTool, ToolOffer
 from glyphoxa.mcp_server.protocol import app_of, guarded, server_of
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.web.serving import Server, bind, url_of
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 NPCS = tuple(NpcId(name) for name in ("ada", "bert", "cora"))

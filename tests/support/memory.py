@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.context.identity import ScopedKnowledge, facts_of, scoped_entities
-from glyphoxa.context.relevance import telling_words
+from glyphoxa.context.selection import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
-from glyphoxa.speech.language.words import words
+from glyphoxa.language.words import words
+from glyphoxa.recall.world_memory import KnownByName, NamedWorld
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
 from glyphoxa.world.graph import (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from glyphoxa.llm.structured import JsonSchema
+from glyphoxa.domain.structured import JsonSchema
 from glyphoxa.memory_graph.settings import SECOND_HOP, RecallStage
 
 GRAPH_STAGES: tuple[RecallStage, ...] = tuple(stage for stage in get_args(RecallStage) if stage != SECOND_HOP)

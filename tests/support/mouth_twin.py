@@ -72,7 +72,7 @@ class MouthTwin:
         self.is_held = True
         self._listener(Marked(self.npc.id, turn, Stage.SILENCED, self._now_ms()))
 
-    def go_on(self, turn: TurnId) -> None:
+    def resume(self, turn: TurnId) -> None:
         assert self.is_held
         self.is_held = False
 

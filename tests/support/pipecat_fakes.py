@@ -17,17 +17,18 @@ from aiohttp import web
 from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.context.prompt import HotContext, Message, Prompt
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
-from glyphoxa.judgement.reply import Verdict
+from glyphoxa.domain.turn import Verdict
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses, now_ms
+from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
@@ -205,6 +206,12 @@ class Stage:
         (finished,) = self.of(Finished, turn)
         assert isinstance(finished, Finished)
         return finished
+
+    async def answered(self, turn: str = "t1", asked: Prompt | None = None) -> Finished:
+        """Ask, let the answer be heard, and wait for its end."""
+        self.mouth.begin(TurnId(turn), asked or prompt("How is my blade?"))
+        self.release(turn)
+        return await self.finished(turn)
 
     def begin(self, turn: str = "t1", words: str = "How is my blade?") -> None:
         self.mouth.begin(TurnId(turn), prompt(words))

@@ -8,8 +8,13 @@ from __future__ import annotations
 import os
 from typing import Final
 
+import pytest
+
 IS_PROOF: Final = "GLYPHOXA_PROOF" in os.environ
 _FEWEST: Final = 20
+
+proof_only = pytest.mark.skipif(not IS_PROOF, reason="takes long: `make proof`")
+"""For a test whose rule `make test` checks in a shorter way."""
 
 
 def n_examples(full: int, *, one_of: int = 5) -> int:

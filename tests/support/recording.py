@@ -54,7 +54,7 @@ async def a_journal(
     directory: Path, log: TranscriptLog | None, *, alarm: Callable[[str], None] = logger.warning, **options: object
 ) -> AsyncIterator[Journal]:
     journal = Journal(Spool(directory, alarm=alarm), log, **options)  # type: ignore[arg-type]
-    running = asyncio.create_task(journal.deliver())
+    running = asyncio.create_task(journal.delivery.run())
     try:
         yield journal
     finally:

@@ -17,7 +17,7 @@ from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
 from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.turn import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -56,6 +56,7 @@ class TableOfTwins:
         )
         conversations = {npc.id: Conversation(npc) for npc in campaign.npcs}
         self.state = TableState(campaign, SESSION, campaign.scene(MARKET), conversations)
+        self.state.events.subscribe(self.events.append)
         self.npcs = {
             npc.id: NpcActor(
                 conversations[npc.id],
@@ -71,7 +72,6 @@ class TableOfTwins:
             turn_taking=TurnTaking(Questions(named, NAMES, controls=DmControls(NAMES, dms))),
             npcs=self.npcs,
             journal=self.journal,
-            tell=self.events.append,
             now_ms=self.clock,
             call_at=lambda at_ms, callback: self.timers.append((at_ms, callback)),
         )

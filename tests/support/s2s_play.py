@@ -12,8 +12,7 @@ from benchmarks.servers.gemini_live import GeminiLiveServer
 from benchmarks.servers.realtime import RealtimeServer, SpokenReply
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import TierChoice
-from glyphoxa.judgement.reply import Verdict
+from glyphoxa.domain.turn import TierChoice, Verdict
 from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost

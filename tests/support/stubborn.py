@@ -11,8 +11,8 @@ import sys
 import time
 from contextlib import suppress
 
-from glyphoxa.bootstrap import engines
-from glyphoxa.bootstrap.engines import EarSpec, MouthSpec
+from glyphoxa.app import engines
+from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.cli import table_server
 from glyphoxa.cli.main import main
 from glyphoxa.domain.heard import Utterance

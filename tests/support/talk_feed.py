@@ -13,7 +13,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder

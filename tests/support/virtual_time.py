@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import wraps
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,3 +35,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 def run_in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)
+
+
+def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an asynchronous test in virtual time."""
+
+    @wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        run_in_virtual_time(test(*arguments, **named))
+
+    return run

@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.bootstrap.desk import DeskSource
+from glyphoxa.desk import DeskSource
 from glyphoxa.web.access.consent import ConsentRegister
-from glyphoxa.web.access.entrance import Entrance, InvitedOnly
-from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.page_socket import Pulse

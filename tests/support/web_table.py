@@ -17,7 +17,7 @@ from ssl import SSLContext, create_default_context
 import httpx
 import numpy as np
 
-from glyphoxa.bootstrap.desk import DeskSource
+from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.domain.errors import InvalidInput
@@ -46,18 +46,16 @@ from glyphoxa.domain.ids import (
     id_of_line,
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.npc.live_table import LiveTable
+from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
-from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.access.links import Links
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.seats import Deadlines
-from glyphoxa.web.serving import Server, bind, url_of
+from glyphoxa.web.serving import Server, Tls, bind, url_of
 from glyphoxa.web.sound import Peers
-from glyphoxa.web.tls import Tls
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
@@ -341,7 +339,7 @@ async def served(
     listener = bind("127.0.0.1", port)
     url = url_of(listener, scheme="http" if tls is None else "https").rstrip("/")
     page = create_app(table, connect=peers.connect, entrance=entrance, deadlines=deadlines, pulse=pulse)
-    if isinstance(table, TwinTable | LiveTable):
+    if isinstance(table, TwinTable | TableSession):
         add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)
     serving = asyncio.create_task(server.listen(listener))

@@ -6,9 +6,8 @@ import asyncio
 from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.ports import WorldRead
-from glyphoxa.world.replay import replay
+from glyphoxa.world.events import Cause, Event, WorldEvent, replay
+from glyphoxa.world.graph import WorldRead
 from tests.support.memory import Weather
 
 TOWN: Final = CampaignId("town")

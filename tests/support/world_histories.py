@@ -15,7 +15,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.events.entity import (
+from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -25,7 +25,8 @@ from glyphoxa.world.events.entity import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, apply, dropped, replay
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -35,9 +36,6 @@ from glyphoxa.world.events.fact import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.replay import apply, dropped, replay
 from glyphoxa.world.state import WorldState
 
 ENTITIES = tuple(EntityId(name) for name in ("mira", "inn", "tower", "sword", "tide", "skarn"))

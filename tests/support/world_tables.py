@@ -6,9 +6,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.replay import difference, replay
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, difference, replay
 from glyphoxa.world.state import WorldState
 
 TOWN = CampaignId("town")

@@ -12,11 +12,20 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.replay import apply, dropped, replay
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import (
+    Cause,
+    Event,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    apply,
+    dropped,
+    replay,
+)
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign
 
@@ -140,9 +149,6 @@ class WorldTwin:
         self.forks[into] = list(self.log)
 
     # As `Review`
-
-    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return _least_certain([f for f in self.state.facts.values() if f.status == "pending"])[:limit]
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return _least_certain([f for f in self.state.facts.values() if f.status == status])[:limit]

@@ -1,4 +1,4 @@
-"""What a GGUF file says of its model, in front of the weights: metadata and the names of its vocabulary."""
+"""Read what a GGUF file says of its model, and make messages safe and acceptable for its chat template."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Embeddings on this machine: MiniLM through ONNX."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -22,10 +22,10 @@ from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphR
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.recall.entities.world_cache import WorldCache
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.talk_embeddings import Another
+from glyphoxa.recall.transcript_memory import Another
+from glyphoxa.recall.vectors import Embedder
+from glyphoxa.recall.world_memory import WorldMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Store:
     talk_search: PostgresTalkSearch
     chunks: ChunkIndexer
     past_talk: Recall
-    by_name: WorldCache
+    by_name: WorldMemory
     graph: PostgresGraph
     graph_rag: PostgresGraphRag
     world: PostgresWorld
@@ -105,7 +105,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
     summaries = PostgresSessionSummaries(database)
     times = PostgresCampaignTimes(database)
-    by_name = WorldCache(PostgresWorldFeed(database), now_ms=_now_ms)
+    by_name = WorldMemory(PostgresWorldFeed(database), now_ms=_now_ms)
 
     async def follow(model: str, dimensions: int) -> Embedder | None:
         try:

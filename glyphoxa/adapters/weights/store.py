@@ -30,17 +30,21 @@ from pydantic import TypeAdapter, ValidationError
 from rich.filesize import decimal
 
 from glyphoxa.adapters.weights.download import (
+    Artefact,
+    HubFile,
+    Manifest,
     ModelHub,
     PartFile,
     Progress,
     Source,
+    WeightFile,
     directory_source,
     fault_of,
     naming_disk_errors,
+    own_manifest,
     package_source,
     sha256_of,
 )
-from glyphoxa.adapters.weights.manifest import Artefact, HubFile, Manifest, WeightFile, own_manifest
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.providers.chat_models import hub_name, is_a_path, wrong_gguf_name
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
@@ -41,7 +41,7 @@ from glyphoxa.providers.building import (
     Choice,
     runs_here,
 )
-from glyphoxa.web.access.records import lines_in, open_private, private_directory
+from glyphoxa.web.access.records import entries_in, open_private, private_directory
 from glyphoxa.web.access.roles import Grant, Grants, Role
 
 _CATALOGUES: Final = Path(__file__).parents[1] / "static" / "words"
@@ -68,12 +68,12 @@ class ConsentText:
 
     @property
     def whole(self) -> str:
-        """The very text that is agreed to."""
+        """Return the complete text that is agreed to."""
         return "\n".join((self.title, *self.lines))
 
     @property
     def digest(self) -> str:
-        """What tells it from any other: 64 hexadecimal digits."""
+        """Return the SHA-256 of the text in hexadecimal."""
         return sha256(self.whole.encode()).hexdigest()
 
 
@@ -99,13 +99,13 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
 
 @cache
 def _words(language: str) -> Mapping[str, str]:
-    """Of the page's catalogue, those about consent; of a section of the settings, what it hears."""
+    """Return the catalogue's texts about consent; those named after a section say what its provider hears."""
     catalogue = json.loads((_CATALOGUES / f"{language}.json").read_text("utf-8"))
     return {key.removeprefix("consent."): text for key, text in catalogue.items() if key.startswith("consent.")}
 
 
 def _asked(settings: Settings) -> Iterator[str]:
-    """The sections whose providers are given what a player says, or what is made of it."""
+    """Yield the sections whose providers receive what a player says, or what is made of it."""
     recall = settings.recall
     asked = {
         SECOND_LOOK: True,
@@ -120,7 +120,7 @@ def _asked(settings: Settings) -> Iterator[str]:
 
 
 def _hearers(settings: Settings, section: str, words: Mapping[str, str]) -> str:
-    """Each once: also who is asked only when another fails."""
+    """Name each provider of a section once, including fallbacks."""
     return "; ".join(dict.fromkeys(_hearer(section, choice, words) for choice in settings.chain(section)))
 
 
@@ -181,7 +181,7 @@ _CONSENT = TypeAdapter(Consent)
 
 
 class ConsentRegister:
-    """The consents of one campaign, to one text, whatever language it was shown in.
+    """The consents of one campaign to the current text, in any of its languages.
 
     Args:
         path: As `records.consents_path` makes it.
@@ -206,27 +206,27 @@ class ConsentRegister:
         self._writing = threading.Lock()
         self.text = text
         self._texts = {each.digest: each for each in (text, *others)}
-        self._latest = {(each.who, each.player): each for each in _read(path)}
+        self._latest = {(each.who, each.player): each for each in entries_in(path, _CONSENT)}
 
     def text_in(self, language: str) -> ConsentText:
-        """The text of now in this language, else in the campaign's."""
+        """Return the current text in this language, else in the campaign's."""
         return next((each for each in self._texts.values() if each.language == language), self.text)
 
     def text_of(self, digest: str) -> ConsentText | None:
-        """The text of now that has this digest, in whatever language."""
+        """Return the current text with this digest, in whatever language."""
         return self._texts.get(digest)
 
     def given_at_ms(self, grants: Grants, player: PlayerId) -> int | None:
-        """When this person agreed to the text of now at that seat; None: they did not, or withdrew it."""
+        """Return when this person agreed to the current text at that seat; None if they did not, or withdrew."""
         found = self._latest.get((sitter(grants, player), player))
         return found.at_ms if found is not None and self.holds(found) else None
 
     def withdraw_nowait(self, grants: Grants, player: PlayerId) -> None:
-        """In force at once; `decide` keeps it."""
+        """Withdraw a consent at once; `decide` stores it."""
         self._latest.pop((sitter(grants, player), player), None)
 
     def decide(self, grants: Grants, player: PlayerId, *, agrees: bool, text: ConsentText | None = None) -> Consent:
-        """Kept on disk when it returns. Blocks: call it in a thread.
+        """Store a decision on disk. Blocks: call it in a thread.
 
         Args:
             text: What they were shown; None: the campaign's.
@@ -244,11 +244,11 @@ class ConsentRegister:
         return consent
 
     def current(self) -> list[Consent]:
-        """The last decision of each, by seat: also those about an earlier text."""
+        """Return the last decision of each person, by seat, including those about an earlier text."""
         return sorted(self._latest.values(), key=lambda each: (each.player, each.who))
 
     def holds(self, consent: Consent) -> bool:
-        """Whether it lets a microphone be heard now."""
+        """Return whether a consent allows a microphone to be heard now."""
         return consent.agrees and consent.digest in self._texts
 
     def _append(self, consent: Consent) -> None:
@@ -264,13 +264,13 @@ class ConsentRegister:
 
 
 def sitter(grants: Grants, player: PlayerId) -> str:
-    """Who sits there by these links: the player themself, else the game master in their place."""
+    """Return who sits there by these links: the player, else the game master in their place."""
     own = Grant(Role.PLAYER, player)
     return own.key if own in grants.held else Role.DM.value
 
 
 def sends_sound(sdp: str) -> bool:
-    """Whether an offer would have the server hear (or see) its browser. What is not clear counts as sound."""
+    """Return whether an offer sends sound or pictures to the server. An unclear offer counts as sound."""
     directions: list[set[str]] = []
     for line in sdp.splitlines():
         if line.startswith("m="):
@@ -278,17 +278,3 @@ def sends_sound(sdp: str) -> bool:
         elif directions and (said := line.partition(":")[0].strip()) in _DIRECTIONS:
             directions[-1].add(said)
     return any("data" not in each and (not each or each & {"a=sendrecv", "a=sendonly"}) for each in directions)
-
-
-def _read(path: Path) -> list[Consent]:
-    try:
-        lines = lines_in(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error
-    found = []
-    for line in lines:
-        try:
-            found.append(_CONSENT.validate_json(line))
-        except ValidationError:
-            continue
-    return found

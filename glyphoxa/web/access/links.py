@@ -1,4 +1,4 @@
-"""The links of one table: what a link carries, what a browser is given for it, and the file that keeps their key.
+"""Let people enter one table by links: what a link carries, the cookie a browser gets for it, and what that allows.
 
 A link carries a token: a grant and a number, which `itsdangerous` signs with the table's own key (HMAC-SHA256) and
 compares in constant time. The number belongs to the grant; it grows when the link is revoked, which voids every earlier
@@ -13,21 +13,24 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from loguru import logger
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.web.access.records import links_path, private_directory, replace_private
-from glyphoxa.web.access.roles import Grant, Refusal, Role
+from glyphoxa.web.access.consent import ConsentRegister
+from glyphoxa.web.access.records import AuditKind, links_path, private_directory, replace_private
+from glyphoxa.web.access.roles import EVERYTHING, Grant, Grants, Refusal, Role
+from glyphoxa.web.sound import IceServer
 
 if TYPE_CHECKING:
     from itsdangerous import URLSafeSerializer
@@ -39,7 +42,7 @@ _LONGEST = 500
 
 
 class BadInvitation(Refusal):
-    """A link that is not, or no longer, good."""
+    """A link that is not valid, or no longer."""
 
     code = "forbidden"
     status = 403
@@ -48,9 +51,9 @@ class BadInvitation(Refusal):
         super().__init__("this link is not good any more; ask your game master for a new one")
 
 
-@dataclass(frozen=True, slots=True)
-class Invitations:
-    """
+class Invitations(BaseModel):
+    """The links of a campaign, as its file holds them.
+
     Attributes:
         key: `KEY_BYTES` random bytes.
         numbers: Of each grant's `key`, how often it was revoked; 0 if it is not there.
@@ -58,13 +61,17 @@ class Invitations:
         url: Where the table was opened last, with a slash at its end; "" if it never was.
     """
 
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, ser_json_bytes="hex", val_json_bytes="hex", hide_input_in_errors=True
+    )
+
     key: bytes
-    numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    codes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    numbers: dict[str, int] = Field(default_factory=dict)
+    codes: dict[str, int] = Field(default_factory=dict)
     url: str = ""
 
     def token(self, grant: Grant) -> str:
-        """What the link of a player or a spectator carries: always the same until it is revoked."""
+        """Return what the link of a player or a spectator carries: the same until it is revoked."""
         return self._signed("link", grant, "")
 
     def with_dm_code(self, code: str, *, now_s: int) -> tuple[Invitations, str]:
@@ -76,7 +83,7 @@ class Invitations:
         """
         codes = {digest: until for digest, until in self.codes.items() if until > now_s}
         codes[_digest(code)] = now_s + CODE_GOOD_FOR_S
-        return replace(self, codes=codes), self._signed("link", Grant(Role.DM), code)
+        return self.model_copy(update={"codes": codes}), self._signed("link", Grant(Role.DM), code)
 
     def redeemed(self, token: str, *, now_s: int) -> tuple[Invitations, Grant]:
         """
@@ -91,14 +98,15 @@ class Invitations:
         digest = _digest(code)
         if self.codes.get(digest, 0) <= now_s:
             raise BadInvitation
-        return replace(self, codes={each: until for each, until in self.codes.items() if each != digest}), grant
+        unused = {each: until for each, until in self.codes.items() if each != digest}
+        return self.model_copy(update={"codes": unused}), grant
 
     def cookie(self, grant: Grant, *, now_s: int) -> str:
-        """What a browser shows from now on."""
+        """Return the value that a browser shows from now on."""
         return self._signed("cookie", grant, now_s)
 
     def grant_of(self, cookie: str, *, now_s: int) -> Grant | None:
-        """None: it was not made here, was revoked, or is too old."""
+        """Return what a cookie grants; None if it is forged, revoked or too old."""
         try:
             grant, issued = self._verified("cookie", cookie)
         except BadInvitation:
@@ -106,9 +114,9 @@ class Invitations:
         return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
 
     def revoked(self, grant: Grant) -> Invitations:
-        """Every link and cookie of it that there is becomes void."""
-        codes: Mapping[str, int] = {} if grant.role is Role.DM else self.codes
-        return replace(self, numbers={**self.numbers, grant.key: self._number(grant) + 1}, codes=codes)
+        """Return invitations in which every existing link and cookie of the grant is void."""
+        numbers = {**self.numbers, grant.key: self._number(grant) + 1}
+        return self.model_copy(update={"numbers": numbers, "codes": {} if grant.role is Role.DM else self.codes})
 
     def _number(self, grant: Grant) -> int:
         return self.numbers.get(grant.key, 0)
@@ -132,7 +140,9 @@ class Invitations:
         return grant, extra
 
     def _serializer(self, purpose: str) -> URLSafeSerializer:
-        """A key of its own for each purpose, so that a link is no cookie. It decodes nothing before it is verified."""
+        """Return a signer with a key of its own per purpose, so that a link is no cookie. It decodes nothing before
+        verification.
+        """
         from itsdangerous import URLSafeSerializer
 
         using = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
@@ -144,15 +154,6 @@ def _digest(code: str) -> str:
 
 
 T = TypeVar("T")
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    key: str
-    numbers: dict[str, int]
-    codes: dict[str, int]
-    url: str
 
 
 class InvitationRegister:
@@ -188,7 +189,7 @@ class InvitationRegister:
         return self._known[1]
 
     def change(self, change: Callable[[Invitations], tuple[Invitations, T]]) -> T:
-        """Put others in their place, atomically.
+        """Replace the invitations atomically.
 
         Args:
             change: From the invitations as they are; what it raises leaves them so.
@@ -199,7 +200,7 @@ class InvitationRegister:
             InvalidInput: The file cannot be read or written.
         """
         with self._locked():
-            before = Invitations(secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
+            before = Invitations(key=secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
             after, returned = change(before)
             self._write(after)
         return returned
@@ -215,25 +216,17 @@ class InvitationRegister:
 
     def _read(self) -> Invitations:
         try:
-            kept = _File.model_validate_json(self._path.read_bytes())
-            key = bytes.fromhex(kept.key)
+            return Invitations.model_validate_json(self._path.read_bytes())
         except OSError as error:
             raise InvalidInput(f"{self._path}: {error.strerror}") from error
-        except (ValidationError, ValueError) as error:
+        except ValidationError as error:
             raise InvalidInput(
-                f"{self._path} does not hold invitations; remove it, and every link is made anew"
+                f"{self._path} does not hold invitations; remove it, and every link is made again"
             ) from error
-        return Invitations(key, kept.numbers, kept.codes, kept.url)
 
     def _write(self, invitations: Invitations) -> None:
-        kept = _File(
-            key=invitations.key.hex(),
-            numbers=dict(invitations.numbers),
-            codes=dict(invitations.codes),
-            url=invitations.url,
-        )
         try:
-            replace_private(self._path, kept.model_dump_json())
+            replace_private(self._path, invitations.model_dump_json())
         except OSError as error:
             raise InvalidInput(f"{self._path}: {error.strerror}") from error
 
@@ -254,7 +247,7 @@ class InvitationRegister:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What whoever runs the table sends to others.
+    """The links that are sent to people, and where they lead.
 
     Attributes:
         players: Ids with names.
@@ -264,30 +257,30 @@ class Links:
     players: Mapping[PlayerId, str]
 
     def served_at(self, url: str) -> None:
-        """From now on links lead there.
+        """Set where links lead from now on.
 
         Args:
             url: With a slash at its end.
         """
         if self.url != url:
-            self.register.change(lambda now: (replace(now, url=url), None))
+            self.register.change(lambda now: (now.model_copy(update={"url": url}), None))
 
     @property
     def url(self) -> str:
-        """Where links lead; empty as long as the table was never served."""
+        """Return where links lead; empty if the table was never served."""
         return self.register.current().url
 
     def dm_link(self, *, now_s: int) -> str:
-        """A new one, good once."""
+        """Return a new link for the game master, valid once."""
         code = secrets.token_hex(16)
         return self._link(self.register.change(lambda now: now.with_dm_code(code, now_s=now_s)))
 
     def link(self, grant: Grant) -> str:
-        """Of a player or a spectator: the same as before, unless it was revoked."""
+        """Return the link of a player or a spectator: the same as before, unless it was revoked."""
         return self._link(self.register.current().token(grant))
 
     def revoke(self, grant: Grant) -> None:
-        """Make the existing links void and disconnect their users."""
+        """Revoke existing links and disconnect their users."""
         self.register.change(lambda now: (now.revoked(grant), None))
 
     def grant_named(self, who: str) -> Grant:
@@ -310,3 +303,109 @@ class Links:
 def links_of(campaign: Campaign, data_dir: Path) -> Links:
     register = InvitationRegister(data_dir, campaign.id)
     return Links(register, {player.id: player.name for player in campaign.players})
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """
+    Attributes:
+        max_age_s: After so many seconds a browser forgets it.
+    """
+
+    name: str
+    value: str
+    max_age_s: int = COOKIE_GOOD_FOR_S
+
+
+class Authenticator(Protocol):
+    """Says what a request's sender may do."""
+
+    def grants(self, cookies: Mapping[str, str]) -> Grants:
+        """Return what a browser with these cookies may do now."""
+        ...
+
+    def redeem(self, token: str) -> tuple[Grant, Cookie]:
+        """
+        Raises:
+            BadInvitation: The link is not good.
+        """
+        ...
+
+
+class OpenAccess:
+    """Allows everything to everybody who reaches the table, to try it alone."""
+
+    def grants(self, cookies: Mapping[str, str]) -> Grants:
+        return EVERYTHING
+
+    def redeem(self, token: str) -> tuple[Grant, Cookie]:
+        raise BadInvitation  # nobody was sent one
+
+
+class InvitedOnly:
+    """Admits people who came by a link.
+
+    Args:
+        now_s: The time in seconds (Unix).
+    """
+
+    def __init__(
+        self, campaign: Campaign, register: InvitationRegister, *, now_s: Callable[[], float] = time.time
+    ) -> None:
+        self._register = register
+        self._now_s = now_s
+        self._players = frozenset(player.id for player in campaign.players)
+        # Cookies know no ports: two tables of one machine must not take each other's.
+        self._prefix = f"glyphoxa_{sha256(campaign.id.encode()).hexdigest()[:12]}_"
+
+    def grants(self, cookies: Mapping[str, str]) -> Grants:
+        invitations = self._register.current()
+        now_s = int(self._now_s())
+        shown = (value for name, value in cookies.items() if name.startswith(self._prefix))
+        found = (invitations.grant_of(value, now_s=now_s) for value in shown)
+        return Grants(frozenset(grant for grant in found if grant is not None and self._is_known(grant)))
+
+    def redeem(self, token: str) -> tuple[Grant, Cookie]:
+        now_s = int(self._now_s())
+        # A player's link changes nothing: whoever tries many makes no file be written.
+        invitations = self._register.current()
+        after, grant = invitations.redeemed(token, now_s=now_s)
+        if not self._is_known(grant):
+            raise BadInvitation
+        if after is not invitations:
+            grant = self._register.change(lambda current: current.redeemed(token, now_s=now_s))
+        name = sha256(grant.key.encode()).hexdigest()[:12]
+        return grant, Cookie(f"{self._prefix}{name}", invitations.cookie(grant, now_s=now_s))
+
+    def _is_known(self, grant: Grant) -> bool:
+        """Return whether the campaign still has the player."""
+        return grant.player is None or grant.player in self._players
+
+
+class Record(Protocol):
+    """As `AuditLog.record`."""
+
+    def __call__(self, kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None: ...
+
+
+def _nowhere(kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """Who is admitted, and where that is recorded.
+
+    Attributes:
+        authenticator: The default lets everybody in, as the game master.
+        allowed_hosts: DNS names, besides localhost and addresses, under which the page may be opened.
+        consents: Who agreed to be heard; None: nobody is asked, at a table that stores and sends nothing.
+        ice_servers: By which sound finds a way between homes.
+        is_secure: Whether pages are opened over https, so that their cookies are for https alone.
+    """
+
+    authenticator: Authenticator = field(default_factory=OpenAccess)
+    allowed_hosts: Collection[str] = ()
+    is_secure: bool = False
+    ice_servers: tuple[IceServer, ...] = ()
+    record: Record = _nowhere
+    consents: ConsentRegister | None = None

@@ -10,18 +10,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, TypeVar
 
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, PlayerId, slug
+
+T = TypeVar("T")
 
 
 def private_directory(path: Path) -> None:
@@ -31,7 +34,7 @@ def private_directory(path: Path) -> None:
 
 
 def open_private(path: Path, mode: Literal["w", "a"]) -> TextIO:
-    """As `open` for text in UTF-8.
+    """Open a UTF-8 text file that only this user may read.
 
     Raises:
         OSError: It cannot be opened.
@@ -40,7 +43,7 @@ def open_private(path: Path, mode: Literal["w", "a"]) -> TextIO:
 
 
 def replace_private(path: Path, text: str) -> None:
-    """Put a whole file in place of the one before, atomically.
+    """Replace a whole file atomically.
 
     Raises:
         OSError: It cannot be written.
@@ -54,7 +57,7 @@ def replace_private(path: Path, text: str) -> None:
 
 
 def lines_in(path: Path) -> list[str]:
-    """The lines of a file; no lines where there is no such file.
+    """Return the lines of a file; none if there is no such file.
 
     Raises:
         OSError: It cannot be read.
@@ -63,6 +66,23 @@ def lines_in(path: Path) -> list[str]:
         return path.read_text("utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return []
+
+
+def entries_in(path: Path, kind: TypeAdapter[T]) -> list[T]:
+    """Return the entries of a file of JSON lines, oldest first. A line that a killed process left torn is skipped.
+
+    Raises:
+        InvalidInput: The file cannot be read.
+    """
+    try:
+        lines = lines_in(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    found = []
+    for line in lines:
+        with suppress(ValidationError):
+            found.append(kind.validate_json(line))
+    return found
 
 
 def _opener(path: str, flags: int) -> int:
@@ -133,7 +153,7 @@ _ENTRY = TypeAdapter(AuditEntry)
 
 
 class AuditLog:
-    """Appends to the file of one campaign.
+    """Appends to the audit log of one campaign.
 
     Args:
         now_s: Unix time in seconds.
@@ -147,14 +167,14 @@ class AuditLog:
         self._refused_at: dict[tuple[str, str], float] = {}
 
     def record(self, kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None:
-        """Returns at once. What cannot be written is logged, and the table plays on."""
+        """Record an entry; returns at once. A failure is logged, and the table plays on."""
         now_s = self._now_s()
         if kind is AuditKind.REFUSED and self._was_told(who, what, now_s):
             return
         self._writer.submit(self._append, AuditEntry(int(now_s * 1_000), kind, who, what, address))
 
     def close(self) -> None:
-        """Until all is written."""
+        """Wait until everything is written."""
         self._writer.shutdown()
 
     def _was_told(self, who: str, what: str, now_s: float) -> bool:
@@ -175,29 +195,16 @@ class AuditLog:
             logger.warning("{}: {}; who joins and leaves is not written down", self._path, error.strerror)
 
 
-def read_audit(path: Path) -> Iterator[AuditEntry]:
-    """Oldest first. A line that a killed process left torn is passed over.
-
-    Raises:
-        InvalidInput: The file cannot be read.
-    """
-    for each in (path.with_suffix(".jsonl.1"), path):
-        try:
-            lines = lines_in(each)
-        except OSError as error:
-            raise InvalidInput(f"{each}: {error.strerror}") from error
-        for line in lines:
-            try:
-                yield _ENTRY.validate_json(line)
-            except ValidationError:
-                continue
+def read_audit(path: Path) -> list[AuditEntry]:
+    """Return the entries of a log, oldest first. As `entries_in`."""
+    return [*entries_in(path.with_suffix(".jsonl.1"), _ENTRY), *entries_in(path, _ENTRY)]
 
 
 # -- one player
 
 
 def lines_about(data_dir: Path, campaign: CampaignId, player: PlayerId) -> dict[str, list[Mapping[str, Any]]]:
-    """`consents` and `audit`, each oldest first, as they are kept."""
+    """Return a player's `consents` and `audit` lines as they are stored, oldest first."""
     is_about = _about(player)
     audit = audit_path(data_dir, campaign)
     return {
@@ -207,7 +214,7 @@ def lines_about(data_dir: Path, campaign: CampaignId, player: PlayerId) -> dict[
 
 
 def forget(data_dir: Path, campaign: CampaignId, player: PlayerId) -> int:
-    """Lines about a player say only when something was erased. Each file is replaced whole. Returns how many.
+    """Replace lines about a player by lines that say only when something was erased. Returns their number.
 
     Raises:
         Unavailable: The disk fails; do it again.

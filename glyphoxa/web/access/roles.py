@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import PlayerId
 
 
 class Role(StrEnum):
-    """What somebody is at a table. A stranger has none."""
+    """What somebody is at a table. A stranger has no role."""
 
     DM = "dm"
     PLAYER = "player"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class Action(StrEnum):
-    """What one needs a role for."""
+    """What needs a role."""
 
     WATCH = "read the table and what is said at it"
     PLAY = "sit in a seat, speak, type and hear"
@@ -37,7 +37,7 @@ WHO_MAY: Mapping[Action, frozenset[Role]] = {
 
 
 class Refusal(InvalidInput):
-    """What a page is refused, so that it can say so in its reader's language.
+    """A refusal that a page can show in its reader's language.
 
     Attributes:
         code: One word for a page to know it by.
@@ -54,7 +54,7 @@ class Refusal(InvalidInput):
 
 
 class NotInvited(Refusal):
-    """Somebody without a role asks for what needs one."""
+    """Somebody without a role asked for something that needs one."""
 
     code = "not_invited"
     status = 401
@@ -64,7 +64,7 @@ class NotInvited(Refusal):
 
 
 class Forbidden(Refusal):
-    """Somebody asks for what their role does not allow."""
+    """Somebody asked for something that their role does not allow."""
 
     code = "forbidden"
     status = 403
@@ -75,7 +75,7 @@ class Forbidden(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One role, of a player the one whom they play.
+    """One role; for a player, with the player.
 
     Attributes:
         player: None unless the role is PLAYER.
@@ -86,13 +86,13 @@ class Grant:
 
     @property
     def key(self) -> str:
-        """What tells it from any other: `dm`, `spectator`, `player:mira`."""
+        """Return the grant's name: `dm`, `spectator`, `player:mira`."""
         return self.role.value if self.player is None else f"{self.role.value}:{self.player}"
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """All that one browser may do: a person may hold several links."""
+    """All roles that one browser holds: a person may have several links."""
 
     held: frozenset[Grant]
 
@@ -119,7 +119,7 @@ class Grants:
 
     @property
     def role(self) -> Role | None:
-        """The one that allows most."""
+        """Return the role that allows most."""
         held = {grant.role for grant in self.held}
         return next((role for role in Role if role in held), None)
 

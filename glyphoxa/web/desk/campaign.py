@@ -8,65 +8,55 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
-from glyphoxa.bootstrap.campaign_editor import MOST_CHARACTERS, CampaignDraft, CampaignEditor
+from glyphoxa.desk import CampaignDraft, CampaignEditor
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, scene_of, see_other
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of
 
-_MOST_BYTES: Final = 4 * MOST_CHARACTERS
-"""Of a form that holds the text: umlauts and line ends take up to nine bytes in it, most letters one."""
+PAGES: Final = Pages()
 
 
-class CampaignPages:
-    """The campaign file. The text that is being changed travels with the form, and nothing is kept beside the file."""
+@PAGES.get("/desk/campaign", "campaign")
+async def campaign(frame: DeskFrame, _: Request) -> Shown:
+    editor = frame.memory().campaign_editor()
+    return campaign_page(editor, await editor.begin())
 
-    def __init__(self, frame: DeskFrame) -> None:
-        self._frame = frame
-        self.looked_at = {"/desk/campaign": self.campaign, "/desk/campaign.yaml": self.download}
-        self.posted = {"/desk/campaign": self.change}
 
-    async def campaign(self, request: Request) -> Response:
-        editor = self._frame.memory().campaign_editor()
-        draft = await editor.begin()
-        return self._frame.page("campaign", request, **campaign_page(editor, draft))
+@PAGES.get("/desk/campaign.yaml")
+async def download(frame: DeskFrame, _: Request) -> Response:
+    return PlainTextResponse(
+        frame.memory().campaign_editor().file.read(),
+        media_type="application/yaml; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="campaign.yaml"'},
+    )
 
-    async def download(self, _: Request) -> Response:
-        file = self._frame.memory().campaign_editor().file
-        return PlainTextResponse(
-            file.read(),
-            media_type="application/yaml; charset=utf-8",
-            headers={"Content-Disposition": 'attachment; filename="campaign.yaml"'},
-        )
 
-    async def change(self, request: Request) -> Response:
-        editor, form = self._frame.memory().campaign_editor(), await form_of(request, most_bytes=_MOST_BYTES)
-        draft = await editor.look(form.get("text", ""), instead_of=form.get("instead_of", ""))
-        what, _, kind = form.get("do", "").partition(" ")
-        fields = fields_of(form, kind)
-        refused = ""
+@PAGES.post("/desk/campaign")
+async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Response:
+    """Check, extend or store the campaign file. The edited text travels with the form; nothing else is stored."""
+    editor = frame.memory().campaign_editor()
+    draft = await editor.look(form.get("text", ""), instead_of=form.get("instead_of", ""))
+    what, _, kind = form.get("do", "").partition(" ")
+    fields = fields_of(form, kind)
+    refused = ""
+    try:
         match what:
             case "look":
                 pass
             case "add":
-                try:
-                    draft, fields = await editor.add(draft, {**fields, "add": kind}), {}
-                except InvalidInput as error:
-                    refused = str(error)
+                draft, fields = await editor.add(draft, {**fields, "add": kind}), {}
             case "keep":
-                try:
-                    changes = await editor.keep(draft, shown=form.get("shown", ""))
-                except InvalidInput as error:
-                    refused = str(error)
-                else:
-                    n = len(changes.added) + len(changes.changed) + len(changes.removed)
-                    done = f"the campaign file is kept, with {n} change{'' if n == 1 else 's'} to the campaign"
-                    self._frame.record(AuditKind.DECIDED, done)
-                    return see_other("", "/desk/campaign", done)
+                changes = await editor.keep(draft, shown=form.get("shown", ""))
+                n = len(changes.added) + len(changes.changed) + len(changes.removed)
+                text = f"the campaign file is kept, with {n} change{'' if n == 1 else 's'} to the campaign"
+                return Done(text, "/desk/campaign")
             case _:
                 raise InvalidInput(f"a campaign file cannot be changed by {what!r}: look, add, or keep")
-        shown = campaign_page(editor, draft, refused=refused, filled=(kind, fields))
-        return self._frame.page("campaign", None, **shown)
+    except InvalidInput as error:
+        if what not in ("add", "keep"):
+            raise
+        refused = str(error)
+    return frame.page("campaign", None, **campaign_page(editor, draft, refused=refused, filled=(kind, fields)))
 
 
 MOST_TOLD: Final = 100
@@ -117,13 +107,13 @@ def campaign_page(
     }
 
 
-def fields_of(form: Mapping[str, str], kind: str) -> dict[str, str]:
-    """Those of one kind: to the browser all forms of the page are one, and `person-name` is the name of a person."""
+def fields_of(form: Form, kind: str) -> dict[str, str]:
+    """Return the fields of one kind of form: `person-name` is the name of a person."""
     return {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
 
 
 def voices() -> list[Any]:
-    """The presets of the local voice."""
+    """Return the presets of the local voice."""
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 
     return sorted(PRESETS)

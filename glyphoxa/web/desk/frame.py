@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlencode
 
@@ -13,17 +14,18 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.entrance import Entrance
-from glyphoxa.web.access.links import Links
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
-from glyphoxa.web.requests import MAX_BODY_BYTES, address_of, content_of
+from glyphoxa.web.requests import address_of, content_of
 
+_MOST_BYTES: Final = 4 * MOST_CHARACTERS
+"""Of a form, which may hold a campaign file: umlauts and line ends take up to nine bytes in it, most letters one."""
 WITHIN_S: Final = 10.0
 """A page that takes longer says so; the table plays on."""
 
@@ -57,14 +59,62 @@ class CommandedTable(Table, Protocol):
     """A table that obeys its game master."""
 
     async def obey(self, command: TableCommand) -> str:
-        """See `LiveTable.obey`."""
+        """See `TableSession.obey`."""
 
 
-Page = Callable[[Request], Awaitable[Response]]
+Form = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A decision in one line, and the page that follows.
+
+    Attributes:
+        kind, who: Of the entry in the audit log.
+    """
+
+    text: str
+    then: str
+    kind: AuditKind = AuditKind.DECIDED
+    who: str = "dm"
+
+
+Shows = Callable[["DeskFrame", Request], Awaitable[Shown | Response]]
+Decides = Callable[["DeskFrame", Request, Form], Awaitable[Done | Response]]
+
+
+class Pages:
+    """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, str, Shows]] = []
+        self.posted: list[tuple[str, Decides]] = []
+
+    def get(self, path: str, template: str = "") -> Callable[[Shows], Shows]:
+        """Declare a page.
+
+        Args:
+            template: Is given what the function returns; empty for a function that returns a response.
+        """
+
+        def declare(shows: Shows) -> Shows:
+            self.shown.append((path, template, shows))
+            return shows
+
+        return declare
+
+    def post(self, path: str) -> Callable[[Decides], Decides]:
+        """Declare what a posted form does. The result goes into the audit log and onto the page that follows."""
+
+        def declare(decides: Decides) -> Decides:
+            self.posted.append((path, decides))
+            return decides
+
+        return declare
 
 
 class DeskFrame:
-    """Around every page of a desk.
+    """What all pages of the desk share: access, deadline, errors and templates.
 
     Attributes:
         table: Whose evening it is.
@@ -86,14 +136,30 @@ class DeskFrame:
             lstrip_blocks=True,
         )
 
-    def add(self, app: FastAPI, looked_at: Mapping[str, Page], posted: Mapping[str, Page]) -> None:
-        """Put pages on a server, by their paths. An earlier path comes first where two fit."""
-        for method, pages in (("GET", looked_at), ("POST", posted)):
-            for path, page in pages.items():
-                app.add_api_route(path, self.guarded(page), methods=[method], response_model=None)
+    def add(self, app: FastAPI, pages: Pages) -> None:
+        """Put pages on a server."""
+        for path, template, shows in pages.shown:
+            answer = self._guarded(partial(self._show, template, shows))
+            app.add_api_route(path, answer, methods=["GET"], response_model=None)
+        for path, decides in pages.posted:
+            answer = self._guarded(partial(self._decide, decides))
+            app.add_api_route(path, answer, methods=["POST"], response_model=None)
 
-    def guarded(self, page: Page) -> Page:
-        """The page for the game master alone, in time, with every error in words."""
+    async def _show(self, template: str, shows: Shows, request: Request) -> Response:
+        shown = await shows(self, request)
+        return shown if isinstance(shown, Response) else self.page(template, request, **shown)
+
+    async def _decide(self, decides: Decides, request: Request) -> Response:
+        done = await decides(self, request, await form_of(request))
+        if isinstance(done, Response):
+            return done
+        self.record(done.kind, done.text, who=done.who)
+        path, _, query = done.then.partition("?")
+        kept = [(name, value) for name, value in parse_qsl(query) if name != "done"]
+        return RedirectResponse(f"{path}?{urlencode([*kept, ('done', done.text)])}", status_code=303)
+
+    def _guarded(self, page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """Return the page for the game master only, with a deadline and errors in words."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -116,7 +182,7 @@ class DeskFrame:
         return answer
 
     def record(self, kind: AuditKind, done: str, *, who: str = "dm") -> None:
-        """In the audit log of the table."""
+        """Add an entry to the table's audit log."""
         self._record(kind, who=who, what=done)
 
     def memory(self) -> DeskSource:
@@ -140,7 +206,7 @@ class DeskFrame:
         return await self.memory().open()
 
     def page(self, name: str, request: Request | None = None, /, **shown: object) -> HTMLResponse:
-        """The template of this name, with what was just done, if the page was asked for behind that."""
+        """Render a template; with `request`, also the line about what was just done."""
         return self._rendered(name, 200, "" if request is None else request.query_params.get("done", ""), shown)
 
     def _problem(self, message: str, status: int) -> HTMLResponse:
@@ -162,22 +228,26 @@ class DeskFrame:
         return HTMLResponse(text, status)
 
 
-async def form_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> dict[str, str]:
+async def form_of(request: Request) -> dict[str, str]:
     """Raises: InvalidInput: It is too long, too slow, or no form."""
     try:
-        content = await content_of(request, most_bytes=most_bytes)
+        content = await content_of(request, most_bytes=_MOST_BYTES)
         return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=50))
     except (UnicodeDecodeError, ValueError) as error:
         raise InvalidInput("what was posted is no form") from error
 
 
-def see_other(back: str, otherwise: str, done: str) -> RedirectResponse:
-    """To the page that was decided on, if it is one of the desk's, with what was done."""
-    path, _, query = back.partition("?")
-    if not path.startswith("/desk") or "//" in path or "\\" in path:
-        path, query = otherwise, ""
-    kept = [(name, value) for name, value in parse_qsl(query) if name != "done"]
-    return RedirectResponse(f"{path}?{urlencode([*kept, ('done', done)])}", status_code=303)
+def number_in(text: str, what: str, *, least: int = 1, most: int = 999_999_999) -> int:
+    """Raises: InvalidInput: The text is no such number."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
+        raise InvalidInput(f"{what} {text!r}: a number from {least} to {most} is wanted")
+    return int(text)
+
+
+def page_of_desk(back: str, otherwise: str) -> str:
+    """Return `back`, if it is a page of the desk."""
+    path = back.partition("?")[0]
+    return back if path.startswith("/desk") and "//" not in path and "\\" not in path else otherwise
 
 
 def scene_of(scene: Scene, campaign: Campaign) -> Shown:

@@ -16,113 +16,97 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from glyphoxa.bootstrap.desk import Desk, DeskSource
+from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import reading_in_words
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.commands import ShowControls
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
-from glyphoxa.speech.language.words import fold
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.desk.campaign import CampaignPages
-from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Page, Shown, form_of, scene_of, see_other
-from glyphoxa.web.desk.names import NamePages
-from glyphoxa.web.desk.review import ReviewPages
-from glyphoxa.web.desk.sessions import SessionPages
-from glyphoxa.web.desk.turns import TurnPages
-from glyphoxa.web.desk.world import WorldPages
+from glyphoxa.web.desk import campaign, review, sessions, world
+from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of
 from glyphoxa.world.wording import moment
+
+PAGES: Final = Pages()
 
 
 def add_desk(app: FastAPI, parts: DeskParts) -> None:
     """Put the desk on a page's server."""
     frame = DeskFrame(parts)
-    for pages in (
-        LivePages(frame),
-        ReviewPages(frame),
-        TurnPages(frame),
-        NamePages(frame),
-        WorldPages(frame),
-        SessionPages(frame),
-        CampaignPages(frame),
-    ):
-        frame.add(app, pages.looked_at, pages.posted)
+    for pages in (PAGES, review.PAGES, sessions.PAGES, world.PAGES, campaign.PAGES):
+        frame.add(app, pages)
 
 
-class LivePages:
-    """The evening itself, the table, its links, and the palette."""
+@PAGES.get("/desk", "live")
+async def live(frame: DeskFrame, _: Request) -> Shown:
+    played = frame.table.campaign
+    return {
+        "npcs": [{"id": npc.id, "name": npc.name} for npc in played.npcs],
+        "players": [{"id": player.id, "name": player.name} for player in played.players],
+        "scenes": [scene_of(scene, played) for scene in played.scenes],
+        "in_force": await frame.table.obey(ShowControls()),
+    }
 
-    def __init__(self, frame: DeskFrame) -> None:
-        self._frame = frame
-        self.looked_at = {
-            "/desk": self.live,
-            "/desk/table": self.table,
-            "/desk/find": self.find,
-            "/desk/links": self.links,
-            "/desk/links/{who}/qr.svg": self.qr,
-        }
-        self.posted: dict[str, Page] = {"/desk/command": self.command, "/desk/links": self.revoke}
 
-    async def live(self, _: Request) -> Response:
-        campaign = self._frame.table.campaign
-        return self._frame.page(
-            "live",
-            npcs=[{"id": npc.id, "name": npc.name} for npc in campaign.npcs],
-            players=[{"id": player.id, "name": player.name} for player in campaign.players],
-            scenes=[scene_of(scene, campaign) for scene in campaign.scenes],
-            in_force=await self._frame.table.obey(CommandReader(campaign).read({"do": "show"})),
-        )
+@PAGES.get("/desk/table", "table")
+async def table(frame: DeskFrame, _: Request) -> Shown:
+    source = frame.memory()
+    url = frame.links().url if frame.has_links else None
+    return await table_page(source, await source.open(), frame.table, url)
 
-    async def table(self, request: Request) -> Response:
-        source, table = self._frame.memory(), self._frame.table
-        url = self._frame.links().url if self._frame.has_links else None
-        return self._frame.page("table", request, **await table_page(source, await source.open(), table, url))
 
-    async def find(self, request: Request) -> Response:
-        """For the palette: pages of what is called so."""
-        words = request.query_params.get("words", "")[:LONGEST]
-        return JSONResponse({"found": await found_pages(await self._frame.desk(), words)})
+@PAGES.get("/desk/find")
+async def find(frame: DeskFrame, request: Request) -> Response:
+    """Return pages for the palette, by name."""
+    words = request.query_params.get("words", "")[:LONGEST]
+    return JSONResponse({"found": await found_pages(await frame.desk(), words)})
 
-    async def links(self, request: Request) -> Response:
-        links = links_shown(self._frame.links()) if self._frame.has_links else []
-        consents = consents_shown(self._frame.consents, self._frame.table.campaign)
-        return self._frame.page("links", request, links=links, consents=consents)
 
-    async def qr(self, request: Request) -> Response:
-        import segno
+@PAGES.get("/desk/links", "links")
+async def links(frame: DeskFrame, _: Request) -> Shown:
+    shown = links_shown(frame.links()) if frame.has_links else []
+    return {"links": shown, "consents": consents_shown(frame.consents, frame.table.campaign)}
 
-        links = self._frame.links()
-        drawn = io.BytesIO()
-        segno.make(links.link(links.grant_named(request.path_params["who"])), error="l").save(
-            drawn, kind="svg", scale=4
-        )
-        return Response(drawn.getvalue(), media_type="image/svg+xml")
 
-    async def command(self, request: Request) -> Response:
-        """Of the live page, which shows the answer without being loaded anew."""
-        told = {name: value for name, value in (await form_of(request)).items() if value}
-        try:
-            command = CommandReader(self._frame.table.campaign).read(_with_numbers(told))
-            done = await self._frame.table.obey(command)
-        except GlyphoxaError as error:
-            return JSONResponse({"error": {"code": "refused", "message": str(error)}}, status_code=400)
-        in_force = await self._frame.table.obey(CommandReader(self._frame.table.campaign).read({"do": "show"}))
-        self._frame.record(AuditKind.COMMANDED, done)
-        request.app.state.tell_in_force(in_force, done)
-        return JSONResponse({"done": done, "in_force": in_force})
+@PAGES.get("/desk/links/{who}/qr.svg")
+async def qr(frame: DeskFrame, request: Request) -> Response:
+    import segno
 
-    async def revoke(self, request: Request) -> Response:
-        links = self._frame.links()
-        grant = links.grant_named((await form_of(request)).get("who", ""))
-        await asyncio.to_thread(links.revoke, grant)
-        self._frame.record(AuditKind.REVOKED, "", who=grant.key)
-        return see_other("", "/desk/links", "the existing links are void, and their users are disconnected")
+    known = frame.links()
+    drawn = io.BytesIO()
+    segno.make(known.link(known.grant_named(request.path_params["who"])), error="l").save(drawn, kind="svg", scale=4)
+    return Response(drawn.getvalue(), media_type="image/svg+xml")
+
+
+@PAGES.post("/desk/command")
+async def command(frame: DeskFrame, request: Request, form: Form) -> Response:
+    """Obey a command of the live page, which shows the answer without reloading."""
+    told = {name: value for name, value in form.items() if value}
+    try:
+        done = await frame.table.obey(CommandReader(frame.table.campaign).read(_with_numbers(told)))
+    except GlyphoxaError as error:
+        return JSONResponse({"error": {"code": "refused", "message": str(error)}}, status_code=400)
+    in_force = await frame.table.obey(ShowControls())
+    frame.record(AuditKind.COMMANDED, done)
+    request.app.state.tell_in_force(in_force, done)
+    return JSONResponse({"done": done, "in_force": in_force})
+
+
+@PAGES.post("/desk/links")
+async def revoke(frame: DeskFrame, _: Request, form: Form) -> Done:
+    known = frame.links()
+    grant = known.grant_named(form.get("who", ""))
+    await asyncio.to_thread(known.revoke, grant)
+    text = "the existing links are void, and their users are disconnected"
+    return Done(text, "/desk/links", kind=AuditKind.REVOKED, who=grant.key)
 
 
 def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
@@ -136,21 +120,21 @@ def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
 
 
 def links_shown(found: Links) -> list[Shown]:
-    """One for each who may come; the game master's own is made on the command line, as it is good once."""
+    """List the links of players and spectators; the game master's own is made on the command line."""
     named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
     named.append(("whoever only reads along", Grant(Role.SPECTATOR)))
     return [{"name": name, "who": grant.player or grant.role.value, "url": found.link(grant)} for name, grant in named]
 
 
 def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list[Shown]:
-    """Who agreed to be heard, or withdrew it, at each seat that the campaign still has."""
+    """List who agreed to be heard, or withdrew it, at the campaign's seats."""
     names = {player.id: player.name for player in campaign.players}
     return [
         {
             "name": names[each.player],
             "who": each.who,
             "at": moment(each.at_ms),
-            "state": "agreed" if register.holds(each) else "asked anew" if each.agrees else "withdrew",
+            "state": "agreed" if register.holds(each) else "asked again" if each.agrees else "withdrew",
             "text": each.text,
         }
         for each in (register.current() if register is not None else ())
@@ -203,7 +187,7 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
 
 
 def memory_in_words(health: MemoryHealth) -> str:
-    """How long-term memory is, as a sentence."""
+    """Describe the state of long-term memory in a sentence."""
     match health.state:
         case "ok":
             return f"Everything said is in the database; {health.waiting} utterances are on their way there."
@@ -215,7 +199,7 @@ def memory_in_words(health: MemoryHealth) -> str:
 
 
 def pace(turns: Sequence[TurnRecord]) -> Shown:
-    """From the end of speech to the first word of the answer, turn by turn.
+    """Summarise the time from the end of speech to the first word of the answer, turn by turn.
 
     Args:
         turns: The oldest first.
@@ -266,7 +250,7 @@ MOST_FOUND: Final = 12
 
 
 async def found_pages(desk: Desk, words: str) -> list[Shown]:
-    """Pages, the best first: a name that begins so, then one that holds it.
+    """Return pages, the best first: names that begin with the text, then names that contain it.
 
     Args:
         words: A part of a name; empty: nothing is found.

@@ -1,102 +1,60 @@
-"""The desk's pages of facts: the review queue, who knows what, one fact with its history, and decisions."""
+"""The desk's review pages: facts and names, one fact with its history, who knows what, and decisions."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request
-from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk
+from glyphoxa.desk import Desk
 from glyphoxa.dm import wording
+from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
-from glyphoxa.dm.stating import json_or_text
-from glyphoxa.dm.timeline import of_state
+from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.ids import FactId, NpcId
-from glyphoxa.domain.knowledge import DM, EndedFact, Fact
-from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.desk.frame import DeskFrame, Page, Shown, form_of, see_other
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import DM, Fact, Status
+from glyphoxa.names.wrong_forms import LearnedName
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk
 from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 MOST_FACTS: Final = 200
-_GROUPS: Final = (
-    ("pending", "Waits for your word"),
-    ("conflict", "Disagrees with what is accepted"),
-    ("stale", "Rests on what is no longer so"),
+_GROUPS: Final[Sequence[tuple[Status, str]]] = (
+    ("pending", "Needs review"),
+    ("conflict", "Disagrees with accepted facts"),
+    ("stale", "Depends on facts that are no longer true"),
 )
 
 
-class ReviewPages:
-    """The review queue, who knows what, one fact, and what is decided of facts."""
-
-    def __init__(self, frame: DeskFrame) -> None:
-        self._frame = frame
-        self.looked_at = {
-            "/desk/review": self.review,
-            "/desk/knowledge": self.knowledge,
-            "/desk/facts/{fact}": self.fact,
-            "/desk/secrets": self.secrets,
-        }
-        self.posted: dict[str, Page] = {"/desk/facts": self.decide}
-
-    async def review(self, request: Request) -> Response:
-        return self._frame.page("review", request, groups=await review_page(await self._frame.desk()))
-
-    async def knowledge(self, request: Request) -> Response:
-        asked = request.query_params
-        return self._frame.page(
-            "knowledge",
-            request,
-            **await knowledge_page(
-                await self._frame.desk(), asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
-            ),
-        )
-
-    async def fact(self, request: Request) -> Response:
-        shown = await fact_page(await self._frame.desk(), request.path_params["fact"])
-        return self._frame.page("fact", request, **shown)
-
-    async def secrets(self, request: Request) -> Response:
-        return self._frame.page("secrets", request, **await secrets_page(await self._frame.desk()))
-
-    async def decide(self, request: Request) -> Response:
-        form = await form_of(request)
-        desk = await self._frame.desk()
-        done = await decide(desk, form)
-        self._frame.record(AuditKind.DECIDED, done)
-        return see_other(form.get("back", ""), "/desk/review", done)
+PAGES: Final = Pages()
 
 
-async def review_page(desk: Desk) -> list[Shown]:
-    """What waits, each with the line that proves it."""
+@PAGES.get("/desk/review", "review")
+async def review_page(frame: DeskFrame, _: Request) -> Shown:
+    """Show facts that need review, each with the line that proves it."""
+    desk = await frame.desk()
     groups = []
     for status, title in _GROUPS:
-        find = desk.inspection.pending if status == "pending" else _of_status(desk, status)
-        facts = await find(desk.campaign, limit=MOST_FACTS)
+        facts = await desk.inspection.of_status(desk.campaign, status, limit=MOST_FACTS)
         groups.append({"title": title, "status": status, "facts": [await _reviewed(desk, fact) for fact in facts]})
-    return groups
-
-
-def _of_status(desk: Desk, status: Any) -> Any:
-    return lambda campaign, *, limit: desk.inspection.of_status(campaign, status, limit=limit)
+    return {"groups": groups}
 
 
 async def _reviewed(desk: Desk, fact: Fact) -> Shown:
     disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
     return {
         **fact_shown(desk, fact),
-        "evidence": await evidence_of(desk, fact),
+        "evidence": _evidence(await _said(desk, fact)),
         "reason": fact.provenance.reason,
         "disputes": [desk.facts.words(each) for each in disputed],
     }
 
 
 def fact_shown(desk: Desk, fact: Fact) -> Shown:
-    """A fact with who knows it, how sure it is and where it is from."""
+    """Describe a fact: who knows it, how certain it is, where it is from."""
     return {
         "id": fact.id,
         "short": short(fact.id),
@@ -112,15 +70,17 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
 
 
 def _typed(value: object) -> str:
-    """A value as a DM would type it."""
+    """Return a value as a DM would type it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-async def evidence_of(desk: Desk, fact: Fact) -> Shown | None:
-    """The words it rests on, where they were said."""
-    if fact.provenance.utterance_id is None:
-        return None
-    said = await desk.inspection.said(desk.campaign, fact.provenance.utterance_id)
+async def _said(desk: Desk, fact: Fact) -> CitedUtterance | None:
+    source = fact.provenance.utterance_id
+    return None if source is None else await desk.inspection.said(desk.campaign, source)
+
+
+def _evidence(said: CitedUtterance | None) -> Shown | None:
+    """Describe the utterance that a fact rests on."""
     if said is None:
         return None
     return {
@@ -133,22 +93,15 @@ async def evidence_of(desk: Desk, fact: Fact) -> Shown | None:
     }
 
 
-async def knowledge_page(desk: Desk, npc: str | None, about: str, as_of: str) -> Shown:
-    """The world as one NPC sees it; without one, as the game master does.
-
-    Args:
-        as_of: As `Timeline.as_of`; empty: now.
-
-    Raises:
-        NotFound: There is no such NPC, entity or time.
-    """
+@PAGES.get("/desk/knowledge", "knowledge")
+async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show the world as one NPC sees it, or the game master; now or `as_of` a time."""
+    desk, asked = await frame.desk(), request.query_params
+    npc, about, as_of = asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
     viewer = DM if not npc else desk.resolver.npc(npc)
     entity = desk.resolver.entity(about) if about else None
     of = None if entity is None else entity.id
-    if as_of:
-        facts = of_state(await desk.timeline.as_of(as_of), viewer, about=of)[:MOST_FACTS]
-    else:
-        facts = await desk.inspection.current(desk.campaign, viewer, about=of, limit=MOST_FACTS)
+    facts, _ = await desk.timeline.known(viewer, about=of, as_of=as_of, limit=MOST_FACTS)
     return {
         "as_of": as_of,
         "sessions": [each.id for each in reversed(await desk.inspection.sessions(desk.campaign))],
@@ -161,8 +114,10 @@ async def knowledge_page(desk: Desk, npc: str | None, about: str, as_of: str) ->
     }
 
 
-async def secrets_page(desk: Desk) -> Shown:
-    """Everything that not everybody knows, and which NPC does."""
+@PAGES.get("/desk/secrets", "secrets")
+async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
+    """Show everything that not everybody knows, and which NPC does."""
+    desk = await frame.desk()
     npcs = desk.resolver.npcs
     facts = [
         fact
@@ -174,53 +129,39 @@ async def secrets_page(desk: Desk) -> Shown:
 
 
 def _how(fact: Fact, npc: NpcId) -> str:
-    """How this NPC knows it; empty if it does not."""
+    """Say how this NPC knows a fact; empty if it does not."""
     if not fact.visibility.is_visible_to(npc):
         return ""
     knower = next((each for each in fact.visibility.knowers if each.npc == npc), None)
     return "knows" if knower is None else knower.how
 
 
-async def fact_page(desk: Desk, wanted: str) -> Shown:
-    """
-    Args:
-        wanted: The fact's id, or its first letters.
-
-    Raises:
-        NotFound: There never was such a fact.
-        InvalidInput: Several ids begin so.
-    """
-    found = await desk.facts.find_ever(wanted)
-    one = found.fact if isinstance(found, EndedFact) else found
-    resting = await desk.inspection.resting_on(desk.campaign, one.id)
+@PAGES.get("/desk/facts/{fact}", "fact")
+async def fact_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show a fact, by its id or the beginning of it."""
+    desk = await frame.desk()
+    found = await desk.facts.explain(request.path_params["fact"])
+    one, ended = found.fact, found.ended
     ends = [end for end in (one.claim.subject, one.claim.object) if end is not None]
     known = {each.entity.id: each.entity.name for each in desk.seen}
     return {
         "fact": fact_shown(desk, one),
-        "ended": _ended(found) if isinstance(found, EndedFact) else "",
-        "evidence": await evidence_of(desk, one),
+        "ended": "" if ended is None else f"{ended.ended_as.replace('_', ' ')}, event {ended.ended_seq}",
+        "evidence": _evidence(found.said),
         "reason": one.provenance.reason,
         "holds": wording.validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
         "groups": [
-            {"title": title, "facts": facts}
+            {"title": title, "facts": [fact_shown(desk, each) for each in facts]}
             for title, facts in (
-                ("It rests on", await _others(desk, one.supports)),
-                ("On it rests", [fact_shown(desk, each) for each in resting]),
-                ("It disagrees with", await _others(desk, one.disputes)),
+                ("It rests on", found.supports),
+                ("On it rests", found.resting),
+                ("It disagrees with", found.disputes),
             )
             if facts
         ],
         "history": await _history(desk, one),
     }
-
-
-def _ended(found: EndedFact) -> str:
-    return f"{found.ended_as.replace('_', ' ')}, event {found.ended_seq}"
-
-
-async def _others(desk: Desk, ids: Sequence[FactId]) -> list[Shown]:
-    return [fact_shown(desk, each) for each in await desk.inspection.facts(desk.campaign, ids)]
 
 
 async def _history(desk: Desk, one: Fact) -> list[Shown]:
@@ -241,7 +182,7 @@ async def _history(desk: Desk, one: Fact) -> list[Shown]:
 
 # -- decisions
 
-_DO: Final[Mapping[str, Callable[[Desk, str, Mapping[str, str]], Awaitable[Decision]]]] = {
+_DO: Final[Mapping[str, Callable[[Desk, str, Form], Awaitable[Decision]]]] = {
     "confirm": lambda desk, fact, _: desk.facts.confirm([fact]),
     "reject": lambda desk, fact, _: desk.facts.reject([fact]),
     "hide": lambda desk, fact, _: desk.facts.hide(fact),
@@ -272,7 +213,7 @@ _DONE: Final[Mapping[str, str]] = {
 
 
 async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> str:
-    """All of them, or none.
+    """Decide on all marked facts, or on none.
 
     Args:
         marked: What was seen of each fact.
@@ -287,30 +228,33 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
     return f"{done}: {len(marked)} {'fact' if len(marked) == 1 else 'facts'}{ended}"
 
 
-def _marked(form: Mapping[str, str]) -> dict[str, str]:
+def _marked(form: Form) -> dict[str, str]:
     return {name[len(MARKED) :]: seen for name, seen in form.items() if name.startswith(MARKED)}
 
 
 async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
-    """This NPC does not know it any more; who else knows it, does."""
+    """Make a fact unknown to this NPC; others still know it."""
     kept_from, found = desk.resolver.npc(npc), await desk.facts.find(fact)
     left = [each.npc for each in found.visibility.knowers if each.npc != kept_from]
     return await desk.facts.keep_secret(found.id, left) if left else await desk.facts.hide(found.id)
 
 
-async def decide(desk: Desk, form: Mapping[str, str]) -> str:
+@PAGES.post("/desk/facts")
+async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     """
     Args:
         form: `do`, the `fact`, and what was `seen` of it (see `need_unchanged`); those of several have a name
             `MARKED` and the id for each; `undo` needs none.
-
-    Returns: What was done, in a line.
 
     Raises:
         NotFound: There is no such fact any more.
         ChangedMeanwhile: It is not as it was seen.
         InvalidInput: It cannot be decided so.
     """
+    return Done(await _decided(await frame.desk(), form), page_of_desk(form.get("back", ""), "/desk/review"))
+
+
+async def _decided(desk: Desk, form: Form) -> str:
     what = form.get("do", "")
     if what == "undo":
         taken = await desk.timeline.undo()
@@ -333,7 +277,7 @@ class ChangedMeanwhile(InvalidInput):
 
 
 def state_in_words(desk: Desk, fact: Fact) -> str:
-    """All of a fact that a decision changes and its words do not say. A page's forms send it back as they showed it."""
+    """Describe the state of a fact that decisions change. Forms send it back as they showed it."""
     certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
     return f"{fact.status}, {certainty}, {visibility_in_words(fact.visibility, desk.resolver)}"
 
@@ -349,3 +293,65 @@ def need_unchanged(desk: Desk, fact: Fact, seen: str) -> None:
     now = state_in_words(desk, fact)
     if seen and seen != now:
         raise ChangedMeanwhile(desk.facts.words(fact), seen=seen, now=now)
+
+
+MOST_SUGGESTED: Final = 50
+MOST_NAMES: Final = 500
+
+
+# -- names
+
+
+@PAGES.get("/desk/names", "names")
+async def names_page(frame: DeskFrame, _: Request) -> Shown:
+    """Show names with their wrong forms, and suggestions that need review."""
+    desk = await frame.memory().names()
+    pairs = [each for each in await desk.kept.statuses(desk.campaign) if each.status.state != "undone"]
+    waiting = [each for each in pairs if each.status.state == "suggested"][:MOST_SUGGESTED]
+    reasons = await desk.kept.reasons(desk.campaign, [each.heard for each in waiting])
+    heard: dict[str, list[Shown]] = {}
+    for pair in pairs:
+        heard.setdefault(pair.entity_id, []).append({"heard": pair.heard, "state": pair.status.state})
+    return {
+        "suggestions": [
+            {"heard": pair.heard, "name": _called(pair), "n": pair.status.count, "why": "; ".join(why)}
+            for pair, why in zip(waiting, reasons, strict=True)
+        ],
+        "rows": [
+            {"name": entry.name, "type": entry.entity_type, "heard": heard.get(entry.entity_id, [])}
+            for entry in sorted(desk.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
+        ],
+        "is_cut": len(desk.entries) > MOST_NAMES,
+        "names": sorted({entry.name for entry in desk.entries}),
+    }
+
+
+@PAGES.post("/desk/names")
+async def decide_name(frame: DeskFrame, _: Request, form: Form) -> Done:
+    """
+    Args:
+        form: `do`: `confirm` or `reject` with what was `heard` and the `name` it means; `undo`. `sure` confirms what
+            ordinary talk holds, too.
+
+    Raises:
+        NotFound: There is no such name, or nothing to undo.
+        InvalidInput: It must not be learned, or the form says nothing of it.
+    """
+    desk = await frame.memory().names()
+    heard, name = form.get("heard", ""), form.get("name", "")
+    match form.get("do", ""):
+        case "undo":
+            done = await desk.undo()
+        case "confirm":
+            unless = None if form.get("sure") else 'Mark "even so" if that is what you want'
+            done, _warned = await desk.accept(heard, name, unless=unless)
+        case "reject":
+            done = await desk.reject(heard, name)
+        case what:
+            valid = ["confirm", "reject", "undo"]
+            raise InvalidInput(f"nothing can be decided of a name by {what!r}: {did_you_mean(what, valid)}")
+    return Done(done, "/desk/names")
+
+
+def _called(pair: LearnedName) -> str:
+    return pair.name or pair.entity_id

@@ -10,56 +10,22 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import Response
 
-from glyphoxa.bootstrap.desk import Desk
-from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.stating import json_or_text
+from glyphoxa.desk import Desk
+from glyphoxa.dm.entities import json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.speech.language.words import fold
-from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.desk.frame import DeskFrame, Shown, form_of, see_other
+from glyphoxa.language.words import fold
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.log import WorldEvent
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
 from glyphoxa.world.wording import Words, visibility_in_words
 
-
-class WorldPages:
-    """Entities. An entity's id may hold slashes."""
-
-    def __init__(self, frame: DeskFrame) -> None:
-        self._frame = frame
-        self.looked_at = {"/desk/world": self.world, "/desk/world/{entity:path}": self.entity}
-        self.posted = {"/desk/world": self.add, "/desk/world/{entity:path}": self.change}
-
-    async def world(self, request: Request) -> Response:
-        asked = request.query_params
-        desk = await self._frame.desk()
-        shown = world_page(desk, asked.get("type", ""), asked.get("name", ""), asked.get("page", ""))
-        return self._frame.page("world", request, **shown)
-
-    async def entity(self, request: Request) -> Response:
-        asked = request.query_params
-        shown = await entity_page(
-            await self._frame.desk(), request.path_params["entity"], asked.get("hops", ""), asked.get("npc", "")
-        )
-        return self._frame.page("entity", request, **shown)
-
-    async def add(self, request: Request) -> Response:
-        made, done = await add_entity(await self._frame.desk(), await form_of(request))
-        self._frame.record(AuditKind.DECIDED, done)
-        return see_other("", _page_of(made), done)
-
-    async def change(self, request: Request) -> Response:
-        entity, form = EntityId(request.path_params["entity"]), await form_of(request)
-        done = await change_entity(await self._frame.desk(), entity, form)
-        self._frame.record(AuditKind.DECIDED, done)
-        return see_other("", "/desk/world" if form.get("do") in GONE_AFTER else _page_of(entity), done)
+PAGES: Final = Pages()
 
 
 def _page_of(entity: EntityId) -> str:
@@ -78,17 +44,15 @@ _NAME_LENGTH: Final = 22
 _MARGIN: Final = 90
 
 
-def world_page(desk: Desk, of_type: str, name: str, page: str) -> Shown:
-    """One page of the entities, by name.
-
-    Args:
-        of_type: Empty: of all types.
-        name: A part of a name or of another name; empty: all.
-        page: From 1.
+@PAGES.get("/desk/world", "world")
+async def world_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show one page of entities by name, of a `type` or whose `name` contains a text.
 
     Raises:
         InvalidInput: There is no such page.
     """
+    desk, asked = await frame.desk(), request.query_params
+    of_type, name = asked.get("type", ""), asked.get("name", "")
     wanted = fold(name)
     found = [
         each
@@ -98,7 +62,7 @@ def world_page(desk: Desk, of_type: str, name: str, page: str) -> Shown:
     ]
     found.sort(key=lambda each: (fold(each.entity.name), each.entity.id))
     n_pages = max(1, -(-len(found) // PER_PAGE))
-    at = _number(page or "1", "page", most=n_pages)
+    at = number_in(asked.get("page") or "1", "page", most=n_pages)
     return {
         "rows": [
             {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)}
@@ -113,23 +77,22 @@ def world_page(desk: Desk, of_type: str, name: str, page: str) -> Shown:
     }
 
 
-async def entity_page(desk: Desk, wanted: str, hops: str, npc: str) -> Shown:
-    """One entity as the DM, or one NPC, knows it.
-
-    Args:
-        hops: How far the drawing goes, 1 to `MOST_HOPS`.
-        npc: Empty: the DM.
+@PAGES.get("/desk/world/{entity:path}", "entity")
+async def entity_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show an entity as the DM or one `npc` knows it, with a drawing up to `hops` relations away.
 
     Raises:
         NotFound: There is no such entity or NPC.
         InvalidInput: `hops` is no such number.
     """
+    desk, asked = await frame.desk(), request.query_params
+    wanted, npc = EntityId(request.path_params["entity"]), asked.get("npc", "")
     seen = {each.entity.id: each for each in desk.seen}
-    if EntityId(wanted) not in seen:
+    if wanted not in seen:
         raise NotFound(f"no entity has the id {wanted!r}: {did_you_mean(wanted, list(seen))}")
-    one = seen[EntityId(wanted)]
+    one = seen[wanted]
     viewer = desk.resolver.npc(npc) if npc else DM
-    depth = _number(hops or "1", "hops", most=MOST_HOPS)
+    depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
     facts = await desk.inspection.current(desk.campaign, viewer, about=one.entity.id, limit=MOST_FACTS)
     return {
         **_entity(one.entity),
@@ -147,7 +110,7 @@ async def entity_page(desk: Desk, wanted: str, hops: str, npc: str) -> Shown:
 
 
 async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> Shown:
-    """What is at most so many relations away: to draw, and as a table."""
+    """Return everything up to so many relations away, as a drawing and a table."""
     walk = Walk(depth=depth, limit=MOST_DRAWN + 1)
     reached = await desk.graph.traverse(desk.campaign, viewer, middle, walk)
     drawn = reached[:MOST_DRAWN]
@@ -215,58 +178,48 @@ def _entity(found: Entity) -> Shown:
 
 
 def _other_end(desk: Desk, fact: Fact, entity: EntityId) -> Shown | None:
-    """Whom else it is about."""
+    """Return the other entity of a relation."""
     other = fact.claim.object if fact.claim.subject == entity else fact.claim.subject
     return None if other is None or other == entity else {"id": other, "name": desk.resolver.called(other)}
 
 
-def _number(text: str, what: str, *, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
-        raise InvalidInput(f"{what} {text!r}: a number from 1 to {most} is wanted")
-    return int(text)
-
-
 # -- changes
 
-Form = Mapping[str, str]
 EVERYBODY: Final = ""
 NOBODY: Final = "-"
 """In a form's `known_to`, which else names an NPC."""
-GONE_AFTER: Final = frozenset({"remove"})
-"""After which the entity has no page any more."""
 
 
-async def add_entity(desk: Desk, form: Form) -> tuple[EntityId, str]:
-    """A new entity of `name` and `type`.
-
-    Returns: Its id, and what was done, in a line.
+@PAGES.post("/desk/world")
+async def add_entity(frame: DeskFrame, _: Request, form: Form) -> Done:
+    """Add an entity of `name` and `type`.
 
     Raises:
         InvalidInput: There is one of that name, or the type is unknown and `new_type` is not set.
     """
-    events = await desk.entities.add(form.get("name", ""), form.get("type", ""), is_new_type=bool(form.get("new_type")))
+    entities = (await frame.desk()).entities
+    events = await entities.add(form.get("name", ""), form.get("type", ""), is_new_type=bool(form.get("new_type")))
     added = events[0].event
     if not isinstance(added, EntityAdded):
         raise TypeError(f"adding an entity begins with {EntityAdded.__name__}, not {added!r}")
-    return added.entity, f"added: {added.name}"
+    return Done(f"added: {added.name}", _page_of(added.entity))
 
 
-async def change_entity(desk: Desk, entity: EntityId, form: Form) -> str:
+@PAGES.post("/desk/world/{entity:path}")
+async def change_entity(frame: DeskFrame, request: Request, form: Form) -> Done:
     """
     Args:
-        entity: One of the campaign's.
         form: `do`, and what that needs.
-
-    Returns: What was done, in a line.
 
     Raises:
         NotFound: There is no such entity any more, or none of a name in the form.
         InvalidInput: It cannot be changed so.
     """
-    what = form.get("do", "")
+    entity, what = EntityId(request.path_params["entity"]), form.get("do", "")
     if what not in _DO:
         raise InvalidInput(f"an entity cannot be changed by {what!r}: {did_you_mean(what, list(_DO))}")
-    return await _DO[what](desk, entity, form)
+    done = await _DO[what](await frame.desk(), entity, form)
+    return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
 
 
 async def _change(desk: Desk, entity: EntityId, form: Form) -> str:
@@ -275,15 +228,15 @@ async def _change(desk: Desk, entity: EntityId, form: Form) -> str:
     changed = await desk.entities.change(
         entity, name=None if name == old.name else name, type=None if of_type == old.type else of_type
     )
-    return _told(desk.resolver, changed[:1])
+    return _told(desk, changed[:1])
 
 
 async def _alias(desk: Desk, entity: EntityId, form: Form) -> str:
-    return _told(desk.resolver, await desk.entities.add_alias(entity, form.get("alias", "")))
+    return _told(desk, await desk.entities.add_alias(entity, form.get("alias", "")))
 
 
 async def _unalias(desk: Desk, entity: EntityId, form: Form) -> str:
-    return _told(desk.resolver, await desk.entities.remove_alias(entity, form.get("alias", "")))
+    return _told(desk, await desk.entities.remove_alias(entity, form.get("alias", "")))
 
 
 async def _scope(desk: Desk, entity: EntityId, form: Form) -> str:
@@ -294,15 +247,15 @@ async def _scope(desk: Desk, entity: EntityId, form: Form) -> str:
             made = await desk.entities.hide(entity)
         case npc:
             made = await desk.entities.keep_secret(entity, [npc])
-    return _told(desk.resolver, made)
+    return _told(desk, made)
 
 
 async def _merge(desk: Desk, entity: EntityId, form: Form) -> str:
-    return _told(desk.resolver, await desk.entities.merge(entity, form.get("gone", "")))
+    return _told(desk, await desk.entities.merge(entity, form.get("gone", "")))
 
 
 async def _remove(desk: Desk, entity: EntityId, _: Form) -> str:
-    return _told(desk.resolver, await desk.entities.remove(entity))
+    return _told(desk, await desk.entities.remove(entity))
 
 
 async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
@@ -330,8 +283,8 @@ _DO: Final[Mapping[str, Callable[[Desk, EntityId, Form], Awaitable[str]]]] = {
 }
 
 
-def _told(resolver: NameResolver, events: Sequence[WorldEvent]) -> str:
-    return "; ".join(each.event.in_words(Words(resolver)) for each in events)
+def _told(desk: Desk, events: Sequence[WorldEvent]) -> str:
+    return "; ".join(each.event.in_words(Words(desk.resolver)) for each in events)
 
 
 # -- where entities stand in a drawing
@@ -343,14 +296,14 @@ _ROOM: Final = 62.0  # of the circle's length that a name needs
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """In units of the drawing, whose middle is (0, 0); y grows downwards."""
+    """A place in the drawing, whose middle is (0, 0); y grows downwards."""
 
     x: float
     y: float
 
 
 def radial(depths: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, Point]:
-    """A place for each node, by the radial layout of a breadth-first tree (Eades, 1992: "Drawing free trees").
+    """Place each node by the radial layout of a breadth-first tree (Eades, 1992: "Drawing free trees").
 
     Args:
         depths: Nodes with their distance from the one in the middle, which alone has 0, the nearest first.
@@ -380,7 +333,7 @@ def radial(depths: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[
 
 
 def _tree(depths: Mapping[str, int], edges: Iterable[tuple[str, str]], middle: str) -> Mapping[str, Sequence[str]]:
-    """Each node with those that hang on it: a node hangs on the first nearer one it is joined to."""
+    """Return each node's children: a node is a child of the first nearer node it is joined to."""
     joined: defaultdict[str, list[str]] = defaultdict(list)
     for one, other in edges:
         joined[one].append(other)
@@ -394,7 +347,7 @@ def _tree(depths: Mapping[str, int], edges: Iterable[tuple[str, str]], middle: s
 
 
 def _leaves(below: Mapping[str, Sequence[str]], depths: Mapping[str, int]) -> dict[str, int]:
-    """How many ends of branches hang on each node, itself if it is one."""
+    """Return the number of leaves below each node; a leaf counts itself."""
     counted: dict[str, int] = {}
     for node in sorted(depths, key=lambda each: -depths[each]):
         counted[node] = sum(counted[child] for child in below[node]) or 1

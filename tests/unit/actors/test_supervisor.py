@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from glyphoxa.actors.supervisor import Mailbox, MailboxFull, Supervisor
+from glyphoxa.actors.supervisor import END_MS, Mailbox, MailboxFull, Supervisor
 from tests.support.patience import DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -50,7 +50,7 @@ async def test_an_actor_that_falls_is_started_again_with_its_state_and_its_unrea
 
 async def test_a_crash_group_falls_together_and_the_others_go_on() -> None:
     fallen: list[str] = []
-    async with Supervisor(on_fall=lambda group, _: fallen.append(group)) as supervisor:
+    async with Supervisor(on_crash=lambda group, _: fallen.append(group)) as supervisor:
         a, b, other = Counter("a"), Counter("b"), Counter("other")
         supervisor.start("a", a.run, group="pair")
         supervisor.start("b", b.run, group="pair")
@@ -104,7 +104,7 @@ def test_who_does_not_end_is_left_behind_and_the_group_is_back_within_two_second
     async def fall() -> None:
         clock = asyncio.get_running_loop()
         fallen: list[str] = []
-        supervisor = Supervisor(on_fall=lambda group, _: fallen.append(group))
+        supervisor = Supervisor(on_crash=lambda group, _: fallen.append(group))
         counter, other, stubborn = Counter("a"), Counter("other"), Stubborn()
         supervisor.start("a", counter.run, group="pair")
         supervisor.start("stubborn", stubborn.run, group="pair")
@@ -128,11 +128,11 @@ def test_closing_comes_to_an_end_though_an_actor_does_not() -> None:
     async def close() -> None:
         clock = asyncio.get_running_loop()
         stubborn = Stubborn()
-        supervisor = Supervisor(end_within_ms=3_000)
+        supervisor = Supervisor()
         supervisor.start("stubborn", stubborn.run)
         await asyncio.sleep(0)
         await supervisor.close()
-        assert clock.time() == 3
+        assert clock.time() == END_MS / 1_000
         stubborn.let_go.set()
 
     run_in_virtual_time(close())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import QueuedUtterance, VectorCache, embed_batch
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.chunking import pieces_of
 from tests.support.builders import CAMPAIGN
 

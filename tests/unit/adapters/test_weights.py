@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.weights.download import ModelHub, PartFile, ShownProgress, naming_disk_errors
-from glyphoxa.adapters.weights.manifest import Artefact, Manifest, WeightFile, own_manifest, read_manifest
+from glyphoxa.adapters.weights.download import (
+    Artefact,
+    Manifest,
+    ModelHub,
+    PartFile,
+    ShownProgress,
+    WeightFile,
+    naming_disk_errors,
+    own_manifest,
+    read_manifest,
+)
 from glyphoxa.adapters.weights.store import HashCache, ModelWeights, WeightStore
 from glyphoxa.cli import models
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
@@ -74,22 +83,19 @@ def test_a_manifest_with_a_mistake_says_where() -> None:
         )
 
 
-@pytest.mark.parametrize("package", [{"package": "../p"}, {"version": "-r"}])
-def test_package_name_that_is_no_plain_name_is_refused(package: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "package", "problem"),
+    [
+        ("a", {"package": "../p"}, "pattern"),
+        ("a", {"version": "-r"}, "pattern"),
+        ("a", {"size": 3}, "the packages of a hold 3 bytes, and it has 4"),
+        ("../../evil.bin", {}, "pattern"),
+    ],
+)
+def test_file_that_a_manifest_may_not_name_is_refused(name: str, package: dict[str, object], problem: str) -> None:
     part = {"package": "p", "version": "1", "member": "m", "size": 4, **package}
-    with pytest.raises(ValueError, match="pattern"):
-        WeightFile.model_validate({"name": "a", "size": 4, "sha256": "0" * 64, "packages": [part]})
-
-
-def test_packages_that_do_not_make_up_a_file_are_refused() -> None:
-    part = {"package": "p", "version": "1", "member": "m", "size": 3}
-    with pytest.raises(ValueError, match="the packages of a hold 3 bytes, and it has 4"):
-        WeightFile.model_validate({"name": "a", "size": 4, "sha256": "0" * 64, "packages": [part]})
-
-
-def test_a_manifest_cannot_write_outside_its_directory() -> None:
-    with pytest.raises(ValueError, match="pattern"):
-        weight("../../evil.bin", b"x")
+    with pytest.raises(ValueError, match=problem):
+        WeightFile.model_validate({"name": name, "size": 4, "sha256": "0" * 64, "packages": [part]})
 
 
 def test_an_unknown_artefact_is_answered_with_the_nearest_name(store: WeightStore) -> None:
@@ -116,12 +122,16 @@ def test_a_file_counts_as_ready_once_it_was_hashed(store: WeightStore) -> None:
     assert states(store)["voice"] == "ready"
 
 
-def test_a_changed_byte_is_refused_and_the_file_is_removed(store: WeightStore) -> None:
-    put(store.directory / "voice", voice_bin=WORDS)
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"J" + WORDS[1:], r"voice\.bin: its SHA-256 is .*removed"), (WORDS[:-1], "359 bytes instead of 360")],
+    ids=["a changed byte", "truncated"],
+)
+def test_a_wrong_file_is_refused_and_removed(store: WeightStore, content: bytes, problem: str) -> None:
+    file = put(store.directory / "voice", voice_bin=WORDS) / "voice.bin"
     store.path("voice")
-    file = store.directory / "voice" / "voice.bin"
-    file.write_bytes(b"J" + WORDS[1:])
-    with pytest.raises(Corrupt, match=r"voice\.bin: its SHA-256 is .*removed"):
+    file.write_bytes(content)
+    with pytest.raises(Corrupt, match=problem):
         store.path("voice")
     assert not file.exists()
 
@@ -134,12 +144,6 @@ def test_verify_finds_what_a_cached_hash_hides(store: WeightStore) -> None:
     store.path("voice")
     with pytest.raises(Corrupt):
         list(store.verify(["voice"]))
-
-
-def test_a_truncated_file_is_refused(store: WeightStore) -> None:
-    put(store.directory / "voice", voice_bin=WORDS[:-1])
-    with pytest.raises(Corrupt, match="359 bytes instead of 360"):
-        store.path("voice")
 
 
 @pytest.mark.parametrize("folder", ["ears", "."])

@@ -12,10 +12,9 @@ from benchmarks.invented import SHARES, Embeddings, InventedCampaign, Size, inve
 from benchmarks.memory import summary, timed
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.replay import apply
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, WorldEvent, apply
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
 
 SIZE = Size(turns=12_000, entities=300, relationships=1_000)

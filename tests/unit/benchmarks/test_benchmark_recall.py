@@ -12,11 +12,10 @@ import pytest
 from benchmarks.prefetch import Injected, Spoken
 from benchmarks.prefetch import figures as prefetch_figures
 from benchmarks.recall import Answer, as_line, compared, figures, paired_interval, quality
-from benchmarks.recall_arms import chosen, without_a_stage
+from benchmarks.recall_arms import STAGES, chosen, without_a_stage
 from benchmarks.recall_data import WITNESS, Question, RecallData, TurnIds, campaign_of, read_data, utterances_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.ranking.ranking import STAGES
 from glyphoxa.recall.recall import RecallSettings
 
 CAMPAIGN = CampaignId("the-fen")

@@ -20,9 +20,9 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
-from glyphoxa.world.events.entity import EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Event
+from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.events import Event
+from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 U1, U2 = UtteranceId("u1"), UtteranceId("u2")

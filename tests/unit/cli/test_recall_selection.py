@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, HotContext
-from glyphoxa.context.selection import IN_EVERY_PROMPT, ByName
+from glyphoxa.context.selection import IN_EVERY_PROMPT
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.campaign import Entity
@@ -27,6 +25,7 @@ from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.memory import ByNameTwin, GraphTwin
+from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 from tests.support.recalled import heard, said_itself
 
@@ -61,27 +60,13 @@ def _known(entity: Entity, n: int, rumour: str) -> Fact:
 
 async def at_a_table(npc: NpcId, question: str, found: Found, graph: GraphTwin, budgets: Budgets) -> HotContext:
     campaign = a_campaign()
-    prefetch = Prefetch(
-        CAMPAIGN,
-        by_name=ByName(campaign, ByNameTwin(graph)),
-        talk=found,  # type: ignore[arg-type] # it is asked in no hurry
-        language=campaign.language,
-        present=dict,
-        known_utterances=lambda _: (),
-    )
-    assembly = HotContextAssembly(
-        campaign,
-        graph=graph,
-        talk=found,  # type: ignore[arg-type]
-        prefetch=prefetch,
-        known_utterances=lambda _: (),
-        budgets=budgets,
-    )
+    mind = Mind(campaign, graph=graph, talk=found, budgets=budgets)
+    assembly = mind.assembly
     await assembly.enter(campaign.scenes[0])
     try:
         return await assembly.gather(npc, question)
     finally:
-        await prefetch.close()
+        await mind.prefetch.close()
 
 
 async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, context: ContextSettings) -> AskedAbout:

@@ -248,7 +248,7 @@ def test_how_the_prompts_of_an_npc_begin_is_shown(tmp_path: Path, capsys: pytest
 
 def test_an_npc_that_is_not_in_the_file_has_no_prompt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["campaign", "prompt", str(written(tmp_path, GOOD)), "--npc", "Oscar"]) == 1
-    assert "no NPC 'Oscar' in 'Quay', did you mean 'Oskar'?" in capsys.readouterr().err
+    assert "no NPC 'Oscar' in campaign 'quay': did you mean 'Oskar'?" in capsys.readouterr().err
 
 
 # What an NPC is at work, by its persona and by its file

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.config.campaign_csv import is_tables, read_tables
-from glyphoxa.dm.campaign_changes import Tables
+from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId

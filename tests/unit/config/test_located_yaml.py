@@ -130,6 +130,8 @@ def test_a_setting_takes_a_switch_and_a_number_however_they_are_written(tmp_path
         ("a: !!bool me\n", "1: values of type"),
         ("a: !!float ''\n", "1: values of type"),
         ("a: b\n<<: *c\n", "2: `*c` refers"),
+        ("a: &a [*a]\n", "1: this value contains itself"),
+        ("a: !!python/object:os.system x\n", "1: values of type"),
         ("a: b\n<<: c\n", "2: `<<` takes the keys of other blocks"),
         ("? [a]\n: b\n", "1: a key must be a word"),
         ("a: b\n--- \nc: d\n", "2: a second document"),

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.bootstrap.chronicle import open_structured_llm
-from glyphoxa.bootstrap.local_models import load_embedder, needed
+from glyphoxa.app.background import open_structured_llm
+from glyphoxa.app.models import load_embedder, needed
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
@@ -29,7 +28,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.prompt import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, named, names
-from glyphoxa.providers.profiles import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
+from glyphoxa.providers.chat_models import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
 from glyphoxa.providers.rows import ROWS, Provider
 from glyphoxa.web.access.consent import consent_text
 from glyphoxa_pipelines.s2s import make_endpoint
@@ -152,13 +151,13 @@ def test_what_asks_a_recogniser_far_away_is_imported_before_anybody_sits_down() 
     opening = """
 import asyncio, sys
 from contextlib import AsyncExitStack
-from glyphoxa.bootstrap.local_models import load
+from glyphoxa.app.models import load_local_models
 from glyphoxa.config.settings import Settings
 far_away = {"stt": {"name": "deepgram-flux"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
 settings = Settings.model_validate({"memory": {"postgres_dsn": "none"}, "providers": far_away})
 async def main():
     async with AsyncExitStack() as stack:
-        await load(settings, stack, slots=1)
+        await load_local_models(settings, stack, slots=1)
 asyncio.run(main())
 print(*sys.modules)
 """
@@ -167,10 +166,9 @@ print(*sys.modules)
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "glyphoxa.adapters.llm.google", None)
+    monkeypatch.setitem(sys.modules, "glyphoxa.adapters.google_models", None)
     with pytest.raises(InvalidInput, match=r"pip install 'glyphoxa\[google\]'"):
         build(choosing("recall.llm", "google").chosen("recall.llm"), section="recall.llm", environ=KEYS)
-    assert import_module("glyphoxa.adapters.llm")
 
 
 def test_a_name_that_cannot_be_built_is_refused_by_check_and_serve_with_the_same_line(

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.identity import Bible, KnownSentences
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN
-from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SMITH, a_campaign
-from tests.support.memory import ByNameTwin, GraphTwin
-from tests.support.patience import DEADLINE_MS
+from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign
+from tests.support.memory import GraphTwin
+from tests.support.minds import Mind
 
 BIBLE = "Tamsin seeks the bell. Eldrinax stole it."
 COINED = "tithebound: who works off a debt."
@@ -51,18 +47,8 @@ def test_in_german() -> None:
 async def test_it_stands_in_every_prompt_of_whom_it_is_for_and_names_nothing_that_was_hidden_since() -> None:
     town = with_bible(a_campaign())
     graph = GraphTwin.of(town)
-    by_name = ByName(town, ByNameTwin(graph))
-    prefetch = Prefetch(
-        CAMPAIGN, by_name=by_name, talk=None, language="en", present=dict, known_utterances=lambda _: ()
-    )
-    assembly = HotContextAssembly(
-        town,
-        graph=graph,
-        talk=None,
-        prefetch=prefetch,
-        known_utterances=lambda _: (),
-        budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
-    )
+    mind = Mind(town, graph=graph)
+    assembly = mind.assembly
     await assembly.enter(town.scene(FORGE))
     told = ("Tamsin seeks the bell.", "Eldrinax stole it.", COINED)
     assert (await assembly.gather(SMITH, "Hello.")).identity[:5] == (*told, PROMISE, SPEAKS)
@@ -71,4 +57,4 @@ async def test_it_stands_in_every_prompt_of_whom_it_is_for_and_names_nothing_tha
     eldrinax = EntityId("e-eldrinax")
     graph.scoped = [(e, HIDDEN if e.id == eldrinax else seen) for e, seen in graph.scoped]
     assert "Eldrinax" not in " ".join((await assembly.gather(SMITH, "Hello.")).identity)
-    await prefetch.close()
+    await mind.prefetch.close()

@@ -44,7 +44,7 @@ def test_an_excerpt_that_is_in_the_prompt_stays_what_it_was_while_the_question_g
 def test_an_excerpt_is_always_a_stretch_of_what_was_said(pieces: list[str], question: str) -> None:
     text = ". ".join(pieces)
     told = excerpted(heard(text), question)
-    assert told.text in text
+    assert told.text in text or told.text in " ".join(text.split())
     assert bool(told.text.strip()) == bool(text.strip())
 
 

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Literal
 
-from glyphoxa.context.assembly import AS_BEFORE, RECALLED_AHEAD, Gathering, HotContextAssembly
+from glyphoxa.context.assembly import AS_BEFORE, RECALLED_AHEAD, Gathering
 from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, HotContext, Message
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
-from tests.support.builders import CAMPAIGN, FORGE, SMITH, TAMSIN, a_campaign, an_utterance
+from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
+from tests.support.minds import Mind
 from tests.support.virtual_time import run_in_virtual_time
 
 How = Literal["there", "slow", "late", "away", "broken"]
@@ -38,23 +37,16 @@ class Memory:
         by_name.refresh = self._through("facts")  # type: ignore[method-assign]
         log.recall = self._through("recall")  # type: ignore[method-assign]
         self.log = log
-        self.prefetch = Prefetch(
-            CAMPAIGN,
-            by_name=ByName(a_campaign(), by_name),
-            talk=log,
-            language="en",
-            present=lambda: {SMITH: "Grimjaw"},
-            known_utterances=lambda _: (),
-        )
-        self.assembly = HotContextAssembly(
+        mind = Mind(
             a_campaign(),
             graph=graph,
+            by_name=by_name,
             talk=log,
-            prefetch=self.prefetch,
-            known_utterances=lambda _: (),
+            present=lambda: {SMITH: "Grimjaw"},
             budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
             now_us=lambda: round(now_ms() * 1_000),
         )
+        self.prefetch, self.assembly = mind.prefetch, mind.assembly
 
     async def at_the_forge(self) -> None:
         await self.prefetch.by_name.refresh()

@@ -10,16 +10,14 @@ from itertools import count
 
 import pytest
 
-from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning_of
-from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, HotContext, with_hot_context
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
 from tests.support.memory import ByNameTwin, LogTwin
+from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import IS_PROOF, n_examples
 from tests.support.secret_campaigns import SecretCampaign, words_in
@@ -51,23 +49,17 @@ class SecretTable:
         self.talks = {npc.id: Conversation(npc) for npc in campaign.npcs}
         self.scene = campaign.scenes[0]
         self._ids = count()
-        self.prefetch = Prefetch(
-            campaign.id,
-            by_name=ByName(campaign, self.by_name),
-            talk=self.log,
-            language=campaign.language,
-            present=lambda: {npc: campaign.npc(npc).name for npc in self.scene.npcs},
-            known_utterances=lambda npc: self.talks[npc].utterance_ids,
-        )
-        self.assembly = HotContextAssembly(
+        mind = Mind(
             campaign,
             graph=town.graph,
+            by_name=self.by_name,
             talk=self.log,
-            prefetch=self.prefetch,
+            present=lambda: {npc: campaign.npc(npc).name for npc in self.scene.npcs},
             known_utterances=lambda npc: self.talks[npc].utterance_ids,
             heard_before=lambda npc, question: self.talks[npc].heard_before(question),
             budgets=budgets,
         )
+        self.prefetch, self.assembly = mind.prefetch, mind.assembly
 
     async def enter(self, scene: Scene) -> None:
         self.scene = scene

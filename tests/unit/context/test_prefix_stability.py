@@ -8,17 +8,14 @@ from pathlib import Path
 from statistics import mean
 
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning_of
-from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, with_hot_context
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SceneId
 from tests.support.builders import FORGE, MARKET, a_campaign, an_utterance
-from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
-from tests.support.patience import DEADLINE_MS
+from tests.support.memory import LogTwin
+from tests.support.minds import Mind
 
 TURNS = 60
 BIBLE = "Tamsin seeks the bell. Eldrinax stole it."
@@ -59,24 +56,10 @@ class PlayedSession:
 
     async def prompts(self) -> list[Composed]:
         campaign, log = self.campaign, LogTwin()
-        graph, npc = GraphTwin.of(campaign), campaign.npcs[0]
+        npc = campaign.npcs[0]
         talk = Conversation(npc, history_tokens=self.history_tokens)
-        prefetch = Prefetch(
-            campaign.id,
-            by_name=ByName(campaign, ByNameTwin(graph)),
-            talk=log,
-            language=campaign.language,
-            present=dict,
-            known_utterances=lambda _: talk.utterance_ids,
-        )
-        assembly = HotContextAssembly(
-            campaign,
-            graph=graph,
-            talk=log,
-            prefetch=prefetch,
-            known_utterances=lambda _: talk.utterance_ids,
-            budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
-        )
+        mind = Mind(campaign, talk=log, known_utterances=lambda _: talk.utterance_ids)
+        assembly = mind.assembly
         found: list[Composed] = []
         for turn in range(TURNS):
             if turn in {0, *self.moves}:
@@ -92,7 +75,7 @@ class PlayedSession:
             talk.hear(heard)
             talk.spoke(an_utterance(f"Aye, {turn} times.", id=f"said-{turn}", speaker="Grimjaw", npc=npc.id))
             await log.append([heard])
-        await prefetch.close()
+        await mind.prefetch.close()
         return found
 
 

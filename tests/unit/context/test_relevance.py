@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.relevance import bears_on, without_call, worth_telling
+from glyphoxa.context.selection import bears_on, without_call, worth_telling
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import RecalledSummary, RecalledUtterance, Signal
 from tests.support.builders import SMITH

@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from demo.evening import copy_campaign
-from demo.mix import RATE_HZ, Sound, Stretches, mixed, soft_limit
-from demo.play import check, play_session
+from demo.evening import between, copy_campaign
+from demo.play import RATE_HZ, Sound, Stretches, check, mixed, play_session, soft_limit
 from demo.played import SessionPlayed, read_played, session_wav
+from demo.recordings import read_recording, samples_of
 from demo.report import evening_json, figures
 from demo.script import Evening, read_evening
-from glyphoxa.adapters.audio.wav import read_recording, samples_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import Outcome
 from tests.support.table import TwinTable, open_twin
 from tests.support.virtual_time import run_in_virtual_time
@@ -236,3 +235,11 @@ def test_two_loud_voices_at_once_are_limited_and_a_quiet_one_is_left_alone() -> 
 
 def test_sound_beyond_the_end_of_the_track_is_cut() -> None:
     assert len(mixed([Sound(900, np.ones(RATE_HZ, np.float32))], duration_ms=1_000)) == 2 * RATE_HZ
+
+
+def test_what_is_not_answered_is_told_and_spoils_nothing(tmp_path: Path) -> None:
+    noted: list[str] = []
+    between(tmp_path / "missing.yaml", CampaignId("town"), "town-1", noted.append)
+    asked = [line for line in noted if "glyphoxa show recap town-1" in line]
+    assert len(asked) == 2
+    assert sum("missing.yaml" in line for line in noted) == 3

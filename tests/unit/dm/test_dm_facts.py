@@ -9,8 +9,8 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -69,7 +69,7 @@ async def test_what_is_uncertain_waits_until_the_dm_confirms_it(table: Table) ->
 
 async def test_the_least_certain_is_looked_at_first(table: Table) -> None:
     facts = [table.hears(job(ELDRINAX, f"job {n}"), c) for n, c in enumerate((0.6, 0.2, 0.69, 0.7))]
-    pending = await table.world.pending(CAMPAIGN, limit=10)
+    pending = await table.world.of_status(CAMPAIGN, "pending", limit=10)
     assert [fact.id for fact in pending] == [facts[1], facts[0], facts[2]]
 
 

@@ -12,10 +12,9 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
-from glyphoxa.world.events.entity import EntitiesMerged
-from glyphoxa.world.events.fact import FactStated, FactTold
-from glyphoxa.world.events.log import Cause
-from glyphoxa.world.replay import difference
+from glyphoxa.world.entity_events import EntitiesMerged
+from glyphoxa.world.events import Cause, difference
+from glyphoxa.world.fact_events import FactStated, FactTold
 from glyphoxa.world.wording import Words
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world

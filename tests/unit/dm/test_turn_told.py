@@ -17,8 +17,8 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
-from glyphoxa.world.events.fact import FactClosed, FactScoped, FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world
 
@@ -125,7 +125,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "  heard: s2, ordinal 1, 1970-01-01 00:16",
         "    Tamsin: Grimjaw, where was my brother lost?",
         "    recognised as: grim jaw where was my brother lost",
-        "    grim jaw was put right as Grimjaw: sounds alike, 0.93",
+        "    grim jaw was corrected to Grimjaw: sounds alike, 0.93",
         "  addressed: Grimjaw was called",
         "  answered, 812 ms after the end of speech",
         "    Grimjaw: In the fen.",

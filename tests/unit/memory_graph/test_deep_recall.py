@@ -15,7 +15,7 @@ from loguru import logger
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.llm.structured import StructuredLlm
+from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.memory_graph import deep_recall
 from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
 from glyphoxa.memory_graph.graph import graph_of_view

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.llm.structured import Unparseable
+from glyphoxa.domain.structured import Unparseable
 from glyphoxa.memory_graph.graph import MemoryGraph, TalkGraph
 from glyphoxa.memory_graph.methods import SCHEMA, GraphRecall, picked_in, prompt
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection

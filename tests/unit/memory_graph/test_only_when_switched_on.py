@@ -13,18 +13,17 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-OFF = ("glyphoxa.memory_graph.", "glyphoxa.bootstrap.deep_recall", "glyphoxa.speech.correction.documents_correction")
-OPENS_IT = OFF[1]
+OFF = ("glyphoxa.memory_graph.", "glyphoxa.names.documents")
 root = Path(glyphoxa.__path__[0])
-for package in ("cli", "bootstrap", "web"):
+for package in ("cli", "app", "web"):
     for path in sorted((root / package).rglob("*.py")):
         name = ".".join(("glyphoxa", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
-        if name != OPENS_IT and not name.endswith("__main__"):
+        if not name.endswith("__main__"):
             importlib.import_module(name)
 
-from glyphoxa.bootstrap.correction import corrector_of
+from glyphoxa.app.background import corrector_of
 from glyphoxa.config.provider_sections import CorrectionSettings
-from glyphoxa.speech.names.gazetteer import Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
 
 def loaded():
     return sorted(name for name in sys.modules if name.startswith(OFF))
@@ -40,7 +39,7 @@ def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched
     answer = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
     by_default, switched_on = json.loads(answer.stdout.splitlines()[-1])
     assert by_default == ["glyphoxa.memory_graph.settings"]
-    assert switched_on == [*by_default, "glyphoxa.speech.correction.documents_correction"]
+    assert switched_on == [*by_default, "glyphoxa.names.documents"]
 
 
 def test_by_default_no_npc_searches_its_memory_otherwise_than_the_others() -> None:

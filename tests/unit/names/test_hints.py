@@ -6,9 +6,10 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
 from glyphoxa.names.hints import LATELY_MS, Hints
-from glyphoxa.speech.learning.wrong_forms import LearnedName, PairStatus, State
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.wrong_forms import LearnedName, PairStatus, State
+from tests.support.builders import changed_names
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))
@@ -106,7 +107,7 @@ def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> No
     book, told = ObservableGazetteer(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
     book.subscribe(watched.hints.names_are)
     vaelith = Entry("Vaelith", EntityId("vaelith"), "npc", learned=("veil if",))
-    book.replace(book.current.with_entry(vaelith).without(EntityId("grimjaw")))
+    book.replace(changed_names(book.current, put=vaelith, remove=EntityId("grimjaw")))
     assert "Vaelith" in watched.hints.keyterms()
     assert "Grimjaw" not in watched.hints.keyterms()
     assert watched.n_changes == told + 1

@@ -12,7 +12,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.names.table_names import Learner
+from glyphoxa.names.learning import Learner
 from tests.support.builders import SMITH, an_utterance
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import NamesChanged, NamesFollowed, with_stored
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 TOWN = CampaignId("town")

@@ -18,9 +18,9 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import NamesChanged
+from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.speech.names.gazetteer import Entry
-from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
+from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance, changed_names
 from tests.support.proof import n_examples
 
 SAID = "so we asked quibble worth and iron jaw"
@@ -37,8 +37,7 @@ def test_names_are_heard_in_the_language_of_the_campaign() -> None:
 
 
 def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:
-    now = names.current.with_entry(put) if put is not None else names.current
-    names._book.replace(now.without(remove) if remove is not None else now)
+    names._book.replace(changed_names(names.current, put=put, remove=remove))
 
 
 STEPS = st.lists(

@@ -9,7 +9,7 @@ from typing import Any
 from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.npc.table_control import KeptControls
+from glyphoxa.npc.dm_channel import KeptControls
 from glyphoxa.turns.dm_controls import Direction, DmControls
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN
 from tests.support.patience import DEADLINE_S

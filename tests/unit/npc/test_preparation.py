@@ -11,10 +11,12 @@ from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
-from glyphoxa.domain.ids import EntityId, NpcId, SceneId, TurnId
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, TurnId
 from glyphoxa.npc.actor import Ask, Expect, GetReady, NpcActor
-from glyphoxa.npc.live_table import Preparation
 from glyphoxa.npc.mouth import Listener
+from glyphoxa.npc.readiness import Preparation
+from glyphoxa.npc.table import TableEvents
+from glyphoxa.turns.effects import Begin
 from tests.support.builders import TAMSIN
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
@@ -56,18 +58,24 @@ class Readers:
             )
             for npc in NPCS
         }
-        self.present: tuple[NpcId, ...] = (NPCS[0],)
+        self.here: tuple[NpcId, ...] = (NPCS[0],)
         self.quiet = asyncio.Event()
         self.quiet.set()
         self.told: list[TableEvent] = []
+        self.events = TableEvents()
+        self.events.subscribe(self.told.append)
         self.preparation = Preparation(
             self.npcs,
-            present=lambda: self.present,
-            somebody=lambda: "Tamsin",
+            self,  # type: ignore[arg-type]
             wait_until_quiet=self._wait_until_quiet,
-            tell=self.told.append,
             now_ms=lambda: 0,
         )
+
+    def present(self) -> tuple[NpcId, ...]:
+        return self.here
+
+    def somebody(self) -> str:
+        return "Tamsin"
 
     async def _open(self, npc: Npc, listener: Listener) -> SlowReader:
         self.mouths[npc.id] = SlowReader(npc, listener, lambda: 0)
@@ -91,7 +99,7 @@ class Readers:
         await self.settle()
 
     def move(self, *present: NpcId) -> None:
-        self.present = present
+        self.here = present
         self.preparation.on(SceneChanged(Scene(SceneId("there"), EntityId("there"), present), 0))
 
 
@@ -150,7 +158,7 @@ async def test_who_is_in_the_scene_of_a_move_reads_before_all_others_and_that_is
 
 async def test_who_is_addressed_before_its_turn_answers_and_needs_no_turn_any_more() -> None:
     async with an_open_table() as readers:
-        readers.npcs[NPCS[2]].mailbox.post(Ask(TurnId("t1"), "Cy?", "Tamsin", ()))
+        readers.npcs[NPCS[2]].mailbox.post(Ask(Begin(TurnId("t1"), NPCS[2], PlayerId("tamsin"), "Cy?", 0), "Tamsin"))
         await readers.settle()
         assert readers.mouths[NPCS[2]].turn == "t1"
         assert readers.ready() == ["ada", "cy"]

@@ -22,9 +22,9 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
+from glyphoxa.language.words import leads_to
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
 from glyphoxa.npc.room import Leave, LookedUp, Room, room_mailbox
-from glyphoxa.speech.language.words import leads_to
 from glyphoxa.turns.turn import Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (
@@ -505,7 +505,6 @@ async def test_what_the_journal_has_not_been_given_can_be_written_without_the_ro
         turn_taking=TurnTaking(Questions(named, NAMES)),
         npcs=table.npcs,
         journal=table.journal,
-        tell=table.events.append,
         now_ms=table.clock,
         call_at=lambda at_ms, callback: None,
     )

@@ -14,12 +14,12 @@ from glyphoxa.domain.commands import (
     Mute,
     Pause,
     Puppet,
-    Resume,
     SayAs,
     ShowControls,
     StopAll,
     TableCommand,
     Unmute,
+    Unpause,
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput
@@ -278,7 +278,7 @@ async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_the
     with pytest.raises(InvalidInput, match="the table is paused, and nobody would be heard: resume it first"):
         await obeyed(table, SayAs(SMITH, "Hush."))
 
-    assert await obeyed(table, Resume()) == "the table is played on"
+    assert await obeyed(table, Unpause()) == "the table is played on"
     await answered(table, "Grimjaw, and now?")
     assert kept(table) == [("Tamsin", "Grimjaw, and now?"), ("Grimjaw", REPLY)]
     assert [event.is_paused for event in table.events if isinstance(event, PauseChanged)] == [True, False]

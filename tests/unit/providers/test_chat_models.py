@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.weights.manifest import own_manifest
+from glyphoxa.adapters.weights.download import own_manifest
 from glyphoxa.cli.models import told
 from glyphoxa.providers.chat_models import (
     CHAT_MODELS,

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS, CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.question_vectors import LONGEST_MS, MOST_CHARACTERS, LeftOut, QuestionVectors
+from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, Embedder, LeftOut, QuestionVectors
 from tests.support.proof import n_examples
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -312,17 +311,6 @@ async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
     assert found.text == "the session is over"
     assert await reason(vectors, "another") == "down"
     assert len(model.asked) == 1
-
-
-def test_failures_that_do_not_follow_one_another_are_no_reason_to_rest() -> None:
-    rest = CircuitBreaker(lambda: 0)
-    for _ in range(10):
-        for _ in range(MOST_FAILURES - 1):
-            assert rest.may_try()
-            rest.failed()
-        assert rest.may_try()
-        rest.succeeded()
-    assert not rest.is_resting
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4_000)), max_size=60))

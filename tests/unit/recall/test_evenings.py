@@ -10,10 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.recall.ranking.time_fit import PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.temporal.days import DAY_MS, HOUR_MS, Days, read_zone, zone_of_campaign
-from glyphoxa.recall.temporal.evenings import STILL_PLAYED_MS, TableTimes, as_of_its_evening, days_at, evenings_in
-from glyphoxa.recall.temporal.reader import TimeAsk, read_time
+from glyphoxa.recall.days import (
+    DAY_MS,
+    HOUR_MS,
+    STILL_PLAYED_MS,
+    Days,
+    TableTimes,
+    as_of_its_evening,
+    days_at,
+    evenings_in,
+    read_zone,
+    zone_of_campaign,
+)
+from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
+from glyphoxa.recall.time_reader import TimeAsk, read_time
 from tests.support.proof import n_examples
 
 BERLIN, DENVER = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Denver")

@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.editions import tagged, watch_editions
@@ -49,7 +49,7 @@ async def search(recall: Recall, question: str = QUESTION, limit: int = 8) -> tu
 
 
 def vectors_of(recall: Recall) -> np.ndarray[Any, Any]:
-    index = recall.talk_cache.index(CAMPAIGN)
+    index = recall.transcripts.index(CAMPAIGN)
     assert index is not None
     rows = np.array(index.rows_of([UtteranceId(f"u{n}") for n in range(1, 31)]), np.int32)
     return index._vectors.first_of(rows)
@@ -69,7 +69,7 @@ async def test_talk_that_the_same_model_embedded_anew_is_asked_for_with_new_vect
     recall = Recall(feed, embedder=Embedder("old", WIDTH, embed_by_what_is_there), settings=PATIENT, now_ms=lambda: 0)
     before = await search(recall)
     feed.vectors, feed.embed, now[0] = IndexGeneration("old", WIDTH, 2), SAME, SAME
-    await recall.talk_cache.refresh(CAMPAIGN)
+    await recall.transcripts.refresh(CAMPAIGN)
     assert await search(recall) == before
     assert asked_with == {0.1, 0.2}
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.2)}
@@ -100,7 +100,7 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
     recall = a_recall(feed)
     before = await search(recall)
     feed.vectors, feed.embed = IndexGeneration("unheard of", WIDTH, 2), WIDE
-    await recall.talk_cache.refresh(CAMPAIGN)
+    await recall.transcripts.refresh(CAMPAIGN)
     assert await search(recall) == before
     feed.tell(said("u31", "A lantern is lit.", ordinal=31))
     assert "u31" in (await search(recall, "a lantern?", limit=40))[0]
@@ -110,18 +110,18 @@ async def test_a_model_that_is_not_to_be_had_changes_nothing_of_what_is_in_memor
 async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_one_of_the_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.recall.talk_embeddings._PAGE", 5)
+    monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 5)
     monkeypatch.setattr("glyphoxa.recall.recall._IN_A_THREAD", 0)
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
     await search(recall)
     feed.vectors, feed.embed = IndexGeneration("wide", 4 * WIDTH, 2), WIDE
-    going_on = asyncio.create_task(recall.talk_cache.refresh(CAMPAIGN))
+    going_on = asyncio.create_task(recall.transcripts.refresh(CAMPAIGN))
     n = 100  # nothing that was said has such a number
     while not going_on.done():
         n += 1
-        index = recall.talk_cache.index(CAMPAIGN)
+        index = recall.transcripts.index(CAMPAIGN)
         assert index is not None
         # As who is late for what is being read: from memory, as it is.
         asked = recall._read(CAMPAIGN, index, SMITH, f"{QUESTION} {n}")
@@ -143,7 +143,7 @@ async def test_who_asks_while_vectors_are_exchanged_is_answered_by_words_or_by_o
 async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are_not_mixed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("glyphoxa.recall.talk_embeddings._PAGE", 5)
+    monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 5)
     watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed, another=another)
@@ -158,7 +158,7 @@ async def test_pages_that_are_read_while_the_vectors_are_exchanged_once_more_are
     feed.before = exchange
     await search(recall)
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.1), np.float32(0)}
-    await recall.talk_cache.refresh(CAMPAIGN)
+    await recall.transcripts.refresh(CAMPAIGN)
     await search(recall)
     assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.3)}
     await recall.close()

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from glyphoxa.context.facts import select_facts
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
-from glyphoxa.recall.entities.named_world import KnownByName, NamedWorld
-from glyphoxa.world.events.entity import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.replay import replay
+from glyphoxa.recall.world_memory import KnownByName, NamedWorld
+from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
+from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 from tests.support.proof import n_examples
 from tests.support.world_histories import ENTITIES, NPCS, a_history

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.embedders import an_embedder
@@ -185,11 +185,6 @@ async def test_a_question_that_stands_in_the_log_does_not_remind_of_itself(asked
     assert "u1" not in texts(await by_words().search(CAMPAIGN, SMITH, TalkQuery(asked)))
 
 
-async def test_nobody_is_no_viewer() -> None:
-    with pytest.raises(ValueError, match="in the name of"):
-        await by_words().recall(CAMPAIGN, type(SMITH)(""), TalkQuery("sister"))
-
-
 # -- the embedder
 
 
@@ -199,26 +194,6 @@ async def _embed_all(texts: list[str]) -> NDArray[float32]:
 
 async def _down(texts: list[str]) -> None:
     raise Unavailable("no model is there")
-
-
-async def _cannot(texts: list[str]) -> None:
-    return None
-
-
-async def _other_dimensions(texts: list[str]) -> NDArray[float32]:
-    return np.ones((len(texts), DIMENSIONS + 1), float32)
-
-
-async def _too_many(texts: list[str]) -> NDArray[float32]:
-    return np.ones((len(texts) + 1, DIMENSIONS), float32)
-
-
-async def _not_a_number(texts: list[str]) -> NDArray[float32]:
-    return np.full((len(texts), DIMENSIONS), np.nan, float32)
-
-
-async def _zero(texts: list[str]) -> NDArray[float32]:
-    return np.zeros((len(texts), DIMENSIONS), float32)
 
 
 async def _broken(texts: list[str]) -> NDArray[float32]:
@@ -234,11 +209,6 @@ async def _never(texts: list[str]) -> NDArray[float32]:
     ("model", "why"),
     [
         (_down, "meaning: no model is there"),
-        (_cannot, "cannot embed now"),
-        (_other_dimensions, "dimensions"),
-        (_too_many, "shape"),
-        (_not_a_number, "points nowhere"),
-        (_zero, "points nowhere"),
         (_broken, "fell (RuntimeError)"),
         (_never, "late: it took more than 40 ms"),
     ],

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
-from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.recall.ranking.ranking import DEFAULT
-from glyphoxa.recall.ranking.second_hop import with_second_hop
+from glyphoxa.memory_graph.deep_recall import DeepRecall, with_second_hop
+from glyphoxa.recall.ranking import DEFAULT
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -188,7 +187,7 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
         before = [_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS]
         feed.tell(*others)
-        await recall.talk_cache.refresh(CAMPAIGN)
+        await recall.transcripts.refresh(CAMPAIGN)
         for one in others:
             ways: list[dict[str, Any]] = [{"text": "The pirates have my sister."}, {"retracted": True}, {}]
             changes = data.draw(st.sampled_from(ways))
@@ -265,7 +264,7 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
     for npc in (SMITH, INNKEEPER):
         await recall.recall(CAMPAIGN, npc, TalkQuery("And where is Joren now?"))
     assert asked == ["And where is Joren now?", "And where is I now?"]
-    index = recall.talk_cache.index(CAMPAIGN)
+    index = recall.transcripts.index(CAMPAIGN)
     assert index is not None
     assert (set(index.speakers(SMITH)), set(index.speakers(INNKEEPER))) == ({"Tamsin"}, {"Joren"})
 

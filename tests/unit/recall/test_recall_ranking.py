@@ -12,11 +12,10 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.question import RecallQuestion, read_question
-from glyphoxa.recall.ranking.ranking import rank
-from glyphoxa.recall.ranking.signals import said_at_best, signals_of
-from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.ranking import rank
+from glyphoxa.recall.signals import said_at_best, signals_of
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.terms import RecallQuestion, Terms, read_question
 from glyphoxa.transcript.ports import Embedding, FeedUtterance
 from tests.support.builders import SMITH
 from tests.support.proof import n_examples

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import weakref
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -14,10 +12,8 @@ import pytest
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.recall.index.talk_index import TalkIndex
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.terms import Terms
-from glyphoxa.recall.times_cache import TimesCache
+from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.talk_feed import BOTH, FeedTwin, said
@@ -144,19 +140,6 @@ async def test_times_that_cannot_be_read_are_utc_and_keep_nobody_from_rememberin
     assert times.n_asked == 1
 
 
-async def test_talk_that_was_let_go_is_not_kept_by_its_evenings() -> None:
-    held = TimesCache(None)
-    index = TalkIndex(Terms("en"), dimensions=1)
-    index.put([said("one", "The wine was red.")])
-    times = held.of(CAMPAIGN, index)
-    assert held.of(CAMPAIGN, index) is times
-    gone = weakref.ref(index)
-    del index
-    gc.collect()
-    assert gone() is None
-    assert len(times.evenings) == 0
-
-
 @pytest.mark.parametrize(
     ("times", "in_words"),
     [
@@ -167,7 +150,7 @@ async def test_talk_that_was_let_go_is_not_kept_by_its_evenings() -> None:
     ],
 )
 async def test_the_day_of_the_story_is_written_as_its_calendar_writes_it(times: CampaignTimes, in_words: str) -> None:
-    cache = TimesCache(TimesTwin(times))
-    assert cache.story_day(CAMPAIGN) == ""
-    await cache.refresh(CAMPAIGN, "1")
-    assert cache.story_day(CAMPAIGN) == in_words
+    memory = TranscriptMemory(FeedTwin(), times=TimesTwin(times))
+    assert memory.story_day(CAMPAIGN) == ""
+    await memory.refresh(CAMPAIGN)
+    assert memory.story_day(CAMPAIGN) == in_words

@@ -15,9 +15,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
-from glyphoxa.recall.around import RecallAround
-from glyphoxa.recall.semantic.embedder import Embedder
-from glyphoxa.recall.semantic.question_vectors import QuestionVectors
+from glyphoxa.recall.recall import RecallAround
+from glyphoxa.recall.vectors import Embedder, QuestionVectors
 from glyphoxa.world.graph import Neighbourhood, Passage, TalkAround
 from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph
 from tests.support.recalled import heard

@@ -15,9 +15,9 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.talk_cache import Bounds, TalkCache
-from glyphoxa.recall.temporal.words import read_words
 from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.time_reader import read_words
+from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.ports import Embedding, IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
@@ -32,10 +32,12 @@ OTHER = CampaignId("other")
 QUESTION = "What of my sister?"
 
 
-def a_recall(
-    feed: FeedTwin, *, bounds: Bounds | None = None, settings: RecallSettings = PATIENT, **more: Any
-) -> Recall:
-    return Recall(feed, embedder=an_embedder_of_words(), settings=settings, bounds=bounds, now_ms=lambda: 0, **more)
+def a_recall(feed: FeedTwin, *, settings: RecallSettings = PATIENT, **more: Any) -> Recall:
+    return Recall(feed, embedder=an_embedder_of_words(), settings=settings, now_ms=lambda: 0, **more)
+
+
+def a_memory(feed: FeedTwin) -> TranscriptMemory:
+    return TranscriptMemory(feed, embedder=an_embedder_of_words())
 
 
 async def ids(recall: Recall, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
@@ -78,7 +80,7 @@ async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -
 
 async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhile_the_next() -> None:
     feed = some_talk()
-    held = TalkCache(feed, dimensions=DIMENSIONS)
+    held = a_memory(feed)
     await held.refresh(CAMPAIGN)
     read, go_on = asyncio.Event(), asyncio.Event()
 
@@ -103,7 +105,7 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
     class Slow:
         async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
             feed.change("u1", retracted=True)
-            await recall.talk_cache.refresh(CAMPAIGN)
+            await recall.transcripts.refresh(CAMPAIGN)
             return None
 
     recall = a_recall(feed, summaries=Slow())
@@ -112,25 +114,19 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
     assert "u1" not in await ids(recall, question)
 
 
-async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told_from_an_old_answer() -> None:
+async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told_from_an_old_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The number of changes may be the same by chance."""
+    monkeypatch.setattr("glyphoxa.recall.transcript_memory._MOST_CAMPAIGNS", 1)
     feed = some_talk()
     feed.tell(said("o1", "Another table."), campaign=OTHER)
-    recall = a_recall(feed, bounds=Bounds(most_bytes=1))
+    recall = a_recall(feed)
     assert "u1" in await ids(recall)
     await ids(recall, campaign=OTHER)
-    assert recall.talk_cache.index(CAMPAIGN) is None
+    assert recall.transcripts.index(CAMPAIGN) is None
     feed.change("u1", retracted=True)
     assert "u1" not in await ids(recall)
-
-
-async def test_taken_up_again_after_a_restart_talk_has_its_session() -> None:
-    feed = some_talk()
-    feed.tell(said("u3", "My sister is back.", session="s2", at_ms=9_000, retracted=True))
-    recall = a_recall(feed)
-    await ids(recall)
-    feed.change("u3", retracted=False)
-    assert "u3" in await ids(recall, "What of my sister in the second session?")
 
 
 async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
@@ -198,10 +194,10 @@ async def test_vectors_of_another_size_are_left_out() -> None:
     assert await ids(a_recall(feed)) == ["u1", "u2"]
 
 
-async def test_a_page_that_breaks_off_is_gone_on_with() -> None:
+async def test_a_page_that_breaks_off_is_read_again() -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 5_001)))
-    held = TalkCache(feed, dimensions=DIMENSIONS)
+    held = a_memory(feed)
 
     async def cut(what: str) -> None:
         if what == "changes" and feed.asked[what] == 2:
@@ -217,18 +213,11 @@ async def test_a_page_that_breaks_off_is_gone_on_with() -> None:
     assert [len(match.places) for match in index.look(SMITH, index.terms.of_question("a sister")).matches] == [1]
 
 
-async def test_what_others_say_for_a_whole_evening_breaks_nothing_for_who_was_not_there() -> None:
-    feed = some_talk()
-    recall = a_recall(feed)
-    assert await ids(recall) == ["u1", "u2"]
-    feed.tell(*(said(f"n{n}", "My sister fell.", ordinal=n + 3, witnesses=frozenset({INNKEEPER})) for n in range(500)))
-    assert await ids(recall) == ["u1", "u2"]
-
-
-async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few() -> None:
+async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.recall.transcript_memory._MOST_VECTOR_BYTES", 4 * DIMENSIONS * 1_000)
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 4_001)))
-    held = TalkCache(feed, dimensions=DIMENSIONS, bounds=Bounds(most_vector_bytes=4 * DIMENSIONS * 1_000))
+    held = a_memory(feed)
     await held.refresh(CAMPAIGN)
     for n in range(4_001, 4_011):
         feed.tell(said(f"u{n}", f"Word {n}.", ordinal=n))
@@ -247,7 +236,7 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
         return [one for one in await real(campaign, utterances, edition) if int(one.utterance_id[1:]) <= n_embedded]
 
     feed.embeddings = embedded_so_far  # type: ignore[method-assign]
-    held = TalkCache(feed, dimensions=DIMENSIONS)
+    held = a_memory(feed)
     assert (await held.refresh(CAMPAIGN)).n_vectors == 0
     n_embedded = 300
     feed.tell(said("u2001", "Word.", ordinal=2_001))
@@ -262,7 +251,7 @@ async def test_reading_anew_ends_with_what_was_rolled_back_meanwhile() -> None:
     for n in range(1_200):
         feed.change("n1", text=f"It snows {n}.")
         if n % 100 == 0:
-            await recall.talk_cache.refresh(CAMPAIGN)
+            await recall.transcripts.refresh(CAMPAIGN)
     feed.change("u1", retracted=True)
     assert "u1" not in await ids(recall)
 
@@ -316,7 +305,7 @@ async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_misse
     feed.tell(*(said(f"v{n}", f"My sister fell, {n}.", ordinal=n + 3) for n in range(n_new)))
     feed.tell(*(said(f"o{n}", "Another table.") for n in range(6 - n_new)), campaign=OTHER)
     feed.tell(said("last", "My sister is here.", ordinal=30))
-    index = await recall.talk_cache.refresh(CAMPAIGN)
+    index = await recall.transcripts.refresh(CAMPAIGN)
     there = {"u1", "u2", *(f"v{n}" for n in range(n_new)), "last"}
     assert {index.said(row).utterance_id for row in range(len(index))} == there
     assert set(await ids(recall)) <= there
@@ -326,7 +315,7 @@ async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_misse
 async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_anew(n_changed: int) -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 1_001)))
-    held = TalkCache(feed, dimensions=DIMENSIONS)
+    held = a_memory(feed)
     index = await held.refresh(CAMPAIGN)
     for n in range(1_000, 1_000 - n_changed, -1):
         feed.change(f"u{n}", text=f"A better word {n}.")
@@ -339,7 +328,7 @@ async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_
 async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again() -> None:
     feed = some_talk()
     feed.tell(*(said(f"u{n}", "It rains.", ordinal=n) for n in range(3, 9)))
-    held = TalkCache(feed, dimensions=DIMENSIONS)
+    held = a_memory(feed)
     await held.refresh(CAMPAIGN)
     feed.forget()
     feed.tell(*some_talk().forget())
@@ -371,18 +360,10 @@ async def test_a_languages_lists_of_words_are_not_read_where_sound_is_waited_for
         threads.append(threading.current_thread())
         return Terms(language)
 
-    monkeypatch.setattr("glyphoxa.recall.talk_cache.Terms", read)
+    monkeypatch.setattr("glyphoxa.recall.transcript_memory.Terms", read)
     await ids(a_recall(some_talk()))
     assert threads
     assert threading.main_thread() not in threads
-
-
-def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
-    read_words.cache_clear()
-    Terms("de-AT")
-    assert read_words.cache_info().misses == 1
-    read_words("de")
-    assert read_words.cache_info().hits == 1
 
 
 async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_some_moment(
@@ -402,7 +383,7 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
             )
             feed.change(f"u{n - 100}", text=f"A sister, better {n}.")
             feed.change(f"u{n - 90}", retracted=n % 2 == 0)
-            await recall.talk_cache.refresh(CAMPAIGN)
+            await recall.transcripts.refresh(CAMPAIGN)
 
     playing = asyncio.create_task(play())
     questions = (QUESTION, "What did Speaker150 say before my sister, part 3?", "What happened after my sister came?")
@@ -419,3 +400,11 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
         assert await ids(recall, question) == await ids(anew, question)
     await recall.close()
     await anew.close()
+
+
+def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
+    read_words.cache_clear()
+    Terms("de-AT")
+    assert read_words.cache_info().misses == 1
+    read_words("de")
+    assert read_words.cache_info().hits == 1

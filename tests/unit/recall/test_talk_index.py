@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.recall.index.talk_index import TalkIndex
-from glyphoxa.recall.question import read_question
-from glyphoxa.recall.ranking.ranking import rank
-from glyphoxa.recall.semantic import vectors
-from glyphoxa.recall.terms import Terms
+from glyphoxa.recall import vectors
+from glyphoxa.recall.ranking import rank
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.terms import Terms, read_question
 from glyphoxa.transcript.ports import Embedding, FeedUtterance
 from tests.support.builders import INNKEEPER, SMITH
 

@@ -13,11 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.recall.ranking.time_fit import PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.temporal.days import DAY_MS, Days, Story, Zone
-from glyphoxa.recall.temporal.reader import MOST_CHARACTERS, NO_TIME, SessionReference, TimeAsk, read_time, tells_time
-from glyphoxa.recall.temporal.words import TimeWords, read_words
-from glyphoxa.speech.language.words import fold, words
+from glyphoxa.language.words import fold, words
+from glyphoxa.recall.days import DAY_MS, Days, Story, Zone
+from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
+from glyphoxa.recall.time_reader import (
+    MOST_CHARACTERS,
+    NO_TIME,
+    SessionReference,
+    TimeAsk,
+    TimeWords,
+    read_time,
+    read_words,
+    tells_time,
+)
 from tests.support.proof import n_examples
 
 NOW = round(datetime(2026, 11, 22, 20, tzinfo=UTC).timestamp() * 1_000)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId
-from glyphoxa.recall.entities.named_world import WordedFacts
 from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.world_memory import WordedFacts
 from tests.support.proof import n_examples
 
 TOWN = "Pinewatch is a walled town. Its gate closes at sunset."

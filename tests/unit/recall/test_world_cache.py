@@ -10,12 +10,11 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
-from glyphoxa.recall.entities.world_cache import WorldCache
-from glyphoxa.world.events.entity import AliasAdded, EntityAdded, EntityScoped
-from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactStated
-from glyphoxa.world.events.log import Event, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone
-from glyphoxa.world.ports import WorldRead
+from glyphoxa.recall.world_memory import WorldMemory
+from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
+from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
+from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin
 
 TOWN, NPC, OTHER = CampaignId("town"), NpcId("tamsin"), NpcId("bran")
@@ -30,11 +29,11 @@ def a_town() -> WorldFeedTwin:
     )
 
 
-def held_of(feed: WorldFeedTwin, *, most: int = 2) -> WorldCache:
-    return WorldCache(feed, now_ms=lambda: 1_000, most=most)
+def held_of(feed: WorldFeedTwin) -> WorldMemory:
+    return WorldMemory(feed, now_ms=lambda: 1_000)
 
 
-def named(held: WorldCache, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
+def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
     found = held.by_name(TOWN, npc, question)
     return None if found is None else {one.known.entity.id: len(one.known.relations) for one in found}
@@ -141,26 +140,6 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
     assert named(held) is None
 
 
-async def test_those_who_ask_together_share_a_reading() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await asyncio.gather(*(held.refresh(TOWN) for _ in range(20)))
-    assert (feed.n_read, feed.n_looks) == (1, 0)
-    await asyncio.gather(*(held.refresh(TOWN) for _ in range(20)))
-    assert (feed.n_read, feed.n_looks) == (1, 1)
-
-
-async def test_who_asks_while_it_is_read_sees_what_happened_before_it_asked() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    first = asyncio.create_task(held.refresh(TOWN))
-    await feed.was_read.wait()
-    feed.happens(FactClosed(OWNS.fact_id))
-    await held.refresh(TOWN)
-    assert named(held) == {INN: 0, MAREK: 0}
-    await first
-
-
 async def test_much_that_happened_is_read_at_once() -> None:
     feed = a_town()
     held = held_of(feed)
@@ -222,8 +201,9 @@ async def test_an_event_that_cannot_be_taken_in_has_the_world_read_anew(monkeypa
     assert named(held) == {INN: 0, MAREK: 0}
 
 
-async def test_the_world_that_was_asked_for_longest_ago_is_let_go() -> None:
-    held = held_of(a_town(), most=1)
+async def test_the_world_that_was_asked_for_longest_ago_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.recall.world_memory._MOST_CAMPAIGNS", 1)
+    held = held_of(a_town())
     await held.refresh(TOWN)
     await held.refresh(CampaignId("other"))
     assert held.world(TOWN) is None

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.speech.language.words import words
+from glyphoxa.language.words import words
 from glyphoxa.transcript.chunking import MOST_WORDS, OVERLAP_WORDS, chunk_id, pieces_of
 from tests.support.proof import n_examples
 

@@ -16,15 +16,15 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.llm.structured import Unparseable
-from glyphoxa.speech.correction.corrector import Corrected
-from glyphoxa.speech.language.words import words
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
-from glyphoxa.speech.review.question import LikelyNames
+from glyphoxa.domain.structured import Unparseable
+from glyphoxa.language.words import words
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.second_look import LikelyNames
 from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
-from tests.support.virtual_time import run_in_virtual_time
+from tests.support.virtual_time import in_virtual_time
 
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in ("Eldrinax", "Ironhold", "Grimjaw")])
 
@@ -297,91 +297,77 @@ async def test_looking_twice_at_the_same_utterance_changes_it_once() -> None:
         assert len(desk.made_anew) == 1
 
 
-def test_while_the_log_is_away_a_correction_waits_and_is_not_asked_for_again() -> None:
-    async def story() -> None:
-        def comes_back(log: LogTwin) -> None:
-            log.weather.away = len(desk.pauses) < 3
+@in_virtual_time
+async def test_while_the_log_is_away_a_correction_waits_and_is_not_asked_for_again() -> None:
+    def comes_back(log: LogTwin) -> None:
+        log.weather.away = len(desk.pauses) < 3
 
-        async with a_desk(on_pause=comes_back) as desk:
-            desk.log.weather.away = True
-            await desk.keep(ELDER_NACKS)
-            assert len(desk.pauses) == 3
-            assert len(desk.model.asked) == 1
-            assert desk.log.utterances[ELDER_NACKS.id].text == "did Eldrinax come"
-            assert desk.texts == ["did Eldrinax come"]  # the page and the NPCs did not wait
-
-    run_in_virtual_time(story())
+    async with a_desk(on_pause=comes_back) as desk:
+        desk.log.weather.away = True
+        await desk.keep(ELDER_NACKS)
+        assert len(desk.pauses) == 3
+        assert len(desk.model.asked) == 1
+        assert desk.log.utterances[ELDER_NACKS.id].text == "did Eldrinax come"
+        assert desk.texts == ["did Eldrinax come"]  # the page and the NPCs did not wait
 
 
-def test_the_npcs_own_model_is_asked_only_when_the_table_has_been_quiet_for_a_while() -> None:
-
-    async def story() -> None:
-        quiet = asyncio.Event()
-        async with a_desk(gives_way=True, wait_until_quiet=quiet.wait) as desk:
-            desk.hear(ELDER_NACKS)
-            await asyncio.sleep(60)
-            assert desk.model.asked == []
-            quiet.set()
-            await asyncio.sleep(1.9)
-            desk.reviser.on(SpeechStarted(TAMSIN, 1))
-            await asyncio.sleep(1.9)
-            assert desk.model.asked == []
-            await asyncio.sleep(0.2)
-            assert len(desk.model.asked) == 1
-
-    run_in_virtual_time(story())
+@in_virtual_time
+async def test_the_npcs_own_model_is_asked_only_when_the_table_has_been_quiet_for_a_while() -> None:
+    quiet = asyncio.Event()
+    async with a_desk(gives_way=True, wait_until_quiet=quiet.wait) as desk:
+        desk.hear(ELDER_NACKS)
+        await asyncio.sleep(60)
+        assert desk.model.asked == []
+        quiet.set()
+        await asyncio.sleep(1.9)
+        desk.reviser.on(SpeechStarted(TAMSIN, 1))
+        await asyncio.sleep(1.9)
+        assert desk.model.asked == []
+        await asyncio.sleep(0.2)
+        assert len(desk.model.asked) == 1
 
 
-def test_a_question_to_the_npcs_own_model_is_dropped_when_somebody_speaks_and_asked_again_later() -> None:
-
-    async def story() -> None:
-        async with a_desk(Model(is_slow=True), gives_way=True) as desk:
-            desk.hear(ELDER_NACKS)
-            await asyncio.sleep(5)
-            assert len(desk.model.asked) == 1
-            desk.reviser.on(SpeechStarted(TAMSIN, 1))
-            await asyncio.sleep(0.01)
-            assert desk.model.dropped == 1
-            assert await desk.reviser.finish(60_000)
-            assert len(desk.model.asked) == 2
-            assert desk.texts == ["did Eldrinax come"]
-
-    run_in_virtual_time(story())
+@in_virtual_time
+async def test_a_question_to_the_npcs_own_model_is_dropped_when_somebody_speaks_and_asked_again_later() -> None:
+    async with a_desk(Model(is_slow=True), gives_way=True) as desk:
+        desk.hear(ELDER_NACKS)
+        await asyncio.sleep(5)
+        assert len(desk.model.asked) == 1
+        desk.reviser.on(SpeechStarted(TAMSIN, 1))
+        await asyncio.sleep(0.01)
+        assert desk.model.dropped == 1
+        assert await desk.reviser.finish(60_000)
+        assert len(desk.model.asked) == 2
+        assert desk.texts == ["did Eldrinax come"]
 
 
-def test_a_model_of_its_own_is_not_disturbed_by_talk() -> None:
-    async def story() -> None:
-        async with a_desk(Model(is_slow=True)) as desk:
-            desk.hear(ELDER_NACKS)
-            await asyncio.sleep(1)
-            desk.reviser.on(SpeechStarted(TAMSIN, 1))
-            assert await desk.reviser.finish(60_000)
-            assert (len(desk.model.asked), desk.model.dropped) == (1, 0)
-
-    run_in_virtual_time(story())
+@in_virtual_time
+async def test_a_model_of_its_own_is_not_disturbed_by_talk() -> None:
+    async with a_desk(Model(is_slow=True)) as desk:
+        desk.hear(ELDER_NACKS)
+        await asyncio.sleep(1)
+        desk.reviser.on(SpeechStarted(TAMSIN, 1))
+        assert await desk.reviser.finish(60_000)
+        assert (len(desk.model.asked), desk.model.dropped) == (1, 0)
 
 
-def test_when_too_much_waits_the_oldest_keeps_the_words_that_were_heard() -> None:
-    async def story() -> None:
-        quiet = asyncio.Event()
-        async with a_desk(gives_way=True, wait_until_quiet=quiet.wait, capacity=3) as desk:
-            for n in range(10):
-                desk.hear(replace(ELDER_NACKS, id=f"u{n}"))
-            quiet.set()
-            assert await desk.reviser.finish(600_000)
-            assert len(desk.model.asked) == 3
-            assert {"u8", "u9"} < set(desk.log.utterances)
-
-    run_in_virtual_time(story())
+@in_virtual_time
+async def test_when_too_much_waits_the_oldest_keeps_the_words_that_were_heard() -> None:
+    quiet = asyncio.Event()
+    async with a_desk(gives_way=True, wait_until_quiet=quiet.wait, capacity=3) as desk:
+        for n in range(10):
+            desk.hear(replace(ELDER_NACKS, id=f"u{n}"))
+        quiet.set()
+        assert await desk.reviser.finish(600_000)
+        assert len(desk.model.asked) == 3
+        assert {"u8", "u9"} < set(desk.log.utterances)
 
 
-def test_the_session_ends_in_time_even_if_not_everything_was_looked_at() -> None:
-    async def story() -> None:
-        async with a_desk(gives_way=True, wait_until_quiet=asyncio.Event().wait) as desk:
-            desk.hear(ELDER_NACKS)
-            assert not await desk.reviser.finish(1_000)
-
-    run_in_virtual_time(story())
+@in_virtual_time
+async def test_the_session_ends_in_time_even_if_not_everything_was_looked_at() -> None:
+    async with a_desk(gives_way=True, wait_until_quiet=asyncio.Event().wait) as desk:
+        desk.hear(ELDER_NACKS)
+        assert not await desk.reviser.finish(1_000)
 
 
 async def test_what_fails_once_is_tried_again() -> None:
@@ -434,21 +420,18 @@ async def test_names_are_compared_beside_the_loop_that_carries_the_sound(monkeyp
     assert threading.get_ident() not in compared_in
 
 
-def test_a_question_is_not_asked_when_somebody_speaks_while_it_is_prepared() -> None:
+@in_virtual_time
+async def test_a_question_is_not_asked_when_somebody_speaks_while_it_is_prepared() -> None:
+    asked_while_speaking: list[int] = []
 
-    async def story() -> None:
-        asked_while_speaking: list[int] = []
+    async def disturbed(work: Callable[[], Any]) -> Any:
+        if not asked_while_speaking:
+            desk.reviser.on(SpeechStarted(TAMSIN, 1))
+            asyncio.get_running_loop().call_later(1, lambda: asked_while_speaking.append(len(desk.model.asked)))
+            asked_while_speaking.append(0)
+        return work()
 
-        async def disturbed(work: Callable[[], Any]) -> Any:
-            if not asked_while_speaking:
-                desk.reviser.on(SpeechStarted(TAMSIN, 1))
-                asyncio.get_running_loop().call_later(1, lambda: asked_while_speaking.append(len(desk.model.asked)))
-                asked_while_speaking.append(0)
-            return work()
-
-        async with a_desk(gives_way=True, in_thread=disturbed) as desk:
-            await desk.keep(ELDER_NACKS)
-            assert asked_while_speaking == [0, 0]
-            assert desk.texts == ["did Eldrinax come"]
-
-    run_in_virtual_time(story())
+    async with a_desk(gives_way=True, in_thread=disturbed) as desk:
+        await desk.keep(ELDER_NACKS)
+        assert asked_while_speaking == [0, 0]
+        assert desk.texts == ["did Eldrinax come"]

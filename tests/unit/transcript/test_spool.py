@@ -32,6 +32,17 @@ def ids(spool: Spool, after: SpoolPosition | None = None) -> list[str]:
     return [str(item.utterance.id) for item in spool.pending(after)]
 
 
+def texts(directory: Path) -> list[str]:
+    """What the next process finds."""
+    with Spool(directory) as spool:
+        return [item.utterance.text for item in spool.pending()]
+
+
+def say(spool: Spool, n_utterances: int, text: str = "line") -> None:
+    for n in range(n_utterances):
+        spool.append(an_utterance(text, id=f"u{n}"))
+
+
 def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.spool"))
 
@@ -84,20 +95,9 @@ def test_whether_it_was_typed_is_written_and_records_of_before_are_speech(tmp_pa
         assert [item.utterance for item in spool.pending()] == [said, typed]
 
 
-def test_what_is_acknowledged_does_not_come_back(tmp_path: Path) -> None:
-    with Spool(tmp_path) as spool:
-        for n in range(3):
-            spool.append(an_utterance("line", id=f"u{n}"))
-        spool.acknowledge(spool.pending()[1].end)
-        assert ids(spool) == ["u2"]
-    with Spool(tmp_path) as spool:
-        assert ids(spool) == ["u2"]
-
-
 def test_an_older_place_than_the_acknowledged_one_brings_nothing_back(tmp_path: Path) -> None:
     with Spool(tmp_path) as spool:
-        for n in range(3):
-            spool.append(an_utterance("line", id=f"u{n}"))
+        say(spool, 3)
         first, second = (item.end for item in spool.pending(limit=2))
         spool.acknowledge(second)
         spool.acknowledge(first)
@@ -138,8 +138,7 @@ def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 def test_full_segments_are_deleted_when_all_of_them_is_acknowledged(tmp_path: Path) -> None:
     with Spool(tmp_path, segment_bytes=1_000) as spool:
-        for n in range(30):
-            spool.append(an_utterance("x" * 200, id=f"u{n}"))
+        say(spool, 30, "x" * 200)
         assert len(segments(tmp_path)) > 3
         assert ids(spool) == [f"u{n}" for n in range(30)]
         spool.acknowledge(spool.pending()[-1].end)
@@ -233,8 +232,7 @@ def test_without_a_log_full_segments_shrink_and_are_still_there_for_one(tmp_path
 
 def test_a_process_that_dies_while_it_shrinks_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     with Spool(tmp_path, segment_bytes=1_000) as spool:
-        for n in range(30):
-            spool.append(an_utterance("x" * 200, id=f"u{n}"))
+        say(spool, 30, "x" * 200)
         first, second = segments(tmp_path)[:2]
         whole = first.read_bytes()
         spool.shrink()
@@ -293,8 +291,7 @@ def test_a_damaged_cursor_repeats_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_record_after_lost_acknowledged_bytes_is_not_taken_for_acknowledged(tmp_path: Path) -> None:
     with Spool(tmp_path) as spool:
-        for n in range(3):
-            spool.append(an_utterance("line", id=f"u{n}"))
+        say(spool, 3)
         spool.acknowledge(spool.pending()[-1].end)
     os.truncate(segments(tmp_path)[0], 0)
     for expected in (["new"], ["new", "newer"]):
@@ -424,8 +421,7 @@ def test_what_was_said_to_its_end_takes_the_place_of_what_was_noted_of_it(tmp_pa
         spool.note(an_utterance("Aye.", id="u1"))
         spool.note(an_utterance("No.", id="u2"))
         spool.append(an_utterance("Aye. Come in. Sit.", id="u1"))
-    with Spool(tmp_path) as spool:
-        assert [item.utterance.text for item in spool.pending()] == ["Aye. Come in. Sit.", "No."]
+    assert texts(tmp_path) == ["Aye. Come in. Sit.", "No."]
     assert not (tmp_path / "under-way").exists()
 
 
@@ -435,8 +431,7 @@ def test_a_process_that_dies_between_the_end_and_forgetting_what_was_noted_leave
         noted = (tmp_path / "under-way").read_bytes()
         spool.append(an_utterance("Aye. Come in.", id="u1"))
     (tmp_path / "under-way").write_bytes(noted + noted[:40])
-    with Spool(tmp_path) as spool:
-        assert [item.utterance.text for item in spool.pending()] == ["Aye. Come in."]
+    assert texts(tmp_path) == ["Aye. Come in."]
 
 
 def test_a_disk_that_is_full_keeps_what_was_noted_before(tmp_path: Path) -> None:
@@ -444,8 +439,7 @@ def test_a_disk_that_is_full_keeps_what_was_noted_before(tmp_path: Path) -> None
         spool.note(an_utterance("Aye.", id="u1"))
         with no_file_beyond(100), pytest.raises(Unavailable, match="cannot be written"):
             spool.note(an_utterance("Aye. Come in.", id="u1"))
-    with Spool(tmp_path) as spool:
-        assert [item.utterance.text for item in spool.pending()] == ["Aye."]
+    assert texts(tmp_path) == ["Aye."]
 
 
 def test_what_cannot_be_forgotten_of_an_utterance_keeps_nobody_from_keeping_its_end(tmp_path: Path) -> None:
@@ -457,15 +451,6 @@ def test_what_cannot_be_forgotten_of_an_utterance_keeps_nobody_from_keeping_its_
         assert [item.utterance.text for item in spool.pending()] == ["Aye. Come in."]
 
 
-def test_what_was_noted_waits_where_the_next_opening_has_no_room_for_it(tmp_path: Path) -> None:
-    with Spool(tmp_path) as spool:
-        spool.note(an_utterance("Aye.", id="u1"))
-    with no_file_beyond(10), Spool(tmp_path) as spool:
-        assert ids(spool) == []
-    with Spool(tmp_path) as spool:
-        assert ids(spool) == ["u1"]
-
-
 def test_what_waits_for_room_is_not_lost_to_what_is_noted_meanwhile(tmp_path: Path) -> None:
     with Spool(tmp_path) as spool:
         spool.note(an_utterance("Aye.", id="u1"))
@@ -474,8 +459,7 @@ def test_what_waits_for_room_is_not_lost_to_what_is_noted_meanwhile(tmp_path: Pa
     with spool:
         spool.note(an_utterance("No.", id="u2"))
         spool.append(an_utterance("No. Never.", id="u2"))
-    with Spool(tmp_path) as spool:
-        assert [item.utterance.text for item in spool.pending()] == ["No. Never.", "Aye."]
+    assert texts(tmp_path) == ["No. Never.", "Aye."]
 
 
 NOTING = """

@@ -60,123 +60,111 @@ class Memory:
         self.states.append("ok" if self.watch.since_ms is None else self.watch.why)
 
 
-def in_virtual_time(story: Callable[[Memory], Awaitable[None]]) -> None:
+def watched(test: Callable[[Memory], Awaitable[None]]) -> Callable[[], None]:
+    """Give a test a memory that is watched, in virtual time."""
+
     async def run() -> None:
         memory = Memory()
         running = asyncio.create_task(memory.watch.run())
-        await story(memory)
+        await test(memory)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    run_in_virtual_time(run())
+    return lambda: run_in_virtual_time(run())
 
 
-def test_a_memory_that_answers_is_never_polled() -> None:
-
-    async def story(memory: Memory) -> None:
-        for _ in range(100):
-            assert await memory.ask()
-            await asyncio.sleep(60)
-        assert (memory.looks_ms, memory.states) == ([], [])
-
-    in_virtual_time(story)
+@watched
+async def test_a_memory_that_answers_is_never_polled(memory: Memory) -> None:
+    for _ in range(100):
+        assert await memory.ask()
+        await asyncio.sleep(60)
+    assert (memory.looks_ms, memory.states) == ([], [])
 
 
-def test_a_memory_that_is_away_for_an_hour_is_tried_to_the_end_and_then_there() -> None:
+@watched
+async def test_a_memory_that_is_away_for_an_hour_is_tried_to_the_end_and_then_there(memory: Memory) -> None:
     """1 s, doubling to 30 s; nobody gives up, and who asks meanwhile does not wait."""
-
-    async def story(memory: Memory) -> None:
-        memory.away(True)
-        assert not await memory.ask()
-        await asyncio.sleep(3_600)
-        began, *looks = memory.looks_ms
-        pauses = [after - before for before, after in zip([began, *looks], looks, strict=False)]
-        assert pauses[:6] == [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]
-        assert set(pauses[5:]) == {30_000}
-        assert len(looks) > 100
-        n_asked, now = len(memory.graph.asked_for), memory.now_ms()
-        assert not await memory.ask()
-        assert (len(memory.graph.asked_for), memory.now_ms()) == (n_asked, now)
-        memory.away(False)
-        await asyncio.sleep(30)
-        assert await memory.ask()
-        assert memory.states == ["the database is away", "ok"]
-
-    in_virtual_time(story)
+    memory.away(True)
+    assert not await memory.ask()
+    await asyncio.sleep(3_600)
+    began, *looks = memory.looks_ms
+    pauses = [after - before for before, after in zip([began, *looks], looks, strict=False)]
+    assert pauses[:6] == [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]
+    assert set(pauses[5:]) == {30_000}
+    assert len(looks) > 100
+    n_asked, now = len(memory.graph.asked_for), memory.now_ms()
+    assert not await memory.ask()
+    assert (len(memory.graph.asked_for), memory.now_ms()) == (n_asked, now)
+    memory.away(False)
+    await asyncio.sleep(30)
+    assert await memory.ask()
+    assert memory.states == ["the database is away", "ok"]
 
 
-def test_who_gets_an_answer_again_has_it_looked_at_at_once() -> None:
-    async def story(memory: Memory) -> None:
-        memory.away(True)
-        await memory.ask()
-        await asyncio.sleep(600)
-        memory.away(False)
-        before = memory.now_ms()
-        memory.watch.hope()
-        await asyncio.sleep(0.001)
-        assert memory.states[-1] == "ok"
-        assert memory.now_ms() - before < 10
-
-    in_virtual_time(story)
+@watched
+async def test_who_gets_an_answer_again_has_it_looked_at_at_once(memory: Memory) -> None:
+    memory.away(True)
+    await memory.ask()
+    await asyncio.sleep(600)
+    memory.away(False)
+    before = memory.now_ms()
+    memory.watch.hope()
+    await asyncio.sleep(0.001)
+    assert memory.states[-1] == "ok"
+    assert memory.now_ms() - before < 10
 
 
-def test_one_answer_that_came_too_late_is_no_outage() -> None:
-    async def story(memory: Memory) -> None:
-        memory.graph.weather.late = True
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await memory.ask()
-        await asyncio.sleep(1)
-        assert (len(memory.looks_ms), memory.states, memory.watch.is_away) == (1, [], False)
-
-    in_virtual_time(story)
+@watched
+async def test_one_answer_that_came_too_late_is_no_outage(memory: Memory) -> None:
+    memory.graph.weather.late = True
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await memory.ask()
+    await asyncio.sleep(1)
+    assert (len(memory.looks_ms), memory.states, memory.watch.is_away) == (1, [], False)
 
 
-def test_a_database_that_takes_nothing_is_read_all_the_same() -> None:
-    async def story(memory: Memory) -> None:
-        memory.full = True
-        memory.watch.suspect()
-        await asyncio.sleep(10)
-        assert memory.states == ["the database's disk is full"]
-        assert await memory.ask()
-        memory.full = False
-        await asyncio.sleep(30)
-        assert memory.states[-1] == "ok"
-
-    in_virtual_time(story)
+@watched
+async def test_a_database_that_takes_nothing_is_read_all_the_same(memory: Memory) -> None:
+    memory.full = True
+    memory.watch.suspect()
+    await asyncio.sleep(10)
+    assert memory.states == ["the database's disk is full"]
+    assert await memory.ask()
+    memory.full = False
+    await asyncio.sleep(30)
+    assert memory.states[-1] == "ok"
 
 
-def test_a_bug_in_a_look_does_not_end_the_looking() -> None:
-    async def story(memory: Memory) -> None:
-        asked = memory._make_good
+@watched
+async def test_a_bug_in_a_look_does_not_end_the_looking(memory: Memory) -> None:
+    asked = memory._make_good
 
-        async def broken() -> None:
-            raise ZeroDivisionError
+    async def broken() -> None:
+        raise ZeroDivisionError
 
-        memory.watch._make_good = broken
-        memory.watch.suspect()
-        await asyncio.sleep(10)
-        assert memory.states == ["memory broke (ZeroDivisionError)"]
-        memory.watch._make_good = asked
-        await asyncio.sleep(30)
-        assert memory.states[-1] == "ok"
-
-    in_virtual_time(story)
+    memory.watch._make_good = broken
+    memory.watch.suspect()
+    await asyncio.sleep(10)
+    assert memory.states == ["memory broke (ZeroDivisionError)"]
+    memory.watch._make_good = asked
+    await asyncio.sleep(30)
+    assert memory.states[-1] == "ok"
 
 
-def test_talk_around_somebody_is_not_asked_for_while_memory_is_away_and_a_failure_has_it_looked_at() -> None:
-    async def story(memory: Memory) -> None:
-        around = memory.guard.over(TalkOfNobody(memory))
-        assert await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW) == []
-        memory.away(True)
-        for _ in range(3):
-            with pytest.raises(Unavailable):
-                await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW)
-            await asyncio.sleep(0.1)
-        assert memory.states == ["the database is away"]
-        assert len(memory.looks_ms) == 1
-
-    in_virtual_time(story)
+@watched
+async def test_talk_around_somebody_is_not_asked_for_while_memory_is_away(
+    memory: Memory,
+) -> None:
+    around = memory.guard.over(TalkOfNobody(memory))
+    assert await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW) == []
+    memory.away(True)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW)
+        await asyncio.sleep(0.1)
+    assert memory.states == ["the database is away"]
+    assert len(memory.looks_ms) == 1
 
 
 class TalkOfNobody:

@@ -17,7 +17,7 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.speech.language.words import leads_to
+from glyphoxa.language.words import leads_to
 from glyphoxa.turns.endpointing import (
     Endpointing,
     EndpointingEffect,

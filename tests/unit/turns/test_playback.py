@@ -21,9 +21,9 @@ from glyphoxa.turns.playback import (
     Released,
     ReplyEnded,
     ReplyFailed,
+    Resumed,
     SoundBegins,
     SoundCame,
-    WentOn,
 )
 
 CHUNK = 480
@@ -288,7 +288,7 @@ def test_who_is_held_goes_on_with_the_next_sample() -> None:
     playback.on(Played(CHUNK))
     playback.on(Held())
     assert playback.playable(CHUNK) == 0
-    playback.on(WentOn())
+    playback.on(Resumed())
     assert over(played_out(playback)) == Over("Well met, friend.", "Well met, friend.", 2_400, False, False, "")
 
 

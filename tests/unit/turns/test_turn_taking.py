@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.calls import AddresseeMention
+from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -16,12 +16,12 @@ from glyphoxa.turns.effects import (
     Commit,
     Effect,
     Fill,
-    GoOn,
     Hold,
     Keep,
     NotAddressed,
     Prime,
     Release,
+    Resume,
 )
 from glyphoxa.turns.turn import Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -443,12 +443,12 @@ def test_an_npc_goes_on_after_a_noise_and_after_a_laugh() -> None:
     evening.hear(SpeechStarted(BRAN, 2_000), at_ms=2_200)
     evening.talk.tick(at_ms=2_250)
     evening.hear(SpeechPaused(BRAN, 2_700), at_ms=2_700)
-    assert evening.hear(NothingSaid(BRAN, 2_900), at_ms=2_900) == [GoOn(answer, SMITH)]
+    assert evening.hear(NothingSaid(BRAN, 2_900), at_ms=2_900) == [Resume(answer, SMITH)]
     evening.hear(SpeechStarted(BRAN, 4_000), at_ms=4_200)
     evening.talk.tick(at_ms=4_250)
     evening.hear(SpeechPaused(BRAN, 4_900), at_ms=4_900)
     effects = evening.hear(EagerTurn(a_draft(BRAN, "Hahaha", end_ms=4_700)), at_ms=5_000)
-    assert GoOn(answer, SMITH) in effects
+    assert Resume(answer, SMITH) in effects
     assert not [effect for effect in evening.of(Cancel) if effect.turn == answer]  # type: ignore[union-attr]
 
 

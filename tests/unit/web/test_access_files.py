@@ -16,7 +16,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.web.access.links import BadInvitation, InvitationRegister, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, read_audit
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.tls import GOOD_FOR, fingerprint, given, self_signed
+from glyphoxa.web.serving import GOOD_FOR, fingerprint, given, self_signed
 
 CAMPAIGN = CampaignId("thornwick")
 MIRA = Grant(Role.PLAYER, PlayerId("mira"))

@@ -16,7 +16,7 @@ from glyphoxa.web.access.links import (
 )
 from glyphoxa.web.access.roles import WHO_MAY, Action, Forbidden, Grant, Grants, NotInvited, Role
 
-INVITATIONS = Invitations(b"k" * KEY_BYTES)
+INVITATIONS = Invitations(key=b"k" * KEY_BYTES)
 MIRA = Grant(Role.PLAYER, PlayerId("mira"))
 DM = Grant(Role.DM)
 GRANTS = st.one_of(
@@ -65,7 +65,7 @@ def test_a_link_is_no_cookie_and_a_cookie_no_link(grant: Grant) -> None:
 
 
 def test_another_campaigns_key_makes_other_links() -> None:
-    other = Invitations(b"o" * KEY_BYTES)
+    other = Invitations(key=b"o" * KEY_BYTES)
     with pytest.raises(BadInvitation):
         other.redeemed(INVITATIONS.token(MIRA), now_s=NOW)
     assert other.grant_of(INVITATIONS.cookie(MIRA, now_s=NOW), now_s=NOW) is None

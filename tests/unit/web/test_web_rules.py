@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,18 @@ from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow
 from glyphoxa_pipelines.webrtc import reveal_candidates
 from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET, SESSION
+
+
+def a_turn(outcome: Outcome, **more: Any) -> TurnFinished:
+    npc = None if outcome is Outcome.NOT_ADDRESSED else GRIMJAW.id
+    return TurnFinished(
+        TurnRecord(TurnId("t"), SESSION, SpeakerId("tamsin"), "Tamsin", RAW, HEARD, npc, "", outcome, **more)
+    )
+
+
+def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
+    turn = a_turn(Outcome.NOT_ADDRESSED, stages=stages, prompt_text=SECRET, unaddressed=Unaddressed.NO_NAME)
+    return event_json(turn, CAMPAIGN)
 
 
 def test_a_corrected_name_is_marked_with_what_was_heard() -> None:
@@ -74,21 +88,7 @@ RAW_TROUBLE = "postgresql://gm:hunter2@10.0.0.7/glyphoxa: 401 Unauthorized"
     [
         Degraded(RAW_TROUBLE, 1, Trouble.RESTARTED, GRIMJAW.id),
         MemoryChanged(MemoryHealth("degraded", 7, RAW_TROUBLE), 1),
-        TurnFinished(
-            TurnRecord(
-                TurnId("t"),
-                SESSION,
-                SpeakerId("tamsin"),
-                "Tamsin",
-                "?",
-                "?",
-                GRIMJAW.id,
-                "",
-                Outcome.FAILED,
-                omitted=(f"recall: {RAW_TROUBLE}",),
-                error=RAW_TROUBLE,
-            )
-        ),
+        a_turn(Outcome.FAILED, omitted=(f"recall: {RAW_TROUBLE}",), error=RAW_TROUBLE),
     ],
 )
 def test_what_a_provider_or_a_database_answered_never_leaves_for_a_page(event: TableEvent) -> None:
@@ -103,39 +103,9 @@ def test_a_page_that_is_refused_is_told_what_the_table_says_and_nothing_that_a_p
 
 
 def test_a_turn_says_which_parts_were_left_out_and_that_an_answer_broke_off() -> None:
-    turn = TurnRecord(
-        TurnId("t"),
-        SESSION,
-        SpeakerId("tamsin"),
-        "Tamsin",
-        "?",
-        "?",
-        GRIMJAW.id,
-        "",
-        Outcome.ANSWERED,
-        omitted=("recall: database away", "facts: late"),
-        error="the line broke",
-    )
-    told = event_json(TurnFinished(turn), CAMPAIGN)
+    turn = a_turn(Outcome.ANSWERED, omitted=("recall: database away", "facts: late"), error="the line broke")
+    told = event_json(turn, CAMPAIGN)
     assert (told["omitted"], told["broke_off"], told["player"]) == (["recall", "facts"], True, "tamsin")
-
-
-def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
-    turn = TurnRecord(
-        TurnId("t"),
-        SESSION,
-        SpeakerId("tamsin"),
-        "Tamsin",
-        RAW,
-        HEARD,
-        None,
-        "",
-        Outcome.NOT_ADDRESSED,
-        stages=stages,
-        prompt_text=SECRET,
-        unaddressed=Unaddressed.NO_NAME,
-    )
-    return event_json(TurnFinished(turn), CAMPAIGN)
 
 
 @pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:8080", "192.168.4.2:80", "table.lan:80"])

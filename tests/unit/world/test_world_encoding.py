@@ -14,11 +14,9 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, Knower, Validity, Visibility
 from glyphoxa.world.encoding import decode, encode, event_type, state_of_parts, state_parts
-from glyphoxa.world.events.entity import EntityAdded
-from glyphoxa.world.events.fact import FactClosed, FactStated, FactTold
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.replay import difference, replay
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, difference, replay
+from glyphoxa.world.fact_events import FactClosed, FactStated, FactTold
 from tests.support.proof import n_examples
 from tests.support.world_histories import a_history
 

@@ -8,11 +8,9 @@ import pytest
 
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.events.entity import EntitiesMerged, EntityRemoved
-from glyphoxa.world.events.fact import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
-from glyphoxa.world.events.log import WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.replay import apply, difference, remaining, replay
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.events import Undone, WorldEvent, apply, difference, remaining, replay
+from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
 from glyphoxa.world.state import OPPOSITES, Changes, Key, Missing, StateRows, WorldState, claim_key, rule_of
 from tests.support import world_histories
 from tests.support.proof import n_examples

@@ -18,8 +18,9 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.events.entity import EntitiesMerged, EntityAdded, EntityRemoved, SlotDeclared
-from glyphoxa.world.events.fact import (
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, SlotDeclared
+from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, apply, replay
+from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -29,9 +30,6 @@ from glyphoxa.world.events.fact import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.events.undo import Undone
-from glyphoxa.world.replay import apply, replay
 from glyphoxa.world.state import WorldState
 
 MIRA, KORVALD, INN, TOWER, SWORD = (EntityId(name) for name in ("mira", "korvald", "inn", "tower", "sword"))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, storable
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
@@ -20,8 +19,8 @@ from glyphoxa.chronicle.talk import BEFORE, LONGEST, KnownEntity, NumberedUttera
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -203,9 +202,6 @@ def _reread_of_row(row: asyncpg.Record) -> Reread:
     return Reread(row["ordinal"], row["change_seq"])
 
 
-_EPISODES_DEADLINE_MS: Final = 5_000
-
-
 class PostgresEpisodes:
     """`Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
 
@@ -215,7 +211,7 @@ class PostgresEpisodes:
         self._sql = load_queries("chronicle/episodes")
 
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        async with self._database.use(campaign, deadline_ms=_EPISODES_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["summaries"], campaign, episode_of(session))
         return [fact_of_row(row) for row in rows]
 

@@ -21,11 +21,11 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.recall.semantic.embedder import Embedder, WrongDimensions, is_usable
-from glyphoxa.speech.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.recall.vectors import Embedder, WrongDimensions, is_usable
 from glyphoxa.transcript.chunking import Piece, chunk_id, pieces_of
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from loguru import logger
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import FINISHING_LOCK, MOST_FAILURES, EmbeddingQueue, Filled
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.semantic.embedder import Embedder
+from glyphoxa.recall.vectors import Embedder
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import OwnConnection

@@ -10,12 +10,12 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import NAMES, Listener
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, timestamp
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, timestamp
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.language.words import fold, words
 from glyphoxa.names.followed import NamesChanged
-from glyphoxa.speech.language.words import fold, words
-from glyphoxa.speech.learning.wrong_forms import (
+from glyphoxa.names.gazetteer import Entry
+from glyphoxa.names.wrong_forms import (
     MOST_UTTERANCES,
     Happened,
     LearnedName,
@@ -28,7 +28,6 @@ from glyphoxa.speech.learning.wrong_forms import (
     latest_decision,
     statuses,
 )
-from glyphoxa.speech.names.gazetteer import Entry
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

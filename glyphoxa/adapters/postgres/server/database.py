@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import asyncpg
 import pgvector.asyncpg
 from loguru import logger
 from pydantic_core import from_json
 
-from glyphoxa.adapters.postgres.server.migrate import migrate
+from glyphoxa.adapters.postgres.server.migrate import migrate, not_applied
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
-if TYPE_CHECKING:
+
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
-if TYPE_CHECKING:
     OwnConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 
@@ -392,6 +394,29 @@ class Database:
         task.add_done_callback(self._releases.discard)
 
 
+class CampaignQueries:
+    """The named queries of one `.sql` file, each on a connection of one campaign and within one deadline.
+
+    Attributes:
+        file: See `load_queries`.
+    """
+
+    file: ClassVar[str]
+    deadline_ms: ClassVar[int] = 1_000
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = load_queries(self.file)
+
+    async def _fetch(self, query: str, campaign: CampaignId, *values: object) -> list[asyncpg.Record]:
+        """
+        Raises:
+            Unavailable: The database is away or late.
+        """
+        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection:
+            return await connection.fetch(self._sql[query], campaign, *values)
+
+
 @asynccontextmanager
 async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
     """A connection to a server that is fit to hold memory. Nothing is written.
@@ -444,3 +469,64 @@ async def _release(pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -
         await pool.release(connection, timeout=_RELEASE_TIMEOUT_S)
     except (TimeoutError, *AWAY) as error:
         logger.debug("a connection was dropped: {}", type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """
+    Attributes:
+        version: PostgreSQL's.
+        is_read_only: It takes no writes: a standby, or a database set so.
+        pgvector: The version of the extension in this database; None where it was not created there.
+        has_pgvector: The server has the extension, in this database or not.
+        n_to_apply: Migrations that the next start will apply.
+        ahead_s: How far the server's clock is ahead of this machine's, in seconds; negative is behind.
+    """
+
+    version: str
+    is_read_only: bool
+    pgvector: str | None
+    has_pgvector: bool
+    n_to_apply: int
+    ahead_s: float
+
+
+def condition_of(dsn: str, *, embedding_dimensions: int, deadline_s: float) -> Condition:
+    """Connects and asks; blocks. Not for a thread that runs an event loop.
+
+    Args:
+        embedding_dimensions: Of the vectors that the settings want.
+
+    Raises:
+        Unavailable: It is away, or does not answer in time.
+        InvalidInput: It refuses, lends its sessions, or is for other dimensions. No message shows what a DSN hides.
+        Corrupt: It is newer than this program, or an applied migration was changed.
+    """
+    try:
+        read = Dsn.read(dsn)
+    except InvalidInput as error:
+        raise InvalidInput(f"memory.postgres_dsn {error}") from None
+    try:
+        return asyncio.run(_in_time(read, embedding_dimensions, deadline_s))
+    except TimeoutError:
+        raise Unavailable(f"the database at {read} did not answer within {deadline_s:g} s") from None
+    except AWAY as error:
+        raise Unavailable(f"the database at {read} is away: {describe(error, read)}") from None
+
+
+async def _in_time(dsn: Dsn, embedding_dimensions: int, deadline_s: float) -> Condition:
+    async with asyncio.timeout(deadline_s), connected(dsn) as connection:
+        asked_s = time.time()
+        state = await connection.fetchrow(load_queries("server/server")["state"])
+        here_s = (asked_s + time.time()) / 2
+        if state is None:
+            raise Unavailable(f"the database at {dsn} says nothing of itself")
+        waiting = await not_applied(connection, embedding_dimensions=embedding_dimensions)
+    return Condition(
+        state["version"],
+        state["is_read_only"],
+        state["pgvector"],
+        state["has_pgvector"],
+        len(waiting),
+        state["now_s"] - here_s,
+    )

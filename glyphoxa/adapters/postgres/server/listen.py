@@ -1,4 +1,4 @@
-"""LISTEN: the database tells whoever follows that something has changed, whoever changed it."""
+"""LISTEN: notifies followers that something in the database has changed, whoever changed it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ SAID: Final = "glyphoxa_said"
 
 _CHANNELS: Final = (NAMES, TALK, TABLE, SAID)
 _ANSWER_TIMEOUT_S = 5.0
-_FIRST_RETRY_MS: Final = 200
+_FIRST_RETRY_S: Final = 0.2
+_MOST_RETRY_S: Final = 5.0
+"""While the server is away it is tried again after a time that doubles up to this."""
+_PING_S: Final = 30.0
+"""A quiet connection is asked for a sign of life so often: a dead network says nothing."""
 _LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 Notified = frozenset[str] | None
@@ -62,10 +66,6 @@ class _Follower:
         self.is_anything = True
         self.woken.set()
 
-    def failed(self, error: GlyphoxaError) -> None:
-        self.error = error
-        self.woken.set()
-
     async def take(self) -> Notified:
         await self.woken.wait()
         self.woken.clear()
@@ -79,16 +79,10 @@ class _Follower:
 class Listener:
     """One connection of a process that listens for all who follow something. It is there from the first of them to the
     last, and made anew when it is lost.
-
-    Args:
-        ping_ms: A quiet connection is asked for a sign of life so often: a dead network says nothing.
-        most_retry_ms: While the server is away it is tried again after a time that doubles up to this.
     """
 
-    def __init__(self, database: Database, *, ping_ms: int = 30_000, most_retry_ms: int = 5_000) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._ping_ms = ping_ms
-        self._most_retry_ms = most_retry_ms
         self._followers: set[_Follower] = set()
         self._listening: asyncio.Task[None] | None = None
         self._is_connected = False
@@ -124,22 +118,23 @@ class Listener:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _listen(self) -> None:
-        retry_ms = _FIRST_RETRY_MS
+        retry_s = _FIRST_RETRY_S
         while True:
             lost = asyncio.Event()
             try:
                 connection = await self._connect(lost)
             except Unavailable as error:
                 logger.debug("changes are not followed now: {}", error)
-                await asyncio.sleep(retry_ms / 1000)
-                retry_ms = min(2 * retry_ms, self._most_retry_ms)
+                await asyncio.sleep(retry_s)
+                retry_s = min(2 * retry_s, _MOST_RETRY_S)
                 continue
             except GlyphoxaError as error:
                 self._listening = None
                 for follower in self._followers:
-                    follower.failed(error)
+                    follower.error = error
+                    follower.woken.set()
                 return
-            retry_ms = _FIRST_RETRY_MS
+            retry_s = _FIRST_RETRY_S
             self._is_connected = True
             try:
                 for follower in self._followers:
@@ -175,7 +170,7 @@ class Listener:
     async def _wait_until_lost(self, connection: asyncpg.Connection[asyncpg.Record], lost: asyncio.Event) -> None:
         while True:
             try:
-                async with asyncio.timeout(self._ping_ms / 1000):
+                async with asyncio.timeout(_PING_S):
                     await lost.wait()
                 return
             except TimeoutError:

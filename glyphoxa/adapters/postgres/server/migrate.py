@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 from loguru import logger
 
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 
 _LOCK = 0x676C7970  # "glyp": taken for the time of a migration, in every database alike
@@ -171,7 +171,7 @@ async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     """To the role for which rows of other campaigns are not there: on a server on which a backup of the database was
     restored there may be none.
     """
-    sql = load_queries("server/privileges")
+    sql = load_queries("server/server")
     if not await connection.fetchval(sql["is_superuser"]):
         return
     if await connection.fetchval(sql["has_role"]) and await connection.fetchval(sql["has_all"]):

@@ -1,4 +1,4 @@
-"""Long computations, away from the event loop: a table that is being played may not stop for more than milliseconds."""
+"""Run long computations beside the event loop: a table that is being played may stop for milliseconds only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what was said by its words, its speaker, its session and its time."""
+"""Read a campaign's talk: page by page as it changes, and by search for words, speaker, session and time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import storable, timestamps, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import load_queries, storable, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer

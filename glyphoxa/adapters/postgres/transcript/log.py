@@ -1,4 +1,4 @@
-"""A campaign's talk is found by the forms of its language, also when that was another one while it was played."""
+"""The transcript log in PostgreSQL: utterances, turns, the DM's decisions on them, and session summaries."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.listen import TALK, Listener
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, storable, storable_json, timestamp, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import (
+    at_ms,
+    load_queries,
+    storable,
+    storable_json,
+    timestamp,
+    viewer_parameter,
+)
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
 from glyphoxa.domain.heard import Correction, Utterance
@@ -190,15 +196,11 @@ def _utterance(key: str | None) -> UtteranceId | None:
     return None if key is None else UtteranceId(key)
 
 
-_DEADLINE_MS = 10_000
-
-
-class PostgresTurns:
+class PostgresTurns(CampaignQueries):
     """The DM's `Turns`. Calls have a deadline of 10 s."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("transcript/turns")
+    file = "transcript/turns"
+    deadline_ms = 10_000
 
     async def latest(
         self, campaign: CampaignId, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
@@ -225,10 +227,6 @@ class PostgresTurns:
         rows = await self._fetch("uttered", campaign, list(ids)) if ids else []
         return {UtteranceId(row["utterance_id"]): _uttered(row) for row in rows}
 
-    async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return await connection.fetch(self._sql[query], campaign, *arguments)
-
 
 def _uttered(row: asyncpg.Record) -> Uttered:
     return Uttered(said_of_row(row), tuple(Correction(**values) for values in row["corrections"] or ()))
@@ -240,7 +238,7 @@ _UNSTORABLE = (
     asyncpg.IntegrityConstraintViolationError,
     ValueError,  # asyncpg's for an argument that does not fit its column
 )
-_LOG_DEADLINE_MS = 1000
+_READ_DEADLINE_MS = 1000
 _WRITE_DEADLINE_MS = 10_000
 _ATTEMPTS = 3
 
@@ -328,31 +326,28 @@ class PostgresTranscriptLog:
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
-        async with self._database.use(campaign, deadline_ms=_LOG_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["recent"], campaign, session, timestamp(since_ms), limit)
         return [utterance_of_row(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        async with self._database.use(campaign, deadline_ms=_LOG_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection:
             if session is None:
                 return int(await connection.fetchval(self._sql["count"], campaign))
             return int(await connection.fetchval(self._sql["count_of_session"], campaign, session))
 
 
-_DECISIONS_DEADLINE_MS: Final = 1_000
-
-
-class PostgresTalkDecisions:
+class PostgresTalkDecisions(CampaignQueries):
     """A `TalkDecisions`. Reading has a deadline of 1 s."""
 
+    file = "transcript/log"
+
     def __init__(self, database: Database, listener: Listener) -> None:
-        self._database = database
+        super().__init__(database)
         self._listener = listener
-        self._sql = load_queries("transcript/log")
 
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
-        async with self._database.use(campaign, deadline_ms=_DECISIONS_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["decided"], campaign, session)
+        rows = await self._fetch("decided", campaign, session)
         return [Decided(utterance_of_row(row), row["retracted"], row["own_text"]) for row in rows]
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
@@ -360,7 +355,7 @@ class PostgresTalkDecisions:
 
 
 _BATCH = 5_000
-_TEXT_SEARCH_CONFIG_DEADLINE_MS = 30_000
+_REWORD_DEADLINE_MS = 30_000
 
 
 async def update_text_search_config(database: Database, campaign: CampaignId) -> int:
@@ -376,7 +371,7 @@ async def update_text_search_config(database: Database, campaign: CampaignId) ->
     changed = 0
     before: int | None = None
     while True:
-        async with database.use(campaign, deadline_ms=_TEXT_SEARCH_CONFIG_DEADLINE_MS) as connection:
+        async with database.use(campaign, deadline_ms=_REWORD_DEADLINE_MS) as connection:
             if before is None and await connection.fetchval(sql["first_has_language"], campaign):
                 return changed
             async with connection.transaction():
@@ -387,33 +382,16 @@ async def update_text_search_config(database: Database, campaign: CampaignId) ->
         changed += n
 
 
-_SESSION_SUMMARIES_DEADLINE_MS = 1_000
+class PostgresSessionSummaries(CampaignQueries):
+    """`SessionSummaries`, with a deadline of 1 s; late is `Unavailable`."""
 
-
-class PostgresSessionSummaries:
-    """Summaries of past sessions; see `glyphoxa.transcript.sessions`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("transcript/session_summaries")
+    file = "transcript/session_summaries"
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        """None when there is none of which `npc` may know both the entity and its two facts.
-
-        Raises:
-            Unavailable: The database is away or late.
-        """
-        asked = (campaign, viewer_parameter(npc), episode_of(session), EPISODE)
-        async with self._database.use(campaign, deadline_ms=_SESSION_SUMMARIES_DEADLINE_MS) as connection:
-            text = await connection.fetchval(self._sql["summary"], *asked)
-        return None if text is None else str(text)
+        """None when there is none of which `npc` may know both the entity and its two facts."""
+        rows = await self._fetch("summary", campaign, viewer_parameter(npc), episode_of(session), EPISODE)
+        return str(rows[0][0]) if rows else None
 
     async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
-        """See `SessionSummaries`.
-
-        Raises:
-            Unavailable: As above.
-        """
-        asked = (campaign, viewer_parameter(npc), but, EPISODE, limit)
-        async with self._database.use(campaign, deadline_ms=_SESSION_SUMMARIES_DEADLINE_MS) as connection:
-            return [str(row["text"]) for row in await connection.fetch(self._sql["latest"], *asked)]
+        rows = await self._fetch("latest", campaign, viewer_parameter(npc), but, EPISODE, limit)
+        return [str(row["text"]) for row in rows]

@@ -1,3 +1,5 @@
+"""Commands from the DM to an open table, its answers, and its controls."""
+
 from __future__ import annotations
 
 import asyncio
@@ -7,14 +9,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
-from glyphoxa.adapters.postgres.server.queries import load_queries
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.npc.table_control import AskedCommand
+from glyphoxa.npc.dm_channel import AskedCommand
 
-_DEADLINE_MS: Final = 1_000
 ANSWERED_WITHIN_S: Final = 5.0
 
 
@@ -32,15 +32,16 @@ class PastCommand:
     is_done: bool
 
 
-class PostgresTableCommands:
+class PostgresTableCommands(CampaignQueries):
     """A `CommandInbox` and a `ControlsStore` of an open table, and the way to it for others. Reading and writing have a
     deadline of 1 s.
     """
 
+    file = "transcript/table_commands"
+
     def __init__(self, database: Database, listener: Listener) -> None:
-        self._database = database
+        super().__init__(database)
         self._listener = listener
-        self._sql = load_queries("transcript/table_commands")
 
     # -- for who commands
 
@@ -67,19 +68,19 @@ class PostgresTableCommands:
         try:
             async with asyncio.timeout(within_s), aclosing(self.changes(campaign)) as changes:
                 await anext(changes)  # from here on no answer is missed
-                await self._fetch(campaign, "ask", command, session, dict(told))
+                await self._fetch("ask", campaign, command, session, dict(told))
                 async for _ in changes:
-                    [row] = await self._fetch(campaign, "answered", command)
+                    [row] = await self._fetch("answered", campaign, command)
                     if row["answer"] is not None:
                         return _as_told(row["answer"], is_done=row["is_done"])
         except TimeoutError:
             pass
         of = f"campaign {campaign!r}" if session is None else f"session {session!r}"
-        if await self._fetch(campaign, "withdraw", command):
+        if await self._fetch("withdraw", campaign, command):
             raise Unavailable(f"no table of {of} is open: nothing was done. `glyphoxa serve` opens one")
-        [row] = await self._fetch(campaign, "answered", command) or [None]
-        if row is not None and row["answer"] is not None:
-            return _as_told(row["answer"], is_done=row["is_done"])
+        for row in await self._fetch("answered", campaign, command):
+            if row["answer"] is not None:
+                return _as_told(row["answer"], is_done=row["is_done"])
         raise Unavailable(f"the table of {of} did not answer within {within_s:g} s: it may have obeyed, or not")
 
     async def latest(self, campaign: CampaignId, *, session: SessionId | None, limit: int) -> list[PastCommand]:
@@ -88,34 +89,30 @@ class PostgresTableCommands:
             PastCommand(
                 row["asked_ms"], SessionId(row["taken_by"]), row["command"], row["answer"] or "", bool(row["is_done"])
             )
-            for row in await self._fetch(campaign, "latest", session, limit)
+            for row in await self._fetch("latest", campaign, session, limit)
         ]
 
     # -- for the table
 
     async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
-        for row in await self._fetch(campaign, "take", session):
+        for row in await self._fetch("take", campaign, session):
             return AskedCommand(row["id"], row["command"])
         return None
 
     async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:
-        await self._fetch(campaign, "answer", command, text, is_done)
+        await self._fetch("answer", campaign, command, text, is_done)
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
         return self._listener.follow(TABLE, campaign)
 
     async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
-        for row in await self._fetch(campaign, "controls", session):
+        for row in await self._fetch("controls", campaign, session):
             kept: Mapping[str, Any] = row["controls"]
             return kept
         return {}
 
     async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None:
-        await self._fetch(campaign, "keep_controls", session, dict(controls))
-
-    async def _fetch(self, campaign: CampaignId, query: str, *values: object) -> list[Any]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return list(await connection.fetch(self._sql[query], campaign, *values))
+        await self._fetch("keep_controls", campaign, session, dict(controls))
 
 
 def _as_told(answer: str, *, is_done: bool) -> str:

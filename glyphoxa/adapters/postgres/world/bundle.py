@@ -1,4 +1,4 @@
-"""Campaigns out of the database and into it, as bundles."""
+"""Export and import campaigns as bundles."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, cast
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.world.campaigns import check_document
-from glyphoxa.adapters.postgres.world.fork import COPIED
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
+from glyphoxa.adapters.postgres.world.world import COPIED
 from glyphoxa.dm.campaign_bundle import CampaignBundle, Row
 from glyphoxa.domain.errors import Corrupt, InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.replay import difference
+from glyphoxa.world.events import difference
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

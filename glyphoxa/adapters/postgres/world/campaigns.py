@@ -1,4 +1,4 @@
-"""Campaigns as their files describe them, kept as documents, and told to the world as what changed in them."""
+"""Store campaigns as documents, with their calendar, and commit to the world what changed in them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import storable
+from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.dm.campaign_changes import CampaignChanges, Tables, changes, with_tables
-from glyphoxa.dm.campaign_facts import Loading
+from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.transcript.sessions import BETWEEN, DayTold, day_now, times_of
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -149,7 +147,6 @@ async def put_times(connection: Connection, campaign: Campaign) -> None:
     await connection.execute(sql, campaign.id, campaign.time_zone, calendar, campaign.story_day)
 
 
-_CAMPAIGNS_DEADLINE_MS: Final = 1_000
 _campaign: Final = TypeAdapter(Campaign)
 _tables: Final = TypeAdapter(Tables)
 NO_TABLES: Final = Tables()
@@ -189,7 +186,7 @@ class PostgresCampaigns:
 
     async def names(self) -> dict[CampaignId, str]:
         """Of all campaigns, by id."""
-        async with self._database.use(None, deadline_ms=_CAMPAIGNS_DEADLINE_MS) as connection:
+        async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["list_campaigns"])
         return {CampaignId(row["id"]): row["name"] for row in rows}
 
@@ -206,7 +203,7 @@ class PostgresCampaigns:
 
     async def described(self, campaign: CampaignId) -> Described | None:
         """None when it was never loaded here."""
-        async with self._database.use(campaign, deadline_ms=_CAMPAIGNS_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             return await self._read(connection, campaign)
 
     async def changes(self, campaign: Campaign) -> CampaignChanges:

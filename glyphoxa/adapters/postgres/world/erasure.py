@@ -1,4 +1,4 @@
-"""Talk erased for good: in one transaction, in the campaign and in its forks."""
+"""Erase talk for good: in one transaction, in the campaign and in its forks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,12 @@ import asyncpg
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import timestamp
-from glyphoxa.adapters.postgres.world.event_log import WorldLog
-from glyphoxa.adapters.postgres.world.retraction import TalkRetraction
-from glyphoxa.adapters.postgres.world.tables import WorldTables
+from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.world.encoding import encode
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.events.undo import TalkErased
-from glyphoxa.world.replay import difference, without_words
+from glyphoxa.world.events import Cause, TalkErased, WorldEvent, difference, without_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -173,8 +167,7 @@ class PostgresErasure:
 
     async def _entered(self, connection: Connection, campaign: CampaignId) -> WorldTransaction:
         await connection.execute(self._sql["enter"], campaign)
-        on = connection, campaign
-        return WorldTransaction(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
+        return WorldTransaction.of(connection, campaign)
 
     async def _events(self, world: WorldTransaction, entries: Sequence[_Entry]) -> list[WorldEvent]:
         events = await world.log.page(after=0, limit=_ALL_EVENTS, latest_first=False)

@@ -1,3 +1,5 @@
+"""The event log of one campaign: append, read, replay with snapshots, and the feed for a process that follows it."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,16 +11,22 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import timestamp
+from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
-from glyphoxa.world.events.log import Cause, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.ports import WorldRead
-from glyphoxa.world.replay import dropped, replay
+from glyphoxa.world.events import (
+    Cause,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    dropped,
+    replay,
+)
+from glyphoxa.world.graph import WorldRead
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -180,7 +188,7 @@ class PostgresWorldFeed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._of_campaign = load_queries("world/feed")["campaign"]
+        self._of_campaign = load_queries("world/event_log")["campaign"]
 
     async def read(self, campaign: CampaignId) -> WorldRead:
         # All of one moment.

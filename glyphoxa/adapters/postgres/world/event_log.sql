@@ -48,3 +48,13 @@ WITH outdated AS (DELETE FROM world_snapshots WHERE campaign_id = $1 AND seq <> 
 INSERT INTO world_snapshots (campaign_id, seq, payload, projection_version) VALUES ($1, $2, $3::text::jsonb, $4)
     ON CONFLICT (campaign_id, seq) DO UPDATE
     SET payload = excluded.payload, projection_version = excluded.projection_version, created_at = now();
+
+-- campaign --
+-- Its language, and what its file calls its NPCs.
+SELECT c.language,
+       (SELECT jsonb_agg(jsonb_build_object('entity', npc -> 'entity_id', 'name', npc -> 'name',
+                                            'aliases', npc -> 'aliases'))
+          FROM campaign_documents d, jsonb_array_elements(d.document -> 'npcs') AS npc
+         WHERE d.campaign_id = $1) AS npcs
+  FROM campaigns c
+ WHERE c.id = $1;

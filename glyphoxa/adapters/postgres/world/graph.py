@@ -1,3 +1,5 @@
+"""Ask the knowledge graph in the name of a viewer, and find talk inside a neighbourhood of it."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
@@ -6,9 +8,8 @@ import asyncpg
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, timestamps, viewer_parameter
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.feed import name_words
 from glyphoxa.adapters.postgres.world.tables import fact_of_row
 from glyphoxa.domain.campaign import Entity
@@ -28,15 +29,11 @@ from glyphoxa.world.graph import (
     beginnings_of,
 )
 
-_DEADLINE_MS = 1000
 
-
-class PostgresGraph:
+class PostgresGraph(CampaignQueries):
     """A `KnowledgeGraph`. Each question is one statement with a deadline of 1 s; late is `Unavailable`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("world/graph")
+    file = "world/graph"
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
         rows = await self._fetch("entities", campaign, viewer_parameter(viewer), of_type)
@@ -129,10 +126,6 @@ class PostgresGraph:
             rows = await self._fetch("facts_latest", campaign, seer, *between, limit)
         return [fact_of_row(row) for row in rows]
 
-    async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return await connection.fetch(self._sql[query], campaign, *arguments)
-
 
 def _known(rows: Sequence[asyncpg.Record]) -> Known | None:
     node: Entity | None = None
@@ -166,7 +159,7 @@ def _texts(given: Collection[str]) -> list[str]:
     return sorted(lookup_key(each) for each in given)
 
 
-_GRAPH_RAG_DEADLINE_MS = 1000
+_DEADLINE_MS = 1_000
 
 
 class PostgresGraphRag:
@@ -188,7 +181,7 @@ class PostgresGraphRag:
         if not asked or limit <= 0:
             return []
         middle, sql = lookup_key(around.entity), self._sql["by_words"]
-        async with self._database.use(campaign, deadline_ms=_GRAPH_RAG_DEADLINE_MS) as connection:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(sql, campaign, seer, middle, around.depth, asked, name_words(asked), limit)
         return [_passage(row, viewer, similarity=False) for row in rows]
 
@@ -212,9 +205,7 @@ class PostgresGraphRag:
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
         middle, depth = lookup_key(around.entity), around.depth
         try:
-            async with self._database.use(
-                campaign, deadline_ms=_GRAPH_RAG_DEADLINE_MS, generic_plan=True
-            ) as connection:
+            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, generic_plan=True) as connection:
                 rows = await connection.fetch(query, campaign, seer, middle, depth, embedding, self._model, limit)
         except asyncpg.DataError as error:
             raise InvalidInput(f"an embedding of {len(embedding)} dimensions cannot be asked with: {error}") from None

@@ -1,4 +1,4 @@
-"""Looking into memory for the DM: what waits, what is known and why, what was said, and how it is stored."""
+"""Look into memory for the DM: facts that need review, what is known and why, what was said, and how it is stored."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import asyncpg
 import numpy as np
 
-from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.server.database import CampaignQueries
+from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import said_of_row
 from glyphoxa.adapters.postgres.world.tables import (
     cause_of_row,
@@ -24,9 +23,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events.log import WorldEvent
-
-_DEADLINE_MS = 10_000
+from glyphoxa.world.events import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +102,13 @@ class ReachedEntity:
     depth: int
 
 
-class PostgresInspection:
+class PostgresInspection(CampaignQueries):
     """The DM's `Review`, and more to look at. One query each, with a deadline of 10 s."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("world/inspection")
+    file = "world/inspection"
+    deadline_ms = 10_000
 
     # As `Review`
-
-    async def pending(self, campaign: CampaignId, *, limit: int) -> list[Fact]:
-        return await self.of_status(campaign, "pending", limit=limit)
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, limit)]
@@ -262,10 +255,6 @@ class PostgresInspection:
             ReachedEntity(EntityId(row["id"]), row["type"], row["name"], row["depth"])
             for row in await self._fetch("reach", campaign, entity, depth)
         ]
-
-    async def _fetch(self, query: str, campaign: CampaignId, *arguments: object) -> list[asyncpg.Record]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return await connection.fetch(self._sql[query], campaign, *arguments)
 
 
 def _entry(row: asyncpg.Record) -> InspectedUtterance:

@@ -7,15 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import asyncpg
 from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.server.offload import offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.server.values import at_ms, timestamp
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, timestamp
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
@@ -32,7 +30,7 @@ from glyphoxa.domain.knowledge import (
     Visibility,
 )
 from glyphoxa.world import change as read_set
-from glyphoxa.world.events.log import Cause
+from glyphoxa.world.events import Cause
 from glyphoxa.world.state import REFUSED, Changes, Key, StateRows, WorldEntity, WorldState
 
 if TYPE_CHECKING:
@@ -56,66 +54,24 @@ def fact_of_row(row: Row) -> Fact:
     """Of the view `facts`, or of columns of these names. An NPC's identity has hundreds of them in every turn: a query
     does better to give NULL for what is empty, and `provenance` and `known_how` as text, which many facts share.
     """
-    (
-        fact,
-        subject,
-        predicate,
-        entity,
-        value,
-        attributes,
-        provenance,
-        origin,
-        status,
-        scope,
-        known_how,
-        since,
-        until,
-        story_from,
-        story_to,
-        supports,
-        disputes,
-        mentions,
-        doubted,
-        seq,
-    ) = _fact_columns(row)
+    subject, predicate, entity = row["subject_id"], row["predicate"], row["object_id"]
+    provenance, origin, supports, disputes = row["provenance"], row["origin"], row["supports"], row["disputes"]
     return Fact(
-        fact,
-        Claim.attribute(subject, predicate, value) if entity is None else Claim.relation(subject, predicate, entity),
-        seq,
-        status,
+        row["fact_id"],
+        Claim.attribute(subject, predicate, row["value"])
+        if entity is None
+        else Claim.relation(subject, predicate, entity),
+        row["seq"],
+        row["status"],
         _provenance_of_text(provenance, origin) if isinstance(provenance, str) else _provenance_of(provenance, origin),
-        _visibility_of(scope, known_how),
-        _validity(since, until, story_from, story_to),
-        attributes or {},
+        visibility_of_row(row),
+        _validity(row["valid_from"], row["valid_to"], row["story_from"], row["story_to"]),
+        row["attributes"] or {},
         tuple(supports) if supports else (),
         tuple(disputes) if disputes else (),
-        mentions,
-        doubted,
+        row["mentions"],
+        row["doubted"],
     )
-
-
-_fact_columns: Final = itemgetter(
-    "fact_id",
-    "subject_id",
-    "predicate",
-    "object_id",
-    "value",
-    "attributes",
-    "provenance",
-    "origin",
-    "status",
-    "scope",
-    "known_how",
-    "valid_from",
-    "valid_to",
-    "story_from",
-    "story_to",
-    "supports",
-    "disputes",
-    "mentions",
-    "doubted",
-    "seq",
-)
 
 
 def ended_of_row(row: Row) -> EndedFact:
@@ -138,7 +94,8 @@ def entity_of_row(row: Row) -> WorldEntity:
 
 def visibility_of_row(row: Row) -> Visibility:
     """Of any row with `scope` and `known_how`."""
-    return _visibility_of(row["scope"], row["known_how"])
+    scope, known_how = row["scope"], row["known_how"]
+    return _visibility_of_text(scope, known_how) if isinstance(known_how, str) else _visibility_of(scope, known_how)
 
 
 def cause_of_row(row: Row) -> Cause:
@@ -153,9 +110,7 @@ def cause_of_row(row: Row) -> Cause:
     )
 
 
-def _visibility_of(scope: ScopeName, known_how: Sequence[Mapping[str, Any]] | str | None) -> Visibility:
-    if isinstance(known_how, str):
-        return _visibility_of_text(scope, known_how)
+def _visibility_of(scope: ScopeName, known_how: Sequence[Mapping[str, Any]] | None) -> Visibility:
     if scope == "public" and not known_how:
         return PUBLIC
     return Visibility(scope, tuple(_knower(each) for each in known_how or ()))

@@ -1,24 +1,156 @@
-"""A transaction on one campaign's world: its log, its tables and its talk, all of one moment."""
+"""A transaction on one campaign's world: its log, its tables, and its talk, which events may retract or correct."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.queries import load_queries
-from glyphoxa.adapters.postgres.world.event_log import WorldLog
-from glyphoxa.adapters.postgres.world.retraction import TalkRetraction
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
+from glyphoxa.adapters.postgres.world.event_log import WorldLog, retractions_in_effect, words_in_effect
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.world.events import WorldEvent
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class TalkRange:
+    """Part of the talk of one session.
+
+    Attributes:
+        after_ordinal: It begins behind that one.
+        last_ordinal: It ends with that one.
+        n_heard: How many of its utterances are not retracted yet.
+    """
+
+    session: SessionId
+    after_ordinal: int
+    last_ordinal: int
+    n_heard: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedUtterance:
+    """An utterance as it stands in the log."""
+
+    utterance: UtteranceId
+    session: SessionId
+    ordinal: int
+    text: str
+
+
+class TalkRetraction:
+    """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
+    transaction: it stays in the log, and nobody recalls it, or what it said before.
+    """
+
+    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
+        self._connection = connection
+        self._campaign = campaign
+        self._sql = load_queries("world/retraction")
+
+    async def session_and_later(self, session: SessionId) -> list[SessionId]:
+        """In the order in which they began; empty: there is no such session."""
+        rows = await self._connection.fetch(self._sql["session_and_later"], self._campaign, session)
+        return [SessionId(row["id"]) for row in rows]
+
+    async def end_of(self, session: SessionId) -> int | None:
+        """Its last trace, milliseconds since the Unix epoch; None: there is no such session."""
+        end = await self._connection.fetchval(self._sql["end_of_session"], self._campaign, session)
+        return None if end is None else at_ms(end)
+
+    async def learned_behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[int]:
+        """Events that come from talk behind that ordinal of the session, or from later sessions."""
+        rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, ordinal, later)
+        return [row["seq"] for row in rows]
+
+    async def behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[TalkRange]:
+        """What was said there until now."""
+        rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, ordinal, later)
+        return [
+            TalkRange(SessionId(row["session_id"]), row["after_ordinal"], row["last_ordinal"], row["heard"])
+            for row in rows
+        ]
+
+    async def spoken(self, utterance: UtteranceId) -> LoggedUtterance:
+        """
+        Raises:
+            NotFound: Nobody said it.
+            InvalidInput: It is retracted.
+        """
+        row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
+        if row is None:
+            raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
+        if row["retracted"]:
+            raise InvalidInput(f"utterance {utterance!r} is retracted already: nobody recalls it")
+        return LoggedUtterance(utterance, SessionId(row["session_id"]), row["ordinal"], row["text"])
+
+    async def learned_from(self, said: LoggedUtterance) -> list[int]:
+        """Events that come from that utterance."""
+        rows = await self._connection.fetch(
+            self._sql["learned_from"], self._campaign, said.utterance, said.session, said.ordinal
+        )
+        return [row["seq"] for row in rows]
+
+    async def learned_from_any(self, utterances: Sequence[UtteranceId]) -> list[int]:
+        """Events that were learned from one of these, or from it and others."""
+        rows = await self._connection.fetch(self._sql["learned_from_any"], self._campaign, list(utterances))
+        return [row["seq"] for row in rows]
+
+    async def retract(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
+        """Note what an event took: see `settle`."""
+        await self._connection.execute(
+            self._sql["retract"],
+            self._campaign,
+            rollback,
+            [each.session for each in ranges],
+            [each.after_ordinal for each in ranges],
+            [each.last_ordinal for each in ranges],
+        )
+
+    async def settle(self, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> list[UtteranceId]:
+        """Retract, give back and word the talk as the second of these says, where that is not as the first says.
+        Returns what is otherwise now.
+
+        Args:
+            before: All events of the campaign that speak of others, as they were; `after`: as they are now.
+        """
+        retracted = retractions_in_effect(after)
+        old, new = words_in_effect(before), words_in_effect(after)
+        words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
+        changed = await self._settle_retracted(retractions_in_effect(before) ^ retracted, in_effect=retracted)
+        return changed + await self._settle_words(words)
+
+    async def _settle_retracted(self, retractions: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
+        if not retractions:
+            return []
+        await self._connection.execute(self._sql["lock_talk"], self._campaign)
+        rows = await self._connection.fetch(
+            self._sql["settle_retracted"], self._campaign, sorted(retractions), sorted(in_effect)
+        )
+        return [UtteranceId(row["utterance_id"]) for row in rows]
+
+    async def _settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
+        """
+        Args:
+            words: The DM's; None gives an utterance its own back.
+        """
+        if not words:
+            return []
+        await self._connection.execute(self._sql["lock_talk"], self._campaign)
+        rows = await self._connection.fetch(
+            self._sql["settle_words"], self._campaign, list(words.keys()), list(words.values())
+        )
+        return [UtteranceId(row["utterance_id"]) for row in rows]
+
 
 _USUAL_TIMEOUT_MS: Final = 20_000
 """A statement of a transaction that may take longer has as long as the transaction."""
@@ -34,6 +166,15 @@ class WorldTransaction:
     log: WorldLog
     tables: WorldTables
     talk: TalkRetraction
+
+    @classmethod
+    def of(cls, connection: Connection, campaign: CampaignId) -> Self:
+        """
+        Args:
+            connection: In a transaction, and entered for that campaign.
+        """
+        on = connection, campaign
+        return cls(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
 
     async def require_campaign(self) -> None:
         """
@@ -77,7 +218,6 @@ async def world_transaction(
         ):
             if deadline_ms > _USUAL_TIMEOUT_MS:
                 await connection.execute(load_queries("world/transaction")["set_timeouts"], str(deadline_ms))
-            on = connection, campaign
-            yield WorldTransaction(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
+            yield WorldTransaction.of(connection, campaign)
     except _UNSTORABLE as error:
         raise InvalidInput(f"the database cannot hold this: {error}") from None

@@ -1,33 +1,93 @@
-"""Events committed to a world: checked one by one on what they read, appended to the log, brought into the tables."""
+"""Commit events to a world, undo them, and fork a campaign.
+
+Each event is checked on what it reads, appended to the log, and applied to the tables, in one transaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
-from glyphoxa.adapters.postgres.server.queries import load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
-from glyphoxa.adapters.postgres.world.fork import fork_campaign
-from glyphoxa.adapters.postgres.world.retraction import LoggedUtterance, TalkRange
-from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
+from glyphoxa.adapters.postgres.world.transaction import LoggedUtterance, TalkRange, WorldTransaction, world_transaction
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.world.encoding import encode, event_type
-from glyphoxa.world.events.fact import FactStated
-from glyphoxa.world.events.log import Cause, Event, WorldEvent
-from glyphoxa.world.events.undo import RolledBack, Undone, UtteranceCorrected, UtteranceRetracted
-from glyphoxa.world.replay import apply, difference, dropped
+from glyphoxa.world.events import (
+    Cause,
+    Event,
+    RolledBack,
+    Undone,
+    UtteranceCorrected,
+    UtteranceRetracted,
+    WorldEvent,
+    apply,
+    difference,
+    dropped,
+)
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import Key, Missing, StateRows, WorldState
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
+
+
+COPIED: Final = (
+    "campaign_documents",
+    "campaign_times",
+    "story_days",
+    "sessions",
+    "session_entries",
+    "talk_to_embed",
+    "corrections",
+    "turns",
+    "chunks",
+    "learned_name_events",
+    "learned_names",
+    "world_events",
+    "entities",
+    "entity_merges",
+    "slot_rules",
+    "relationships",
+    "attribute_facts",
+    "fact_supports",
+    "fact_history",
+    "retracted_talk",
+    "table_controls",
+    "chronicle_progress",
+    "chronicle_rereads",
+)
+"""Tables that belong to a campaign: what others refer to comes first. Snapshots are made again when they are needed.
+
+A command to an open table is not copied: a table of the fork must not obey what was said to another.
+"""
+
+
+async def fork_campaign(connection: Connection, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
+    """Give a new campaign a copy of all that another has, vectors included.
+
+    Args:
+        connection: In a transaction whose queries all see the same state, and which lets them take their time.
+
+    Raises:
+        InvalidInput: There is a campaign of the name `into`.
+    """
+    sql = load_queries("world/world")
+    if not into:
+        raise InvalidInput("the new campaign needs an id")
+    if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:
+        raise InvalidInput(f"there is a campaign {into!r} already: fork into another id")
+    for table in COPIED:
+        await connection.execute(sql["copy_rows"], table, campaign, into)
+    await connection.execute(sql["fork_document"], into, name)
 
 
 _COMMIT_DEADLINE_MS: Final = 10_000
@@ -58,14 +118,14 @@ async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) 
         return
     with suppress(Unavailable):  # what was committed is kept all the same
         async with database.administer(deadline_ms=_ANALYZE_DEADLINE_MS) as connection:
-            await connection.execute(load_queries("world/commit")["analyze"])
+            await connection.execute(load_queries("world/world")["analyze"])
 
 
 async def _commit(
     world: WorldTransaction, events: Sequence[Event], cause: Cause, *, expect: int | None
 ) -> list[WorldEvent]:
     if len(events) >= _MANY:
-        await world.connection.execute(load_queries("world/commit")["custom_plans"])
+        await world.connection.execute(load_queries("world/world")["custom_plans"])
     encoded = await offload(lambda: [encode(event) for event in events], amount=len(events))
     head = await world.log.head()
     if expect is not None and expect != head.seq:
@@ -125,29 +185,39 @@ _TAKE_BACK_DEADLINE_MS: Final = 600_000
 _FORK_DEADLINE_MS: Final = 3_600_000
 
 
-class CommitEvents(Protocol):
-    """See `World.commit`."""
-
-    async def __call__(
-        self, events: Sequence[Event], cause: Cause, *, expect: int | None = None
-    ) -> list[WorldEvent]: ...
-
-
-@dataclass(frozen=True, slots=True)
 class WorldWriting:
     """A world that nobody else writes to meanwhile. What is written on the connection is kept with the events, or not.
 
     Attributes:
-        read: The world as it is, before what is committed here, without what ended.
-        undo: As if these events had not been, as far as that is not so already.
-        unlearn: As if nothing had been learned from these utterances so far.
+        recorded: What was committed here.
     """
 
-    connection: Connection
-    read: Callable[[], Awaitable[WorldState]]
-    commit: CommitEvents
-    undo: Callable[[Sequence[int], Cause], Awaitable[None]]
-    unlearn: Callable[[Sequence[UtteranceId], Cause], Awaitable[None]]
+    def __init__(self, world: WorldTransaction, *, accept_at: float) -> None:
+        self.connection = world.connection
+        self.recorded: list[WorldEvent] = []
+        self._world = world
+        self._accept_at = accept_at
+
+    async def read(self) -> WorldState:
+        """The world before what is committed here, without what ended."""
+        return await self._world.tables.read_current()
+
+    async def commit(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
+        """See `World.commit`."""
+        made = await commit(self._world, events, cause, accept_at=self._accept_at)
+        self.recorded += made
+        return made
+
+    async def undo(self, seqs: Sequence[int], cause: Cause) -> None:
+        """As if these events had not been, as far as that is not so already."""
+        head, gone = await self._world.log.head(), dropped(await self._world.log.undoing())
+        if left := sorted(set(seqs) - gone):
+            events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
+            await _append_undoing(self._world, events)
+
+    async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
+        """As if nothing had been learned from these utterances so far."""
+        await self.undo(await self._world.talk.learned_from_any(utterances), cause)
 
 
 class PostgresWorld:
@@ -187,23 +257,9 @@ class PostgresWorld:
         async with self._transaction(campaign, deadline_ms=commit_deadline_ms(amount)) as world:
             await first(world.connection)
             await world.lock_campaign()
-            recorded: list[WorldEvent] = []
-
-            async def commit_here(
-                events: Sequence[Event], cause: Cause, *, expect: int | None = None
-            ) -> list[WorldEvent]:
-                made = await commit(world, events, cause, accept_at=self.accept_at, expect=expect)
-                recorded.extend(made)
-                return made
-
-            async def undo_here(seqs: Sequence[int], cause: Cause) -> None:
-                await _undo_those_left(world, seqs, cause)
-
-            async def unlearn_here(utterances: Sequence[UtteranceId], cause: Cause) -> None:
-                await undo_here(await world.talk.learned_from_any(utterances), cause)
-
-            yield WorldWriting(world.connection, world.tables.read_current, commit_here, undo_here, unlearn_here)
-        await analyze_if_grown(self._database, recorded)
+            writing = WorldWriting(world, accept_at=self.accept_at)
+            yield writing
+        await analyze_if_grown(self._database, writing.recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
         """The world as it stands in the tables, without what ended.
@@ -342,14 +398,6 @@ class PostgresWorld:
 
     def _transaction(self, campaign: CampaignId, *, deadline_ms: int) -> AbstractAsyncContextManager[WorldTransaction]:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
-
-
-async def _undo_those_left(world: WorldTransaction, seqs: Sequence[int], cause: Cause) -> None:
-    head, gone = await world.log.head(), dropped(await world.log.undoing())
-    left = sorted(set(seqs) - gone)
-    if left:
-        events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
-        await _append_undoing(world, events)
 
 
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:

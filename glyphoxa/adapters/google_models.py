@@ -1,0 +1,147 @@
+"""Embeddings and structured answers from Google Gemini."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+from google import genai
+from google.genai import errors, types
+from httpx import HTTPError
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.providers.building import Connection
+
+DEADLINE_MS = 10_000
+MOST_TEXTS = 100
+""""BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", says the provider."""
+_TRIES = 3
+_FIRST_PAUSE_S = 0.5
+_JITTER_S = 0.5
+_IDLE_S = 300
+"""How long an idle connection is kept; by default it is 15 s, and a table is often quiet for longer."""
+
+
+class GoogleEmbeddings:
+    """See `Embedder`. Made inside a running event loop; `close` it. Arguments and errors as of `OpenAiEmbeddings`."""
+
+    def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int = DEADLINE_MS) -> None:
+        self._model = connection.model
+        self._dimensions = dimensions
+        self._deadline_ms = deadline_ms
+        self._prefixes = prefixes_of(connection.model)
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(keepalive_timeout=_IDLE_S), trust_env=True)
+        tries = types.HttpRetryOptions(attempts=_TRIES, initial_delay=_FIRST_PAUSE_S, jitter=_JITTER_S)
+        self._client = genai.Client(
+            api_key=connection.key,
+            http_options=types.HttpOptions(
+                base_url=connection.base_url, retry_options=tries, aiohttp_client=self._session
+            ),
+        )
+
+    most_texts = MOST_TEXTS
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
+        return await self._embed(texts, task="RETRIEVAL_DOCUMENT", prefix=self._prefixes.found)
+
+    async def embed_questions(self, texts: Sequence[str]) -> NDArray[float32]:
+        return await self._embed(texts, task="RETRIEVAL_QUERY", prefix=self._prefixes.question)
+
+    async def close(self) -> None:
+        await self._client.aio.aclose()
+        await self._session.close()
+
+    async def _embed(self, texts: Sequence[str], *, task: str, prefix: str) -> NDArray[float32]:
+        # A model that wants the task before the text takes no task type.
+        config = types.EmbedContentConfig(task_type=None if prefix else task, output_dimensionality=self._dimensions)
+
+        async def ask(batch: list[str]) -> list[list[float]]:
+            return await self._ask(batch, config)
+
+        return await embed_in_batches(
+            [prefix + text for text in texts],
+            ask,
+            model=self._model,
+            dimensions=self._dimensions,
+            most_texts=MOST_TEXTS,
+        )
+
+    async def _ask(self, texts: list[str], config: types.EmbedContentConfig) -> list[list[float]]:
+        name = f"the embeddings model {self._model!r}"
+        # Models from gemini-embedding-2 on take bare strings for the parts of one text, and give one vector for it.
+        contents: list[types.ContentUnion] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
+        try:
+            async with asyncio.timeout(self._deadline_ms / 1_000):
+                answer = await self._client.aio.models.embed_content(
+                    model=self._model, contents=contents, config=config
+                )
+            return [list(row.values or ()) for row in answer.embeddings or ()]
+        except TimeoutError:
+            raise Unavailable(f"{name} did not answer within {self._deadline_ms} ms") from None
+        except errors.APIError as error:
+            raise _translated(name, error) from error
+        except (aiohttp.ClientError, HTTPError, OSError) as error:
+            raise Unavailable(f"{name} cannot be reached: {error}") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise Unavailable(f"{name} gave an answer that holds no vectors ({type(error).__name__})") from error
+
+
+def _translated(name: str, error: errors.APIError) -> Unavailable | InvalidInput:
+    # A wrong key is a bad request at this provider.
+    if error.code in (401, 403) or "api key" in str(error.message).lower():
+        return Unavailable(f"{name} refuses the key (HTTP {error.code})")
+    if error.code == 400:
+        return InvalidInput(f"{name} does not take this: {error.message}")
+    return Unavailable(f"{name} cannot be asked: {error.message} (HTTP {error.code})")
+
+
+class GoogleStructuredLlm:
+    """See `StructuredLlm`.
+
+    Args:
+        max_tokens: A longer answer is cut off and therefore unparseable.
+    """
+
+    def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
+        self._model = connection.model
+        self._max_tokens = max_tokens
+        # Whoever asks knows whether it is worth asking again.
+        options = types.HttpOptions(base_url=connection.base_url, retry_options=types.HttpRetryOptions(attempts=1))
+        self._client = genai.Client(api_key=connection.key, http_options=options)
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        config = types.GenerateContentConfig(
+            system_instruction=system,
+            temperature=temperature,
+            max_output_tokens=self._max_tokens,
+            response_mime_type="application/json",
+            response_json_schema=dict(schema),
+        )
+        try:
+            async with asyncio.timeout(deadline_ms / 1_000):
+                response = await self._client.aio.models.generate_content(
+                    model=self._model, contents=user, config=config
+                )
+        except TimeoutError:
+            raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
+        except RecursionError:  # the client reads it as JSON by itself
+            raise Unparseable("the model's answer is no JSON that can be read") from None
+        except errors.APIError as error:
+            raise Unavailable(f"model {self._model!r} cannot be asked: {error.message}") from error
+        except (aiohttp.ClientError, HTTPError, OSError) as error:
+            raise Unavailable(f"model {self._model!r} cannot be reached: {error}") from error
+        candidates = response.candidates or []
+        if candidates and candidates[0].finish_reason is types.FinishReason.MAX_TOKENS:
+            raise Unparseable("the model's answer was cut off at its longest")
+        return parsed(response.text, schema)
+
+    async def close(self) -> None:
+        await self._client.aio.aclose()

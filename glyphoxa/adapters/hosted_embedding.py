@@ -1,0 +1,92 @@
+"""What hosted embedders share: texts as a provider takes them, and vectors as it must have given them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.recall.vectors import WrongDimensions
+
+_MOST_BYTES = 8_000
+"""Of one text: models read 8,192 tokens (Gemini's first 2,048, and leaves the rest), and no token is less than a byte.
+Talk comes in pieces of a few hundred bytes; this is for what is no talk."""
+
+Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
+
+
+async def embed_in_batches(
+    texts: Sequence[str], ask: Ask, *, model: str, dimensions: int, most_texts: int
+) -> NDArray[float32]:
+    """float32, shape (len(texts), dimensions), rows of unit length; a row that the provider could not give is not
+    finite or zero.
+
+    Args:
+        ask: One request.
+        model: For messages.
+        most_texts: Of one request.
+
+    Raises:
+        Unavailable: The provider gave another number of vectors than there are texts.
+        WrongDimensions: They have other dimensions.
+    """
+    rows = np.empty((len(texts), dimensions), float32)
+    at = 0
+    for first in range(0, len(texts), most_texts):
+        batch = [_sendable(text) for text in texts[first : first + most_texts]]
+        vectors = await ask(batch)
+        if len(vectors) != len(batch):
+            raise Unavailable(f"{model} gave {len(vectors)} vectors for {len(batch)} texts")
+        for vector in vectors:
+            if len(vector) != dimensions:
+                raise WrongDimensions(model=model, wanted=dimensions, given=len(vector))
+            rows[at] = _unit(vector)
+            at += 1
+    return rows
+
+
+def _sendable(text: str) -> str:
+    """Without half characters, which cannot be sent, and not too long; never empty, which is refused."""
+    return text.encode("utf-8", "replace")[:_MOST_BYTES].decode("utf-8", "ignore") or " "
+
+
+def _unit(vector: Sequence[float]) -> NDArray[float32]:
+    """A vector that was cut off to fewer dimensions is no longer of unit length."""
+    whole = np.asarray(vector, np.float64)
+    length = np.linalg.norm(whole)
+    unit: NDArray[float32] = (whole / length if np.isfinite(length) and length > 0 else whole).astype(float32)
+    return unit
+
+
+class Prefixes(NamedTuple):
+    """What a model wants before a text, to tell questions from what they shall find."""
+
+    found: str = ""
+    question: str = ""
+
+
+_GEMMA = Prefixes("title: none | text: ", "task: search result | query: ")
+_KNOWN = (
+    # ai.google.dev/gemini-api/docs/embeddings: this one takes no task type, but a text that names its task
+    (re.compile(r"gemini-embedding-[2-9]"), _GEMMA),
+    # and so does its small sister: the model card of google/embeddinggemma-300m
+    (re.compile(r"embedding-?gemma"), _GEMMA),
+    # model card of nomic-ai/nomic-embed-text-v1.5; Ollama adds nothing by itself
+    (re.compile(r"nomic-embed-text"), Prefixes("search_document: ", "search_query: ")),
+    # model card of intfloat/multilingual-e5-base
+    (re.compile(r"(^|[^a-z])e5-(small|base|large)(?!.*instruct)"), Prefixes("passage: ", "query: ")),
+)
+
+
+def prefixes_of(model: str) -> Prefixes:
+    """By the model's name; none for a model that is not known to want any.
+
+    >>> prefixes_of("nomic-embed-text:latest").question
+    'search_query: '
+    """
+    return next((prefixes for name, prefixes in _KNOWN if name.search(model.lower())), Prefixes())

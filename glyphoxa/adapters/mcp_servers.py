@@ -1,0 +1,415 @@
+"""Servers outside whose tools NPCs are given: reached while the table opens, and again whenever they fall.
+
+- What a server offers is settled when it is first reached: what it says later of its tools changes no prompt.
+- A server that cannot be reached while the table opens is left out of this session.
+- One that falls later is tried again, less and less often; a call meanwhile fails at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import unicodedata
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import httpx2
+from loguru import logger
+from mcp import Client, MCPError
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
+
+from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.npc.memory_tools import Found, nothing
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.toolbox import OutsideTool
+
+# What of a server outside gets near a model: short and plain names, descriptions and answers, of known kinds.
+#
+# A server may send anything: a megabyte, markers of a chat template, arguments nested a thousand times.
+
+
+MOST_TOOLS: Final = 16
+MOST_ANSWERED: Final = 2_000
+_MOST_ARGUMENTS: Final = 10
+_MOST_DESCRIBED: Final = 300
+_MOST_ASKED: Final = 2_000
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_KINDS: Final = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+_MARKERS: Final = ControlTokens(ELSEWHERE)
+
+
+def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec | None:
+    """A tool as an NPC's model is shown it; None if it cannot be.
+
+    Args:
+        tool: `name`, `description` and `input_schema`, as the server has them.
+    """
+    if not _NAME.fullmatch(str(tool["name"])):
+        return None
+    schema = tool["input_schema"] if isinstance(tool["input_schema"], Mapping) else {}
+    properties, required = schema.get("properties") or {}, schema.get("required") or []
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        return None
+    shown = {name: one for name, each in properties.items() if (one := _argument(name, each)) is not None}
+    if len(shown) > _MOST_ARGUMENTS or any(name not in shown for name in required):
+        return None
+    description = plain(str(tool["description"] or tool["name"]), most=_MOST_DESCRIBED)
+    return ToolSpec(f"{server}.{tool['name']}", description, shown, tuple(required), usual_ms)
+
+
+def _argument(name: object, schema: object) -> Mapping[str, object] | None:
+    """Its schema as a model is shown it; None for what is no plain value."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(schema, Mapping):
+        return None
+    kind = schema.get("type")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        return None
+    described = schema.get("description")
+    shown: dict[str, object] = {
+        "type": kind,
+        "description": plain(described, most=_MOST_DESCRIBED) if isinstance(described, str) else name,
+    }
+    choices = schema.get("enum")
+    if kind == "string" and isinstance(choices, list) and all(isinstance(each, str) for each in choices):
+        shown["enum"] = [plain(each, most=80) for each in choices[:20]]
+    return shown
+
+
+def checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
+    """What a model gave, as far as the tool takes it.
+
+    Raises:
+        InvalidInput: Something is missing, or of another kind.
+    """
+    given: dict[str, object] = {}
+    for key, value in arguments.items():
+        if key not in spec.parameters or value is None:
+            continue
+        kind = str(spec.parameters[key]["type"])
+        is_kind = isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)  # type: ignore[arg-type]
+        if not is_kind or len(str(value)) > _MOST_ASKED:
+            raise InvalidInput(f"argument {key!r} must be a short {kind}")
+        given[key] = value
+    if missing := [key for key in spec.required if key not in given]:
+        raise InvalidInput(f"argument {missing[0]!r} is missing")
+    return given
+
+
+def told(texts: Iterable[str], *, is_error: bool) -> Found:
+    """What a model is answered."""
+    text = plain(" ".join(texts), most=MOST_ANSWERED)
+    if is_error:
+        return nothing(f"it failed: {text}" if text else "it failed")
+    return {"found": [text]} if text else nothing("it answered without words")
+
+
+def plain(text: str, *, most: int) -> str:
+    """Words in one line, without what a terminal, a database or a chat template takes for a command."""
+    # What is far longer is cut first: cleaning a megabyte takes as long as a syllable.
+    cut = text[: 2 * most]
+    visible = "".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in cut)
+    words = " ".join(_MARKERS.broken(visible).split())
+    return words if len(words) <= most and len(text) <= 2 * most else f"{words[:most].rstrip()} ..."
+
+
+# Ways to a server outside, on which it can send no more at a time than fits between two pieces of sound.
+#
+# The SDK's own read a message of any length, in the event loop of the table.
+
+
+MOST_BYTES: Final = 256 * 1024
+"""Of one message."""
+_CONNECT_S: Final = 5.0
+_READ_S: Final = 30.0
+_ENDS_WITHIN_S: Final = 2.0
+
+
+@asynccontextmanager
+async def program(command: Sequence[str], *, env: Mapping[str, str]) -> AsyncIterator[tuple[Any, Any]]:
+    """A program that is started, and spoken to on its standard input and output. It is ended at the end.
+
+    Args:
+        env: What it is given besides the few variables that every program needs. Keys of providers are not among them.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=get_default_environment() | dict(env),
+        limit=MOST_BYTES,
+        start_new_session=True,
+    )
+    heard, from_server = anyio.create_memory_object_stream[Any](0)
+    to_server, to_be_said = anyio.create_memory_object_stream[Any](0)
+
+    async def read() -> None:
+        assert process.stdout is not None  # noqa: S101 - a pipe, as was asked for
+        async with heard:
+            with suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):  # ValueError: too long
+                while line := await process.stdout.readline():
+                    await heard.send(_message(line))
+
+    async def write() -> None:
+        assert process.stdin is not None  # noqa: S101 - likewise
+        async with to_be_said:
+            with suppress(ConnectionError, RuntimeError):
+                async for said in to_be_said:
+                    line = said.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    process.stdin.write(f"{line}\n".encode())
+                    await process.stdin.drain()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            group.start_soon(write)
+            try:
+                yield from_server, to_server
+            finally:
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+
+
+def _message(line: bytes) -> Any:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as no_message:
+        return no_message
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)  # with whatever it started itself
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDS_WITHIN_S):
+                await process.wait()
+
+
+@asynccontextmanager
+async def address(url: str, *, token: str) -> AsyncIterator[tuple[Any, Any]]:
+    """A server's address, for streamable HTTP.
+
+    Args:
+        token: Sent with every request as `Authorization: Bearer`; empty for none.
+    """
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            httpx2.AsyncClient(
+                headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {}),
+                timeout=httpx2.Timeout(_CONNECT_S, read=_READ_S),
+                event_hooks={"response": [_limit]},
+                trust_env=False,
+            )
+        )
+        yield await stack.enter_async_context(
+            streamable_http_client(url, http_client=client, max_sse_event_size=MOST_BYTES)
+        )
+
+
+async def _limit(response: httpx2.Response) -> None:
+    if "content-encoding" in response.headers:  # a few packed bytes may be a gigabyte
+        raise httpx2.ReadError("the answer is packed, which nobody asked for")
+    if response.headers.get("content-type", "").startswith("text/event-stream"):
+        return  # limited by the event
+    response.stream = _Limited(response.stream)
+
+
+class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc, unused-ignore] # Any where the extra is not installed
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MOST_BYTES
+        async for chunk in self._stream:
+            left -= len(chunk)
+            if left < 0:
+                raise httpx2.ReadError(f"the answer has more than {MOST_BYTES:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+CONNECT_MS: Final = 20_000
+"""What a table that opens waits for all servers together."""
+_AGAIN_S: Final = (1.0, 5.0, 30.0, 120.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    """How a server is reached.
+
+    Attributes:
+        command: A program and its arguments; empty: it has a `url`.
+        env: What the program is given besides.
+        allowed: Its only tools that are offered; None: all.
+        usual_ms: What a call usually takes.
+    """
+
+    name: str
+    command: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str = ""
+    token: str = field(default="", repr=False)
+    allowed: frozenset[str] | None = None
+    usual_ms: int = 300
+
+
+class McpServers:
+    """Protocol of use: `open`, `tools`, `close`, in one event loop.
+
+    Args:
+        connect_ms: See `CONNECT_MS`.
+        again_s: How long a server that fell is let be; the longer, the more often it has.
+    """
+
+    def __init__(
+        self, rows: Sequence[ServerRow], *, connect_ms: int = CONNECT_MS, again_s: Sequence[float] = _AGAIN_S
+    ) -> None:
+        self._servers = {row.name: _Server(row, again_s) for row in rows}
+        self._supervisor = Supervisor()
+        self._connect_ms = connect_ms
+
+    async def open(self) -> None:
+        """Until each server was reached, or was not in time. Never raises."""
+        for name, server in self._servers.items():
+            self._supervisor.start(f"MCP server {name}", server.run)
+        tried = [asyncio.create_task(server.tried.wait()) for server in self._servers.values()]
+        if tried:
+            await asyncio.wait(tried, timeout=self._connect_ms / 1_000)
+        for waiting in tried:
+            waiting.cancel()
+        for name, server in self._servers.items():
+            if server.tools is None:
+                why = server.why or f"it has not answered within {self._connect_ms:,} ms"
+                logger.warning("the MCP server {} cannot be reached, and its tools are not offered: {}", name, why)
+                await self._supervisor.stop(f"MCP server {name}")
+
+    def tools(self, server: str) -> tuple[OutsideTool, ...]:
+        """What it offers; nothing if it was not reached."""
+        found = self._servers[server]
+        return tuple(OutsideTool(spec, partial(found.call, spec)) for spec in found.tools or ())
+
+    async def close(self) -> None:
+        await self._supervisor.close()
+
+
+class _Server:
+    """
+    Attributes:
+        tools: None until it was reached.
+        tried: It was reached, or cannot be.
+        why: Why not.
+    """
+
+    def __init__(self, row: ServerRow, again_s: Sequence[float]) -> None:
+        self.tools: tuple[ToolSpec, ...] | None = None
+        self.tried = asyncio.Event()
+        self.why = ""
+        self._row = row
+        self._again_s = again_s
+        self._client: Client | None = None
+        self._fell = asyncio.Event()
+
+    async def run(self) -> None:
+        """The actor's body."""
+        n_tried = 0
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                await self._serve()
+            except Exception as error:  # whatever somebody else's server makes of a connection
+                self.why = _reason(error)
+            if self.tools is None:
+                self.tried.set()
+                return
+            is_new = asyncio.get_running_loop().time() - began > self._again_s[-1]
+            n_tried = 1 if is_new else n_tried + 1
+            logger.warning("the MCP server {} fell: {}", self._row.name, self.why or "its connection is closed")
+            await asyncio.sleep(self._again_s[min(n_tried, len(self._again_s)) - 1])
+
+    async def call(self, spec: ToolSpec, arguments: Mapping[str, object]) -> Found:
+        """
+        Raises:
+            Unavailable: It is not there now.
+        """
+        if self._client is None:
+            raise Unavailable(f"the MCP server {self._row.name} is not there now")
+        try:
+            given = checked(spec, arguments)
+        except InvalidInput as wrong:
+            return nothing(str(wrong))
+        try:
+            result = await self._client.call_tool(spec.name.partition(".")[2], given)
+        except MCPError as error:
+            if error.code != CONNECTION_CLOSED:
+                return told([error.message], is_error=True)
+            self._give_up()
+            raise Unavailable(f"the MCP server {self._row.name} closed the connection") from error
+        except Exception as error:
+            # An answer that is none: of the wrong types, or too long. What is behind it on the line is not read.
+            self._give_up()
+            raise Unavailable(
+                f"the MCP server {self._row.name} answered what is no answer: {_reason(error)}"
+            ) from error
+        texts = [each.text if each.type == "text" else f"({each.type})" for each in result.content]
+        return told(texts, is_error=bool(result.is_error))
+
+    def _give_up(self) -> None:
+        self._client = None
+        self._fell.set()
+
+    async def _serve(self) -> None:
+        self._fell.clear()
+        try:
+            async with Client(self._transport(), read_timeout_seconds=_READ_S, cache=None) as client:
+                if self.tools is None:
+                    self.tools = self._offered((await client.list_tools()).tools)
+                self._client = client
+                self.tried.set()
+                await self._fell.wait()
+        finally:
+            self._client = None
+
+    def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        row = self._row
+        return program(row.command, env=row.env) if row.command else address(row.url, token=row.token)
+
+    def _offered(self, tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
+        row = self._row
+        found: list[ToolSpec] = []
+        for tool in tools:
+            if row.allowed is not None and tool.name not in row.allowed:
+                continue
+            as_sent = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            spec = spec_of(row.name, as_sent, usual_ms=row.usual_ms)
+            if spec is None:
+                logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), row.name)
+            elif len(found) < MOST_TOOLS:
+                found.append(spec)
+        if missing := (row.allowed or frozenset()) - {tool.name for tool in tools}:
+            logger.warning("the MCP server {} has no tool {}", row.name, ", ".join(sorted(missing)))
+        return tuple(found)
+
+
+def _reason(error: BaseException) -> str:
+    """The first of what went wrong at once, in a line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return plain(str(error) or type(error).__name__, most=200)

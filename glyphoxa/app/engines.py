@@ -1,0 +1,238 @@
+"""What is ordered from the pipelines, and how they are found.
+
+Glyphoxa does not know pipecat: a wheel that brings pipelines names its builders as entry points of the group
+`glyphoxa.pipelines`. An NPC's `engine` is such a name, or one by which the settings name a file of the user's own.
+`ear` builds the ears, `host` the place where graphs run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from glyphoxa.app.models import LocalModels
+from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath
+from glyphoxa.config.provider_sections import TtsSettings
+from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.prompt import HotContextSource
+from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.heard import HeardWord
+from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.names.corrector import Corrected
+from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.table import AudioSink, Ear, EarListener
+from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.providers.building import NONE, STT, names, unknown_language
+from glyphoxa.providers.extras import not_installed
+
+GROUP = "glyphoxa.pipelines"
+
+
+class Host(Protocol):
+    """Where graphs run."""
+
+    async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
+        """How a voice of a cloud provider says it: mono s16le at `OUTPUT_RATE_HZ`.
+
+        Raises:
+            InvalidInput: The key is not set, or the provider's package is not installed.
+            Unavailable: The provider fails, or does not answer in time.
+        """
+        ...
+
+    def measure(self, tell: Callable[[ServiceTime], None]) -> None:
+        """From now on, tell how long the services of the graphs that are built take."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def _never(changed: Callable[[], None]) -> Callable[[], None]:
+    return lambda: None
+
+
+class Correct(Protocol):
+    """`heard`: What the recogniser knows of the words of `text`; empty when it tells nothing."""
+
+    def __call__(self, text: str, /, *, heard: Sequence[HeardWord] = ()) -> Corrected: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EarSpec:
+    """An ear for one human.
+
+    Attributes:
+        correct: Puts names right; at once.
+        glossary: Names a recogniser should expect, as a prompt; read anew for each turn.
+        on_partial: Starts look-ups; at once.
+        keyterms: The same names for a recogniser that boosts terms, within its limits.
+        on_names_changed: Whoever gives a callback is told when other names are in `keyterms`, until they call what
+            they got back. Several times a second at worst.
+    """
+
+    player: Player
+    language: str
+    settings: Settings
+    local: LocalModels
+    host: Host
+    correct: Correct
+    glossary: Callable[[], str]
+    on_partial: Callable[[PlayerId, str], None]
+    listener: EarListener
+    now_ms: Callable[[], int]
+    keyterms: Callable[[], Sequence[str]] = tuple
+    on_names_changed: Callable[[Callable[[], None]], Callable[[], None]] = _never
+
+
+@dataclass(frozen=True, slots=True)
+class MouthSpec:
+    """A mouth for one NPC.
+
+    Attributes:
+        slot: The NPC's place in the local model's prompt cache, from 0.
+        others: Names of everybody else who may speak; a reply that goes on in their name ends there.
+        tools: What the model may look up; None without memory.
+    """
+
+    campaign: CampaignId
+    npc: Npc
+    others: tuple[str, ...]
+    slot: int
+    language: str
+    settings: Settings
+    local: LocalModels
+    host: Host
+    context: HotContextSource
+    tools: CallableTools | None
+    listener: Listener
+    sink: AudioSink
+    now_ms: Callable[[], int]
+
+
+OpenEar = Callable[[EarSpec], Awaitable[Ear]]
+OpenMouth = Callable[[MouthSpec], Awaitable[Mouth]]
+OpenHost = Callable[[], Host]
+
+
+def find_ear() -> OpenEar:
+    return cast(OpenEar, _installed("ear"))
+
+
+def find_host() -> OpenHost:
+    return cast(OpenHost, _installed("host"))
+
+
+def mouth_names(settings: Settings) -> set[str]:
+    """What an NPC's `engine` may be."""
+    installed = {point.name for point in entry_points(group=GROUP)}
+    return (installed - {*NO_MOUTHS}) | settings.engines.keys()
+
+
+def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
+    """The builder an NPC's `engine` names.
+
+    Args:
+        files: Pipelines of the user's own: `Settings.engines`.
+
+    Raises:
+        NotFound: No pipeline of that name is installed, or the file has no such function.
+        InvalidInput: The file cannot be run.
+    """
+    if engine in files:
+        return cast(OpenMouth, _from_file(engine, *file_and_function(files[engine])))
+    return cast(OpenMouth, _installed(engine))
+
+
+def _installed(name: str) -> Any:
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        raise NotFound(f"no pipeline {name!r} is installed: {did_you_mean(name, found)}")
+    try:
+        return found[name].load()
+    except ModuleNotFoundError as error:
+        raise not_installed(error, by=f"the pipeline {name!r}") or error from error
+
+
+def _from_file(engine: str, path: Path, function: str) -> Any:
+    if not path.is_file():
+        raise NotFound(f"engine {engine!r}: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(f"glyphoxa_user_pipeline_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"engine {engine!r}: {path} is not Python")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's file raises
+        raise InvalidInput(f"engine {engine!r}: {path} cannot be run: {type(error).__name__}: {error}") from error
+    builder = getattr(module, function, None)
+    if not callable(builder):
+        raise NotFound(
+            f"engine {engine!r}: {path} has no function {function!r}: {did_you_mean(function, vars(module))}"
+        )
+    return builder
+
+
+# Whether a table can be opened with a campaign file: asked by `campaign check`, `campaign load` and the table itself,
+# before anything is loaded.
+
+
+def read_playable(path: Path, settings: Settings, text: str | None = None) -> CampaignFile:
+    """Read a campaign file that can be played with these settings.
+
+    Args:
+        text: What the file is to hold, if that is not what it holds now.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidFile: With every mistake in it, each at its line.
+    """
+    file = read_campaign(path, text)
+    problems = list(_not_playable(file, settings))
+    if problems:
+        raise InvalidFile(path, problems)
+    return file
+
+
+def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
+    campaign = file.campaign
+    for part, there, what in (
+        ("npcs", campaign.npcs, "one NPC that speaks"),
+        ("players", campaign.players, "one player"),
+        ("scenes", campaign.scenes, "one scene (the first one opens the session)"),
+    ):
+        if not there:
+            yield file.source.problem((part,), f"nothing can be played: list at least {what} under `{part}:`")
+    if wrong := unknown_language(STT, settings.providers.stt.name, campaign.language):
+        yield file.source.problem(("campaign", "language"), wrong)
+    engines = mouth_names(settings)
+    for n, npc in enumerate(campaign.npcs):
+        at: YamlPath = ("npcs", n)
+        if npc.engine not in engines:
+            text = f"{npc.name!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
+            yield file.source.problem((*at, "engine"), f"{text} (of your own: `engines:` in the settings)")
+        elif npc.engine == "s2s" and settings.providers.s2s.name == NONE:
+            text = f"{npc.name!r} has engine s2s, but the settings name none: set providers.s2s.name to"
+            text = f"{text} {' or '.join(names('s2s'))}"
+            yield file.source.problem((*at, "engine"), text)
+        elif npc.engine in settings.engines:
+            for missing in missing_files({npc.engine: settings.engines[npc.engine]}):
+                yield file.source.problem((*at, "engine"), f"engines.{missing}")
+        if settings.providers.tts.name == "hibari" and (npc.engine != "s2s" or settings.providers.s2s.rescue):
+            yield from _voice(file, n, npc.voice.preset)
+
+
+def _voice(file: CampaignFile, n: int, preset: str) -> Iterator[Problem]:
+    from glyphoxa.adapters.local.hibari_voice import PRESETS
+
+    if preset not in PRESETS:
+        name = file.campaign.npcs[n].name
+        text = f"{name!r}: no voice preset {preset!r}, {did_you_mean(preset, PRESETS)} (all: glyphoxa models voices)"
+        yield file.source.problem(("npcs", n, "voice", "preset"), text)

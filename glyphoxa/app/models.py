@@ -1,0 +1,329 @@
+"""The models that run in this process, loaded before a session begins: never in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from loguru import logger
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.adapters.local.loading import Wanted
+from glyphoxa.adapters.weights.download import ShownProgress
+from glyphoxa.adapters.weights.store import ModelWeights
+from glyphoxa.adapters.weights.store import WeightStore as Weights
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.providers.building import (
+    EMBEDDINGS,
+    LLM,
+    NONE,
+    STT,
+    TTS,
+    Choice,
+    build,
+    find,
+    maker_of,
+    not_installed,
+    runs_here,
+    weights_of,
+)
+from glyphoxa.providers.chat_models import is_a_path
+from glyphoxa.providers.extras import need
+from glyphoxa.providers.rows import Provider
+from glyphoxa.recall.vectors import Embedder
+
+if TYPE_CHECKING:
+    from hibari import Hibari
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.minilm import MiniLm
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.whisper import Whisper
+if TYPE_CHECKING:
+    from glyphoxa.adapters.google_models import GoogleEmbeddings
+if TYPE_CHECKING:
+    from glyphoxa.adapters.openai_models import OpenAiEmbeddings
+
+
+_SECTIONS: Final = (LLM, STT, TTS, EMBEDDINGS)
+"""Of the settings: those whose models may run here, in the order in which they are loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModels:
+    """What the settings ask to run here; None for what a cloud provider does instead."""
+
+    whisper: Whisper | None = None
+    llama: LlamaServer | None = None
+    hibari: Hibari | None = None
+    minilm: MiniLm | None = None
+
+
+def needed(settings: Settings) -> list[str]:
+    """The weights that these settings need and that can be fetched: of the manifest, or of the hub."""
+    return [name for name in named(settings) if not is_a_path(name)]
+
+
+def named(settings: Settings) -> list[str]:
+    """As `needed`, with the files that are named by their path."""
+    return [name for section in _here(settings) for name in weights_of(section, _choice_here(section, settings))]
+
+
+def weights_for(settings: Settings) -> ModelWeights:
+    """Where the weights of these settings' models are."""
+    return ModelWeights(settings.data_directory, settings.models.dir)
+
+
+def _here(settings: Settings) -> list[str]:
+    """Sections whose models run here."""
+    chosen = [each for each in _SECTIONS if each != EMBEDDINGS or settings.has_memory]
+    return [each for each in chosen if any(runs_here(each, one.name) for one in settings.chain(each))]
+
+
+def _choice_here(section: str, settings: Settings) -> Choice:
+    """Of that section, what runs here: at most one does."""
+    return next(one for one in settings.chain(section) if runs_here(section, one.name))
+
+
+def need_packages(settings: Settings, *sections: str) -> None:
+    """To be called before weights are fetched, which takes minutes.
+
+    Args:
+        sections: Whose models run here.
+
+    Raises:
+        NotInstalled: What loads one of their models is not there.
+    """
+    for section in sections:
+        row = find(section, _choice_here(section, settings).name)
+        need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
+
+
+async def load_local_models(
+    settings: Settings, stack: AsyncExitStack, *, slots: int, tell: Callable[[str], None] = lambda _: None
+) -> LocalModels:
+    """Fetch what is missing, load and warm up. What must be closed is pushed onto `stack`. What asks providers far away
+    is imported: nobody at the open table waits for that.
+
+    Args:
+        slots: How many NPCs think with the local language model; each gets a prompt cache of its own.
+        tell: Takes a line for the user about what takes long.
+
+    Raises:
+        InvalidInput: An extra that these settings need is not installed.
+        Unavailable: A model is missing and cannot be fetched.
+        Corrupt: A model's bytes are not what they must be.
+    """
+    need_packages(settings, *_here(settings))
+    weights = weights_for(settings)
+    with ShownProgress() as progress:
+        await asyncio.to_thread(weights.ensure, needed(settings), progress)
+    tell("loading models")
+    for section in _SECTIONS:
+        for name in {one.name for one in settings.chain(section)}:
+            if name != NONE and not runs_here(section, name):
+                await asyncio.to_thread(maker_of, find(section, name), section=section)
+    made = {section: await _made(section, settings, stack, slots=slots) for section in _here(settings)}
+    return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
+
+
+async def load_llama(settings: Settings, stack: AsyncExitStack, *, context_tokens: int | None = None) -> LlamaServer:
+    """The language model that the settings name, one that runs here, from weights that are here: nothing is fetched.
+    Closed by `stack`.
+
+    Args:
+        context_tokens: Of prompt and reply; None: as the settings have it.
+
+    Raises:
+        InvalidInput: The extra `local` is not installed.
+        NotFound: Its weights are not here.
+        Corrupt: They are not what they must be.
+    """
+    llama: LlamaServer = await _made(LLM, settings, stack, context_tokens=context_tokens)
+    return llama
+
+
+async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
+    """The embeddings model that runs here. As `load_llama`."""
+    minilm: MiniLm = await _made(EMBEDDINGS, settings, stack)
+    return minilm
+
+
+def _context_tokens(settings: Settings) -> int:
+    """Of prompt and reply together, for the language model that runs here, wherever in the chain it stands."""
+    with_it = (each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name))
+    return next(with_it, settings).context_tokens
+
+
+async def _made(
+    section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
+) -> Any:
+    choice = _choice_here(section, settings)
+    row = find(section, choice.name)
+    names = weights_of(section, choice)
+    file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
+    wanted = Wanted(
+        path=None if file is None else file.path,
+        model_id="" if file is None else file.sha256,
+        slots=slots,
+        context_tokens=context_tokens or _context_tokens(settings),
+        prompts_dir=settings.data_directory / "prompts",
+    )
+    try:
+        return await maker_of(row, section=section)(wanted, stack)
+    except ModuleNotFoundError as error:
+        raise not_installed(row, section, error) from error
+
+
+# The model that embeds talk: of a table, or by itself for verbs that need no other. Here or at a provider.
+
+
+WARM_UP_MS = 3_000
+"""A table opens without a provider that takes longer, and remembers by words until it answers."""
+
+
+def embedder_of(local: LocalModels) -> Embedder | None:
+    """What a table's talk is embedded with by a model that runs here; None when none does."""
+    return None if local.minilm is None else _embedder(find(EMBEDDINGS, "minilm").weights[0], local.minilm)
+
+
+async def open_embedder(
+    settings: Settings, local: LocalModels, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
+) -> Embedder | None:
+    """What a table's talk is embedded with, ready for its first question; None when the settings want none. Closed by
+    `stack`.
+
+    A provider that is away is no reason not to play: words alone decide until it is there.
+
+    Raises:
+        InvalidInput: Its key is not set, its package is not installed, or it does not take what the settings ask for.
+    """
+    if settings.providers.embeddings.name == NONE or _row(settings).runs_here:
+        return embedder_of(local)
+    embedder = await _far_away(settings, environ)
+    stack.push_async_callback(embedder.aclose)
+    try:
+        async with asyncio.timeout(WARM_UP_MS / 1_000):
+            await embedder.embed_questions(["Good morning."])
+    except TimeoutError:
+        logger.warning(
+            "the model {} has not answered within {} ms: words alone decide until it does", embedder.name, WARM_UP_MS
+        )
+    except Unavailable as error:
+        logger.warning("talk is not embedded yet, and words alone decide what is recalled: {}", error)
+    return embedder
+
+
+async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.environ) -> Embedder:
+    """The one that the settings name; one that runs here from weights that are here: nothing is fetched. To be closed
+    with `aclose`.
+
+    Raises:
+        InvalidInput: The settings want none, its package is not installed, or its key is not set.
+        NotFound: Its weights are not here.
+        Corrupt: They are not what they must be.
+    """
+    _require(settings)
+    if not _row(settings).runs_here:
+        return await _far_away(settings, environ)
+    async with AsyncExitStack() as stack:
+        return _embedder(_name_of(settings), await load_minilm(settings, stack))
+
+
+class LaterEmbedders:
+    """What talk is embedded with when `glyphoxa worker reindex` has changed that under an open table: what the settings
+    name by then.
+
+    Args:
+        file: Of the settings; None where they are the defaults, which do not change.
+    """
+
+    def __init__(self, file: Path | None, *, environ: Mapping[str, str] = os.environ) -> None:
+        self._file = file
+        self._environ = environ
+        self._opened: list[Embedder] = []
+
+    async def embedder(self, name: str, dimensions: int) -> Embedder | None:
+        """None if the settings name another one.
+
+        Raises:
+            GlyphoxaError: The settings cannot be read now; or as `load_embedder`.
+        """
+        if self._file is None:
+            return None
+        settings = await asyncio.to_thread(read_settings, self._file)
+        if (_name_of(settings), settings.memory.embedding_dimensions) != (name, dimensions):
+            return None
+        embedder = await load_embedder(settings, environ=self._environ)
+        self._opened.append(embedder)
+        return embedder
+
+    async def close(self) -> None:
+        for embedder in self._opened:
+            await embedder.aclose()
+
+
+async def fetch_embedder(settings: Settings) -> Embedder:
+    """As `load_embedder`; weights that are not here are fetched first.
+
+    Raises:
+        Unavailable: They cannot be fetched.
+    """
+    _require(settings)
+    weights = _row(settings).weights
+    if weights:
+        need_packages(settings, EMBEDDINGS)
+        with ShownProgress() as progress:
+            await asyncio.to_thread(Weights(settings.models.dir).ensure, weights, progress)
+    return await load_embedder(settings)
+
+
+def _require(settings: Settings) -> None:
+    if settings.providers.embeddings.name == NONE:
+        raise InvalidInput("providers.embeddings is none: there is nothing to embed a text with; minilm runs here")
+
+
+def _row(settings: Settings) -> Provider:
+    return find(EMBEDDINGS, settings.providers.embeddings.name)
+
+
+def _name_of(settings: Settings) -> str:
+    """By which the vectors of different models are told from each other; "" where nothing is embedded."""
+    if settings.providers.embeddings.name == NONE:
+        return ""
+    row = _row(settings)
+    return row.weights[0] if row.runs_here else f"{row.name}/{settings.providers.embeddings.model_name}"
+
+
+def _embedder(name: str, minilm: MiniLm) -> Embedder:
+    from glyphoxa.adapters.local.minilm import DIMENSIONS
+
+    async def embed(texts: list[str]) -> NDArray[float32]:
+        return await asyncio.to_thread(minilm.embed, texts)
+
+    return Embedder(name, DIMENSIONS, embed)
+
+
+async def _far_away(settings: Settings, environ: Mapping[str, str]) -> Embedder:
+    chosen, dimensions = settings.providers.embeddings, settings.memory.embedding_dimensions
+    # Its import is a second of work, and the loop may be carrying sound.
+    await asyncio.to_thread(maker_of, _row(settings), section=EMBEDDINGS)
+    client: GoogleEmbeddings | OpenAiEmbeddings = build(
+        chosen, section=EMBEDDINGS, environ=environ, dimensions=dimensions
+    )
+    return Embedder(
+        _name_of(settings),
+        dimensions,
+        client.embed,
+        embed_otherwise=client.embed_questions,
+        batch=client.most_texts,
+        aclose=client.close,
+    )

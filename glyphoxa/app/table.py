@@ -1,0 +1,591 @@
+"""Opens a table: makes its parts, starts them, and hands over what closes them."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from glyphoxa.actors.clock import call_at, now_ms
+from glyphoxa.actors.closing import STEP_MS, ClosingStack
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
+from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
+from glyphoxa.app import engines
+from glyphoxa.app.background import (
+    local_slots,
+    make_names,
+    make_reviser,
+    open_asking,
+    open_deep_talk,
+    talk_readers_at_table,
+)
+from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
+from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.models import LocalModels, load_local_models
+from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.identity import beginning
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.scene import Past
+from glyphoxa.context.selection import ByName
+from glyphoxa.context.wording import wording
+from glyphoxa.dm.table_commands import CommandReader
+from glyphoxa.domain.campaign import Campaign, Npc, Player
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.events import TableEvent
+from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.turn import LookUp
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
+from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, room_mailbox
+from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
+from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
+from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
+from glyphoxa.observability.loop_lag import measure_lag
+from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.providers.extras import need
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.transcript.journal import SessionMark
+from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.turns.address import Addressing, cast_of
+from glyphoxa.turns.barge_in import BargeIn
+from glyphoxa.turns.dm_controls import DmControls
+from glyphoxa.turns.effects import Floor
+from glyphoxa.turns.turn import OpenTurns, Patience, Questions
+from glyphoxa.turns.turn_taking import TurnTaking
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.mcp_servers import ServerRow
+    from glyphoxa.observability.metrics import TableMetrics
+    from glyphoxa.observability.tracing import TurnTracer
+
+
+# The tools of servers outside that the settings give to NPCs. Without any, nothing of MCP is loaded.
+
+
+OutsideTools = Mapping[NpcId, Sequence[OutsideTool]]
+
+
+async def open_outside_tools(
+    settings: McpSettings, campaign: Campaign, stack: ClosingStack, *, environ: Mapping[str, str] = os.environ
+) -> OutsideTools:
+    """What each NPC has. A server that is not there is no reason not to play. Closed by `stack`.
+
+    Raises:
+        InvalidInput: The SDK is not installed, or an environment variable that a server needs is not set.
+    """
+    if not settings.servers:
+        return {}
+    need("mcp", by="mcp.servers", extra="mcp")
+    if missing := missing_variables(settings, environ):
+        raise InvalidInput(f"mcp.servers.{missing[0]}")
+    _warn_of_strangers(settings, campaign)
+    from glyphoxa.adapters.mcp_servers import McpServers
+
+    servers = McpServers([_row(name, server, environ) for name, server in settings.servers.items()])
+    stack.push_step("servers of tools", STEP_MS, servers.close)
+    await servers.open()
+    return {
+        npc.id: [
+            tool
+            for name, server in settings.servers.items()
+            if server.npcs is None or npc.id in server.npcs
+            for tool in servers.tools(name)
+        ]
+        for npc in campaign.npcs
+    }
+
+
+def _row(name: str, settings: McpServerSettings, environ: Mapping[str, str]) -> ServerRow:
+    from glyphoxa.adapters.mcp_servers import ServerRow
+
+    return ServerRow(
+        name=name,
+        command=settings.command,
+        env={variable: environ[variable] for variable in settings.env},
+        url=settings.url or "",
+        token=environ[settings.token_env].strip() if settings.token_env is not None else "",
+        allowed=None if settings.tools is None else frozenset(settings.tools),
+        usual_ms=settings.usual_ms,
+    )
+
+
+def _warn_of_strangers(settings: McpSettings, campaign: Campaign) -> None:
+    """The same settings may serve several campaigns."""
+    known = {npc.id for npc in campaign.npcs}
+    for name, server in settings.servers.items():
+        for npc in server.npcs or ():
+            if NpcId(npc) not in known:
+                logger.warning("mcp.servers.{}: no NPC {!r} in this campaign: {}", name, npc, did_you_mean(npc, known))
+
+
+# Who watches a table from outside, as the settings want it: figures for Prometheus, traces for a collector.
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """Each is None where nobody asked for it; nothing of it is imported then."""
+
+    metrics: TableMetrics | None = None
+    tracer: TurnTracer | None = None
+
+    @property
+    def any(self) -> bool:
+        return self.metrics is not None or self.tracer is not None
+
+    def on(self, event: TableEvent) -> None:
+        for observer in (self.metrics, self.tracer):
+            if observer is not None:
+                observer.on(event)
+
+    def measured(self, time: ServiceTime) -> None:
+        for observer in (self.metrics, self.tracer):
+            if observer is not None:
+                observer.measured(time)
+
+    async def close(self) -> None:
+        """Send what waits to be sent."""
+        if self.tracer is not None:
+            await self.tracer.close()
+
+
+NOBODY = Observers()
+
+
+def make_observers(settings: ObservabilitySettings) -> Observers:
+    """
+    Raises:
+        InvalidInput: What a setting needs is not installed.
+    """
+    metrics: TableMetrics | None = None
+    tracer: TurnTracer | None = None
+    if settings.metrics_port is not None:
+        need("prometheus_client", by="observability.metrics_port", extra="observe")
+        from glyphoxa.observability.metrics import TableMetrics
+
+        metrics = TableMetrics()
+    if settings.traces_endpoint is not None:
+        need("opentelemetry.sdk", by="observability.traces_endpoint", extra="observe")
+        from glyphoxa.observability.tracing import TurnTracer, to_collector
+
+        tracer = TurnTracer(to_collector(settings.traces_endpoint))
+    return Observers(metrics, tracer)
+
+
+# What the NPCs of a table have in mind.
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """
+    Attributes:
+        state: Where the table is, who is there, and what each NPC has heard.
+        context: What gathers the rest for an answer.
+    """
+
+    state: TableState
+    prefetch: Prefetch
+    context: HotContextAssembly
+
+
+def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
+    """Where the session was left, else in the first scene. Nobody is seated, and nothing was heard."""
+    tokens = settings.budgets.history_tokens
+    left_in = mark.before.scene if mark.before is not None else None
+    scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
+    conversations = {
+        npc.id: Conversation(
+            _with_fillers(npc, settings, campaign), beginning=beginning(campaign, npc), history_tokens=tokens
+        )
+        for npc in campaign.npcs
+    }
+    return TableState(campaign, session, scene, conversations)
+
+
+def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
+    """Its author's, else its language's where the settings ask for some: a hosted voice is paid to render them."""
+    is_without = settings.filler_after_ms and not npc.fillers
+    return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
+
+
+def mind_of(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> Mind:
+    """
+    Args:
+        store: None without long-term memory; `guard` is what may be asked of it.
+    """
+    campaign = state.campaign
+    budgets = settings.budgets
+    prefetch = Prefetch(
+        campaign.id,
+        by_name=ByName(campaign, guard, accept_at=settings.memory.auto_accept),
+        talk=guard,
+        language=campaign.language,
+        present=state.present_names,
+        known_utterances=state.known_utterances,
+        max_recalled=budgets.max_recalled,
+    )
+    context = HotContextAssembly(
+        campaign,
+        graph=guard,
+        talk=guard,
+        prefetch=prefetch,
+        known_utterances=state.known_utterances,
+        holds_words=state.holds_words,
+        heard_before=state.heard_before,
+        talk_of=state.talk_of,
+        story_day=lambda: campaign.story_day if store is None else store.past_talk.transcripts.story_day(campaign.id),
+        budgets=budgets,
+        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
+        accept_at=settings.memory.auto_accept,
+        # A model that answers in place of a larger one is given the same context.
+        repairs=any(each.profile.needs_repairs for each in settings.in_turn),
+    )
+    return Mind(state, prefetch, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a table is opened with.
+
+    Attributes:
+        mouths: By the NPCs' engines.
+        outside: Tools of servers outside, by the NPCs that have them.
+        observers: Told of all that happens, from the beginning.
+    """
+
+    settings: Settings
+    campaign: Campaign
+    session: SessionId
+    local: LocalModels
+    store: Store | None
+    mouths: Mapping[str, OpenMouth]
+    outside: OutsideTools
+    observers: Observers = NOBODY
+
+
+class _Wiring:
+    """The parts of one table that open ears and mouths need, made in order; `stack` closes them.
+
+    Attributes:
+        to_room: The room's mailbox: ears and mouths report to it before there is a room.
+        deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
+    """
+
+    def __init__(self, opening: Opening, stack: ClosingStack) -> None:
+        settings, campaign, store = opening.settings, opening.campaign, opening.store
+        self.opening = opening
+        self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
+        self.state = state_of(settings, campaign, opening.session, self.mark)
+        self.voices, self.to_room = NpcVoices(), room_mailbox()
+        self.memory = TableMemory(
+            store,
+            campaign,
+            settings.data_directory / "spool",
+            session=opening.session,
+            readers=None if settings.memory.chronicle == "none" else talk_readers_at_table(settings, stack),
+            tell=self.state.events.tell,
+            now_ms=now_ms,
+        )
+        stack.push_step("memory", STEP_MS, self.memory.close)
+        self.names = make_names(
+            campaign,
+            settings.correction,
+            store,
+            now_ms=now_ms,
+            wait_until_logged=self.memory.journal.delivery.wait_until_logged,
+        )
+        self.memory.make_good_too(self.names.catch_up)
+        self.host: Host = engines.find_host()()
+        stack.push_step("the place where the graphs run", STEP_MS, self.host.close)
+        if opening.observers.any:
+            self.host.measure(opening.observers.measured)
+            self.state.events.subscribe(opening.observers.on)
+        self.mind = mind_of(settings, self.state, store, self.memory.guard)
+        stack.push_step("recall", STEP_MS, self.mind.prefetch.close)
+        self.deep_talk = self._deep_talk(stack)
+        self._latencies = ToolLatencies()
+
+    def npcs(self) -> dict[NpcId, NpcActor]:
+        tiers, campaign = self.opening.settings.tiers, self.opening.campaign
+        words = trigger_words(campaign.language, deep=tiers.deep_words, standard=tiers.standard_words)
+        return {
+            npc.id: NpcActor(
+                self.state.conversations[npc.id],
+                open_mouth=partial(self._open_mouth, slot),
+                tell=self.to_room.post,
+                now_ms=now_ms,
+                tiers=TierSelector(npc.budget_tier, words=words),
+            )
+            for slot, npc in enumerate(campaign.npcs)
+        }
+
+    def turn_taking(self) -> TurnTaking:
+        settings, campaign = self.opening.settings, self.opening.campaign
+        called = {npc.id: npc.name for npc in campaign.npcs}
+        floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
+        return TurnTaking(
+            Questions(
+                self.names.mentions,
+                called,
+                Addressing(cast_of(campaign)),
+                DmControls(called, {each.id for each in campaign.players if each.dm}),
+            ),
+            barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
+            npc_to_npc=settings.turns.npc_to_npc,
+            turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
+            patience=Patience(
+                reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms
+            ),
+        )
+
+    def dm(self) -> DmChannels | None:
+        """The database carries what the game master commands and decides."""
+        store = self.opening.store
+        if store is None:
+            return None
+        commands = PostgresTableCommands(store.database, store.listener)
+        return DmChannels(
+            controls=commands,
+            commands=commands,
+            talk=PostgresTalkDecisions(store.database, store.listener),
+            read=CommandReader(self.opening.campaign).read,
+            refresh=store.past_talk.transcripts.refresh,
+        )
+
+    async def open_ear(self, player: Player, listener: EarListener) -> Ear:
+        hints = self.names.hints
+        spec = EarSpec(
+            player=player,
+            language=self.opening.campaign.language,
+            settings=self.opening.settings,
+            local=self.opening.local,
+            host=self.host,
+            correct=partial(self.names.correct, player=player.id),
+            glossary=hints.glossary,
+            keyterms=hints.keyterms,
+            on_names_changed=hints.subscribe,
+            on_partial=self.mind.prefetch.on_partial,
+            listener=listener,
+            now_ms=now_ms,
+        )
+        return await engines.find_ear()(spec)
+
+    async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
+        campaign = self.opening.campaign
+        others = [other.name for other in campaign.npcs if other.id != npc.id]
+        spec = MouthSpec(
+            campaign=campaign.id,
+            npc=npc,
+            others=(*others, *(player.name for player in campaign.players)),
+            slot=slot,
+            language=campaign.language,
+            settings=self.opening.settings,
+            local=self.opening.local,
+            host=self.host,
+            context=self.mind.context,
+            tools=self._tools_of(npc),
+            listener=listener,
+            sink=self.voices.play,
+            now_ms=now_ms,
+        )
+        return await self.opening.mouths[npc.engine](spec)
+
+    def _tools_of(self, npc: Npc) -> CallableTools | None:
+        def tell(look_up: LookUp) -> None:
+            self.to_room.post(LookedUp(npc.id, look_up))
+
+        guard, outside = self.memory.guard, self.opening.outside.get(npc.id, ())
+        memory: MemoryTools | None = None
+        if guard is not None and self.deep_talk is not None:
+            campaign = self.opening.campaign
+            may_ask = MemoryOf(
+                campaign.id,
+                npc.id,
+                guard,
+                guard,
+                guard,
+                npc.name,
+                campaign.language,
+                around=self.memory.around,
+                deep_talk=self.deep_talk,
+            )
+            memory = MemoryTools(may_ask, tier=npc.budget_tier, tell=tell, latencies=self._latencies)
+        if memory is None and not outside:
+            return None
+        return Toolbox(
+            memory,
+            outside,
+            rule=DEFAULT_RULES[npc.budget_tier],
+            tell=tell,
+            tell_slow=lambda: self.to_room.post(LooksUpLong(npc.id)),
+        )
+
+    def _deep_talk(self, stack: ClosingStack) -> PastTalk | None:
+        opening, memory, context = self.opening, self.memory, self.mind.context
+        if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
+            return memory.guard
+
+        def heard_last(npc: NpcId) -> list[str]:
+            heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
+            return [f"{said.speaker_name}: {said.text}" for said in heard]
+
+        return open_deep_talk(
+            opening.settings,
+            memory.store.past_talk,
+            stack,
+            talk=memory.guard,
+            recent=heard_last,
+            world=lambda npc: "\n".join(context.standing(npc)),
+            llama=opening.local.llama,
+        )
+
+
+async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
+    """Make a session that is not open yet. What it is made of is closed by `stack`."""
+    settings, campaign, store = opening.settings, opening.campaign, opening.store
+    wiring = _Wiring(opening, stack)
+    state, memory, names = wiring.state, wiring.memory, wiring.names
+    asking = await open_asking(settings.correction, stack, local=opening.local)
+    npcs = wiring.npcs()
+    minutes = settings.server.close_after_minutes
+    room = Room(
+        state,
+        wiring.to_room,
+        turn_taking=wiring.turn_taking(),
+        npcs=npcs,
+        journal=memory.journal,
+        now_ms=now_ms,
+        call_at=call_at,
+    )
+    session = TableSession(
+        SessionParts(
+            state=state,
+            voices=wiring.voices,
+            room=room,
+            npcs=npcs,
+            names=names,
+            prefetch=wiring.mind.prefetch,
+            context=wiring.mind.context,
+            memory=memory,
+            mark=wiring.mark,
+            open_ear=wiring.open_ear,
+            dm=wiring.dm(),
+            close_after_ms=None if minutes is None else minutes * 60_000,
+            now_ms=now_ms,
+        )
+    )
+    reviser = make_reviser(
+        campaign,
+        names,
+        asking=asking,
+        tell=session.revisions.when_quiet,
+        log=store.log if store is not None else None,
+        journal=memory.journal,
+        wait_until_quiet=room.wait_until_quiet,
+        after_revise=memory.embed_what_is_new,
+    )
+    if reviser is not None:
+        session.look_again(reviser)
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTable:
+    """
+    Attributes:
+        store: None without long-term memory. It closes with the table.
+    """
+
+    table: TableSession
+    store: Store | None
+
+
+async def open_table(
+    settings: Settings,
+    *,
+    campaign: Campaign | None = None,
+    session_name: str | None = None,
+    tell: Callable[[str], None] = logger.info,
+    observers: Observers = NOBODY,
+) -> TableSession:
+    """As `open_with_store`, without the store."""
+    opened = await open_with_store(
+        settings, campaign=campaign, session_name=session_name, tell=tell, observers=observers
+    )
+    return opened.table
+
+
+async def open_with_store(
+    settings: Settings,
+    *,
+    campaign: Campaign | None = None,
+    session_name: str | None = None,
+    tell: Callable[[str], None] = logger.info,
+    observers: Observers = NOBODY,
+) -> OpenedTable:
+    """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
+
+    Args:
+        campaign: The campaign to play, for who has read it already; else the settings' file is read.
+        session_name: The session's id; by default one made of the campaign and the time.
+        tell: Takes lines for the user about what takes long.
+        observers: Told of all that happens. Whoever made them closes them.
+
+    Raises:
+        InvalidInput: The settings or the campaign file cannot be used.
+        Unavailable: A model or a database cannot be reached.
+    """
+    if campaign is None:
+        if settings.campaign is None:
+            raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
+        campaign = read_playable(settings.campaign, settings).campaign
+    mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
+    name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    async with ClosingStack() as stack:
+        local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
+        store = await open_store_for(settings, local, stack)
+        opening = Opening(
+            settings=settings,
+            campaign=campaign,
+            session=SessionId(name),
+            local=local,
+            store=store,
+            mouths=mouths,
+            outside=await open_outside_tools(settings.mcp, campaign, stack),
+            observers=observers,
+        )
+        table = await open_with(opening, stack, tell=tell)
+        table.adopt(stack.pop_all())
+    tell("the table is ready")
+    return OpenedTable(table, store)
+
+
+async def open_with(
+    opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info
+) -> TableSession:
+    """Open a table with models and a store that are there already. `stack` closes what was opened for it: give it to
+    the table (`TableSession.adopt`).
+    """
+    session = await wire(opening, stack)
+    await session.open(stack, tell=tell)
+    if (metrics := opening.observers.metrics) is not None:
+        session.supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
+    # Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for as
+    # long as a syllable (10,000 names: 70 ms).
+    gc.collect()
+    gc.freeze()
+    stack.callback(gc.unfreeze)
+    return session

@@ -1,0 +1,459 @@
+"""Extraction with a language model beside the rules.
+
+The rules read first. The model is asked once for what they missed, and its answer is merged with what they found: each
+name is looked up before one is new, and each claim is checked. A part of the answer that does not hold is left out with
+a reason, and no reason quotes what was said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.chronicle.effects import LONGEST_NAME, LONGEST_VALUE, folded
+from glyphoxa.chronicle.llm_question import (
+    CONFIDENCE,
+    FACTS,
+    RELATIONS,
+    Pace,
+    QuestionLimits,
+    TalkQuestion,
+    question_about,
+)
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.statements import KIN_BY_TYPE
+from glyphoxa.chronicle.talk import (
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedRelation,
+    Extraction,
+    KnownEntity,
+    NumberedUtterance,
+    SceneTalk,
+)
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.structured import StructuredLlm, Unparseable
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import Word, fold, words
+from glyphoxa.names.gazetteer import Gazetteer
+
+TEMPERATURE: Final = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LlmReading:
+    """How a language model is asked.
+
+    Attributes:
+        pace: Of all that is asked of it.
+        breaker: Pauses the model after repeated failures.
+        deadline_ms: For one answer; later is none.
+        limits: Of what it is shown at once, and of its answer.
+    """
+
+    llm: StructuredLlm
+    pace: Pace
+    breaker: CircuitBreaker
+    deadline_ms: int
+    limits: QuestionLimits
+
+    @property
+    def longest_ms(self) -> int:
+        """For one stretch, the wait for its turn included."""
+        return self.pace.gap_ms + self.deadline_ms
+
+
+class LlmExtractor:
+    """An `Extractor` that keeps what the rules find and asks a model once for what they missed.
+
+    A model that is away, late, or answers something else costs nothing but what it would have found.
+
+    Args:
+        narrators: Names of speakers who tell the story and are nobody in it.
+    """
+
+    def __init__(
+        self, rules: RulesExtractor, asking: LlmReading, language: str, *, narrators: Iterable[str] = ()
+    ) -> None:
+        self._rules = rules
+        self._asking = asking
+        self._language = language
+        self._narrators = frozenset(folded(name) for name in narrators)
+
+    async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
+        found, asking = await self._rules.extract(talk, known), self._asking
+        question = question_about(talk, asking.limits)
+        if question is None:
+            return found
+        if question.n_left:
+            found = _noted(found, f"{question.n_left} lines of the stretch were too many for the model")
+        if not asking.breaker.may_try():
+            return _noted(found, "read by rules alone: the model is paused after repeated failures")
+        try:
+            await asking.pace.wait()
+            answer = await asking.llm.complete(
+                question.system,
+                question.user,
+                question.schema,
+                temperature=TEMPERATURE,
+                deadline_ms=asking.deadline_ms,
+            )
+        except Unavailable as error:
+            asking.breaker.failed()
+            return _noted(found, f"read by rules alone: {error}")
+        except Unparseable as error:
+            asking.breaker.succeeded()
+            return _noted(found, f"read by rules alone: {error}")
+        except BaseException:
+            asking.breaker.failed()  # stopped by whoever waits: how it would have gone is not known
+            raise
+        asking.breaker.succeeded()
+        before = KnownBefore(known, self._rules.names, found, self._narrators)
+        return await asyncio.to_thread(merged, answer, question, before, language=self._language)
+
+
+def _noted(found: Extraction, why: str) -> Extraction:
+    return replace(found, refused=(*found.refused, why))
+
+
+# Whether words of a model were said, and where.
+
+
+_STEM = 4
+"""Letters: words that begin with the same ones count as forms of one word, as "promise" and "promised" do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    said: NumberedUtterance
+    words: tuple[str, ...]
+    telling: frozenset[str]
+
+    @property
+    def id(self) -> UtteranceId:
+        return self.said.utterance.id
+
+
+class ShownLines:
+    """The lines that a model was shown, in order.
+
+    Args:
+        language: BCP 47 tag.
+    """
+
+    def __init__(self, lines: Sequence[NumberedUtterance], language: str) -> None:
+        self._vocabulary = vocabulary_of(language)
+        self._stop = self._vocabulary.stop
+        self._is_capital_a_sign = primary_language(language) != "de"
+        self.lines = tuple(
+            ShownLine(each, spoken, frozenset(spoken) - self._stop)
+            for each in lines
+            for spoken in [tuple(word.folded for word in words(each.utterance.text))]
+        )
+
+    def naming(self, *names: str) -> list[ShownLine]:
+        """Lines in which one of them stands, or whose speaker is called so."""
+        spelled = [tuple(word.folded for word in words(folded(name))) for name in names]
+        of_speakers = {folded(name) for name in names}
+        return [
+            line
+            for line in self.lines
+            if folded(line.said.utterance.speaker_name) in of_speakers
+            or any(_stands_in(each, line.words) for each in spelled)
+        ]
+
+    def writes(self, name: str) -> bool:
+        """Whether one of them has it as a name is written: with a capital that no ordinary word would have there."""
+        wanted = tuple(word.folded for word in words(folded(name)))
+        for line in self.lines:
+            spoken = words(line.said.utterance.text)
+            for at in range(len(spoken) - len(wanted) + 1):
+                part = spoken[at : at + len(wanted)]
+                if tuple(word.folded for word in part) == wanted and any(map(self._is_written_as_a_name, part)):
+                    return True
+        return False
+
+    def _is_written_as_a_name(self, word: Word) -> bool:
+        is_sign = self._is_capital_a_sign and not word.opens
+        return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
+
+    def tells(self, value: str, evidence: Sequence[ShownLine]) -> str | None:
+        """Why a value is not what these lines say; None: it is.
+
+        Most of what it tells must stand in them. None of it may come from a line that was heard by fewer: what some
+        know must not reach others in the words of a line that they heard.
+        """
+        telling = frozenset(word.folded for word in words(value)) - self._stop
+        there = frozenset[str]().union(*(line.telling for line in evidence))
+        foreign = frozenset(each for each in telling if not _is_among(each, there))
+        if not telling or 2 * len(foreign) > len(telling):
+            return "its words do not stand in the lines it rests on"
+        witnesses = frozenset.intersection(*(line.said.utterance.witnesses for line in evidence))
+        for line in self.lines:
+            if not witnesses <= line.said.utterance.witnesses and any(
+                _is_among(each, line.telling) for each in foreign
+            ):
+                return "its words come from a line that not everybody heard who heard the lines it rests on"
+        return None
+
+
+def _is_among(word: str, others: frozenset[str]) -> bool:
+    return word in others or (
+        len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in others if len(other) >= _STEM)
+    )
+
+
+def _stands_in(name: Sequence[str], line: Sequence[str]) -> bool:
+    n = len(name)
+    return n > 0 and any(tuple(line[at : at + n]) == tuple(name) for at in range(len(line) - n + 1))
+
+
+_MOST_LINES: Final = 6
+"""A claim that rests on more of them is a summary."""
+_OF_SEVERAL: Final = ("occupation", "status", "price")
+"""What one line may tell of several: what somebody promises or does is told once, of whoever does it."""
+_SHORTEST_BY_SOUND: Final = 5
+_KIN: Final[dict[str, frozenset[str]]] = {
+    type_: frozenset(fold(word) for each in both for word in KIN_BY_TYPE[each])
+    for both in (("PARENT_OF", "CHILD_OF"), ("SIBLING_OF",), ("MARRIED_TO",), ("MENTOR_OF", "APPRENTICE_OF"))
+    for type_ in both
+}
+"""By relation, words one of which stands wherever it is told: small models make families of all who talk together."""
+
+
+class NotBelieved(Exception):
+    """Why a part of an answer does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBefore:
+    """What is known before: by the campaign, and of the stretch by the rules.
+
+    Attributes:
+        names: Of `entities`, for looking one up by its sound.
+        nobody: Folded names of speakers who are nobody in the story.
+    """
+
+    entities: Sequence[KnownEntity]
+    names: Gazetteer
+    found: Extraction
+    nobody: frozenset[str] = frozenset()
+
+
+def merged(answer: dict[str, Any], question: TalkQuestion, known: KnownBefore, *, language: str) -> Extraction:
+    """All that the rules found, with what the answer adds, and why some of the answer does not count."""
+    return _Merging(question, known, language).merge(answer)
+
+
+class _Merging:
+    def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
+        self._known = known
+        self._most = question.most_found
+        self._heard = ShownLines(question.lines, language)
+        self._only_meant: set[str] = set()
+        """Keys of those who were named as the end of a claim: without one they are not found."""
+        self._by_id = {entity.id: entity for entity in known.entities}
+        self._entities = {each.key: each for each in known.found.entities}
+        self._relations = list(known.found.relations)
+        self._facts = list(known.found.facts)
+        self._refused = list(known.found.refused)
+        self._key_by_name: dict[str, str] = {}
+        for each in known.found.entities:
+            self._call(each)
+
+    def merge(self, answer: dict[str, Any]) -> Extraction:
+        for what, take in (("entities", self._entity), ("relationships", self._relation), ("facts", self._fact)):
+            found = answer.get(what)
+            if not isinstance(found, list):
+                self._refused.append(f"the model's {what}: no list")
+                continue
+            for number, each in enumerate(found[: self._most], start=1):
+                try:
+                    take(each if isinstance(each, dict) else {})
+                except NotBelieved as why:
+                    self._refused.append(f"the model's {what}, number {number}: {why}")
+            if len(found) > self._most:
+                self._refused.append(f"the model's {what}: {len(found) - self._most} more than were asked for")
+        used = {key for one in self._relations for key in (one.source, one.target)}
+        used.update(one.subject for one in self._facts)
+        entities = tuple(each for key, each in self._entities.items() if key in used or key not in self._only_meant)
+        return Extraction(entities, tuple(self._relations), tuple(self._facts), tuple(self._refused))
+
+    def _entity(self, told: dict[str, Any]) -> None:
+        name, type_ = _text(told, "name", longest=LONGEST_NAME), _one_of(told, "type", ENTITY_TYPES)
+        if self._key(name, type_) is not None:
+            return
+        lines = self._heard.naming(name)
+        if not lines:
+            raise NotBelieved("nobody said that name")
+        if not self._heard.writes(name):
+            raise NotBelieved("those words are no name where they stand")
+        self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, _ids(lines), CONFIDENCE["certain"]))
+
+    def _relation(self, told: dict[str, Any]) -> None:
+        type_ = _one_of(told, "type", RELATIONS)
+        source = self._end(_text(told, "source", longest=LONGEST_NAME))
+        target = self._end(_text(told, "target", longest=LONGEST_NAME))
+        if source == target:
+            raise NotBelieved("nobody is related to oneself")
+        rests_on = self._named_in(self._lines(told), source, target)
+        if type_ in _KIN and not any(_KIN[type_].intersection(line.words) for line in rests_on):
+            raise NotBelieved(f"no word of the lines it rests on says {type_}")
+        if any(
+            {one.source, one.target} == {source, target} and not set(_ids(rests_on)).isdisjoint(one.evidence)
+            for one in self._relations
+        ):
+            return
+        sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
+        self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
+
+    def _fact(self, told: dict[str, Any]) -> None:
+        about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=LONGEST_VALUE)
+        subject = self._end(_text(told, "subject", longest=LONGEST_NAME))
+        rests_on = self._named_in(self._lines(told), subject)
+        if (why := self._heard.tells(value, rests_on)) is not None:
+            raise NotBelieved(why)
+        # What the rules made of the same sentence is kept as it was said.
+        same = {one.subject for one in self._facts if self._is_same(one, about, value, rests_on)}
+        if subject in same:
+            return
+        if same and about not in _OF_SEVERAL:
+            raise NotBelieved("the same words tell it of somebody else")
+        sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
+        self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
+
+    def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[ShownLine]) -> bool:
+        if set(_ids(rests_on)).isdisjoint(one.evidence):
+            return False
+        return one.about == about or folded(value) in folded(one.value) or folded(one.value) in folded(value)
+
+    def _end(self, name: str) -> str:
+        """The key of who is meant.
+
+        Raises:
+            NotBelieved: Nobody of that name is known, was introduced, or speaks.
+        """
+        if folded(name) in self._known.nobody:
+            raise NotBelieved("who tells the story is nobody in it")
+        there = set(self._entities)
+        key = self._key(name) or self._speaker(name)
+        if key not in there:
+            self._only_meant.add(key)
+        return key
+
+    def _speaker(self, name: str) -> str:
+        said = next((line.said.utterance for line in self._speaking(name)), None)
+        if said is None:
+            raise NotBelieved("it is about nobody who has a name")
+        type_ = "npc" if said.npc_id else "player"
+        self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, (said.id,), CONFIDENCE["certain"]))
+        return f"new:{fold(name)}"
+
+    def _key(self, name: str, type_: str | None = None) -> str | None:
+        """Of one that the rules found, that is known, or that sounds so; None: of none."""
+        if (key := self._key_by_name.get(folded(name))) is not None:
+            return key
+        found = next((one for one in self._known.entities if folded(name) in map(folded, one.names)), None)
+        found = found or self._spelled(name) or self._sounding_like(fold(name), type_)
+        lines = () if found is None else self._heard.naming(name)
+        if found is None or not lines:
+            return None
+        if found.id in self._entities:
+            self._key_by_name[folded(name)] = found.id
+        else:
+            sure = CONFIDENCE["certain"]
+            self._add(ExtractedEntity(found.id, found.name, found.type, _ids(lines), sure, (), found.id), name)
+        return str(found.id)
+
+    def _spelled(self, name: str) -> KnownEntity | None:
+        """Also inflected, as the rules know names."""
+        for mention in self._known.names.mentions(name):
+            if mention.start == 0 and mention.end == len(name) and not mention.name.is_shared:
+                return self._by_id.get(mention.name.entity_id)
+        return None
+
+    def _sounding_like(self, letters: str, type_: str | None) -> KnownEntity | None:
+        names = self._known.names
+        if names.coder is None or len(letters) < _SHORTEST_BY_SOUND:
+            return None
+        for name in names.same_sound(names.coder(letters)):
+            found = self._by_id.get(name.entity_id)
+            is_close = name.joined[:1] == letters[:1] and abs(len(name.joined) - len(letters)) <= 1 + len(letters) // 8
+            if found is not None and is_close and not name.is_shared and type_ in (None, found.type):
+                return found
+        return None
+
+    def _add(self, entity: ExtractedEntity, *also: str) -> None:
+        self._entities[entity.key] = entity
+        self._call(entity, *also)
+
+    def _call(self, entity: ExtractedEntity, *also: str) -> None:
+        known = () if entity.known is None else self._by_id[entity.known].names
+        for name in (entity.name, *entity.aliases, *known, *also):
+            self._key_by_name.setdefault(folded(name), entity.key)
+
+    def _speaking(self, name: str) -> Iterable[ShownLine]:
+        return (line for line in self._heard.lines if folded(line.said.utterance.speaker_name) == folded(name))
+
+    def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
+        numbers = told.get("lines")
+        if not isinstance(numbers, list) or not numbers:
+            raise NotBelieved("it rests on no line")
+        if len(numbers) > _MOST_LINES:
+            raise NotBelieved(f"it rests on {len(numbers)} lines")
+        n_lines = len(self._heard.lines)
+        if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
+            raise NotBelieved("it rests on a line that was not said")
+        return [self._heard.lines[each - 1] for each in sorted(set(numbers))]
+
+    def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:
+        """The lines that a claim rests on, and for each whom it is about the nearest one that says who that is: whoever
+        did not hear that line does not know whom "he" means.
+        """
+        lines = {line.said.ordinal: line for line in rests_on}
+        for key in keys:
+            evidence = set(self._entities[key].evidence)
+            naming = [line for line in self._heard.lines if line.id in evidence]
+            naming += [line for line in self._heard.naming(*self._names_of(key)) if line not in naming]
+            if any(line.said.ordinal in lines for line in naming):
+                continue
+            last = max(lines)
+            nearest = min(
+                naming,
+                key=lambda line: (line.said.ordinal > last, abs(line.said.ordinal - last)),
+                default=None,
+            )
+            if nearest is None:
+                raise NotBelieved("no line that could be looked at says whom it is about")
+            lines[nearest.said.ordinal] = nearest
+        return [lines[ordinal] for ordinal in sorted(lines)]
+
+    def _names_of(self, key: str) -> tuple[str, ...]:
+        entity = self._entities[key]
+        known = () if entity.known is None else self._by_id[entity.known].names
+        return (entity.name, *entity.aliases, *known)
+
+
+def _ids(lines: Iterable[ShownLine]) -> tuple[UtteranceId, ...]:
+    return tuple(line.id for line in lines)
+
+
+def _text(told: dict[str, Any], key: str, *, longest: int) -> str:
+    value = told.get(key)
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    if not 0 < len(text) <= longest or not text.isprintable() or not fold(text):
+        raise NotBelieved(f"{key} is no text of up to {longest} characters")
+    return text
+
+
+def _one_of(told: dict[str, Any], key: str, valid: Sequence[str]) -> str:
+    value = told.get(key)
+    if not isinstance(value, str) or value not in valid:
+        raise NotBelieved(f"{key} is none of {', '.join(valid)}")
+    return value

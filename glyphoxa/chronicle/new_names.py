@@ -1,0 +1,199 @@
+"""Names that the campaign does not know yet, by how they are written and introduced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
+from glyphoxa.language.words import Word, fold, words
+from glyphoxa.turns.address import trades_of
+
+_WORDS: Final = lexicon("chronicle")
+_RANKS: Final = _WORDS.words("ranks")
+"""Beside the trades that are known by their business."""
+_ENDINGS: Final = tuple(_WORDS.words("trade_endings"))
+
+
+def is_occupation(word: str) -> bool:
+    """
+    Args:
+        word: In lower case.
+    """
+    return word in _RANKS or word.endswith(_ENDINGS) or bool(trades_of(word))
+
+
+def occupation_in(noun: str) -> str | None:
+    """The words up to a trade or a rank."""
+    spoken = noun.split()
+    for n, word in enumerate(spoken, start=1):
+        if is_occupation(word.lower()):
+            return " ".join(spoken[:n])
+    return None
+
+
+_JOINED_BY: Final = _WORDS.words("joined_by")
+_TITLES: Final = _WORDS.words("titles")
+_KINDS: Final = {
+    "location": _WORDS.words("places"),
+    "faction": _WORDS.words("factions"),
+    "item": _WORDS.words("items"),
+}
+_INTO: Final = _WORDS.words("into")
+_KIN: Final = _WORDS.words("kin_titles")
+_MY: Final = _WORDS.words("my")
+_BEFORE_NOUNS: Final = _WORDS.words("before_nouns")
+"""German: a name stands without them, any other noun with one."""
+_NOT_OF_THE_STORY: Final = _WORDS.words("not_of_the_story")
+_CALLED: Final = _WORDS.compile(r"\b{called}\s+(?:the |der |die |das )?$", flags=re.IGNORECASE)
+_CASTS: Final = _WORDS.compile(r"\b{casts}\W+(?:\w+\W+)?$", flags=re.IGNORECASE)
+"""What stands behind it is a spell, or a feat."""
+_SHORTEST: Final = 3
+_LONGEST: Final = 6
+"""Words of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewName:
+    """
+    Attributes:
+        start: Its first character; `end` is one past its last, a possessive ending included.
+        confidence: How sure it is that it is a name at all.
+    """
+
+    text: str
+    type: str
+    start: int
+    end: int
+    confidence: float
+
+
+class NameFinder:
+    """Finds new names in utterances of one language (BCP 47 tag)."""
+
+    def __init__(self, language: str) -> None:
+        self._vocabulary: Vocabulary = vocabulary_of(language)
+        self._has_capital_nouns = language.lower().startswith("de")
+        self._rarity = lru_cache(8192)(self._vocabulary.rarity)
+
+    def names_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
+        """
+        Args:
+            taken: Places of names that are known.
+            nobody: Folded names that are no part of the story: the players' own.
+        """
+        spoken = words(text)
+        if not _is_mixed_case(spoken):
+            return
+        at = 0
+        while at < len(spoken):
+            run = self._run(text, spoken, at, taken)
+            if run:
+                found = self._judged(text, spoken, at, run, nobody)
+                if found is not None:
+                    yield found
+            at += max(len(run), 1)
+
+    def _run(
+        self, text: str, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]
+    ) -> tuple[Word, ...]:
+        """The words with capitals from there on that stand together."""
+        if not _may_be_of_a_name(spoken[at], taken):
+            return ()
+        end = at + 1
+        while end < len(spoken) and end - at < _LONGEST and spoken[end].joins and not spoken[end - 1].tail:
+            if _may_be_of_a_name(spoken[end], taken):
+                end += 1
+            elif (n := self._joining(spoken, end, taken)) > 0:
+                end += n + 1
+            else:
+                break
+        return spoken[at:end]
+
+    def _joining(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> int:
+        """How many small words stand there between two parts of a name: "of", "of the"."""
+        if self._has_capital_nouns or spoken[at].folded not in _JOINED_BY:
+            return 0
+        n = 2 if at + 1 < len(spoken) and spoken[at + 1].folded == "the" else 1
+        return n if at + n < len(spoken) and _may_be_of_a_name(spoken[at + n], taken) else 0
+
+    def _judged(
+        self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
+    ) -> NewName | None:
+        # The first word of a sentence has its capital anyway: it counts only if it is no word of the language.
+        while run and (run[0].opens or run[0].folded in _NOT_OF_THE_STORY) and not self._is_unheard(run[0]):
+            if run[0].folded in _TITLES and len(run) > 1:
+                break
+            run, at = run[1:], at + 1
+        while run and not run[0].is_capital:
+            run, at = run[1:], at + 1  # "of the Grennock" is the end of a name that was cut
+        if len(run) > 1 and run[0].folded in _KIN and at and spoken[at - 1].folded in _MY:
+            run, at = run[1:], at + 1  # "my brother Odo" is called Odo
+        while run and run[-1].folded in _NOT_OF_THE_STORY:
+            run = run[:-1]
+        if not run:
+            return None
+        name = text[run[0].start : run[-1].end - len(run[-1].tail)]
+        if len(fold(name)) < _SHORTEST or fold(name) in nobody or any(each.folded in nobody for each in run):
+            return None
+        before = text[: run[0].start]
+        is_called = _CALLED.search(before[-40:]) is not None
+        unheard = sum(self._is_unheard(each) for each in run)
+        titled = run[0].folded in _TITLES and len(run) > 1
+        kind = self._kind(spoken, at, run)
+        if self._has_capital_nouns:
+            sure = 0.85 if is_called else 0.75 if unheard and titled else 0.6 if unheard == len(run) else 0.0
+            if sure < 0.7 and len(run) == 1 and (run[0].opens or (at and spoken[at - 1].folded in _BEFORE_NOUNS)):
+                sure = 0.0
+        elif is_called or titled:
+            sure = 0.85
+        elif unheard and (len(run) > 1 or not run[0].opens):
+            sure = 0.75
+        elif unheard:
+            # "Balgus said" may be a name, "Urgh!" is none.
+            sure = 0.6 if at + 1 < len(spoken) and spoken[at + 1].joins else 0.0
+        elif len(run) > 1 and not run[0].opens and not _CASTS.search(before[-20:]):
+            sure = 0.65
+        else:
+            sure = 0.0
+        if not sure:
+            return None
+        return NewName(name, kind, run[0].start, run[-1].end, sure)
+
+    def _is_unheard(self, word: Word) -> bool:
+        return (
+            self._rarity(word.folded) >= UNLISTED
+            and word.folded not in _NOT_OF_THE_STORY
+            and not (self._has_capital_nouns and is_occupation(word.text.lower()))
+        )
+
+    def _kind(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> str:
+        inside = {each.folded for each in run}
+        around = inside | {each.folded for each in spoken[max(at - 3, 0) : at]}
+        if run[0].folded in _TITLES:
+            return "npc"
+        for kind, signs in _KINDS.items():
+            if inside & signs or (around & signs and "of" in around):
+                return kind
+        if at and spoken[at - 1].folded in _INTO:
+            return "location"
+        return "npc"
+
+
+def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
+    return (
+        word.is_capital
+        and not word.text.isupper()
+        and word.text.lower() not in ("i", "i'm", "i'll", "i've", "i'd")
+        and "'" not in word.text[:-2]
+        and not any(start < word.end and word.start < end for start, end in taken)
+    )
+
+
+def _is_mixed_case(spoken: tuple[Word, ...]) -> bool:
+    """A transcript in capitals, or in none, says nothing of names."""
+    return any(word.is_capital for word in spoken) and any(not word.is_capital for word in spoken)

@@ -1,0 +1,250 @@
+"""Extraction without a model: names that are known or introduced, and sentences of known forms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from glyphoxa.chronicle.new_names import NameFinder, NewName
+from glyphoxa.chronicle.salience import asks_to_forget
+from glyphoxa.chronicle.statements import SPEAKER, MarkedSentence, NameSpan, facts_in, relations_in, sentences_of
+from glyphoxa.chronicle.talk import (
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedRelation,
+    Extraction,
+    KnownEntity,
+    NumberedUtterance,
+    SceneTalk,
+)
+from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.language.words import fold
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
+
+_PEOPLE: Final = ("npc", "player")
+_OF_MENTION: Final = 0.9
+_OF_SPEAKER: Final = 0.9
+"""More changed names than these are indexed anew with all others."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """Somebody or something of the stretch, as it is found."""
+
+    key: str
+    name: str
+    type: str
+    confidence: float
+    known: KnownEntity | None = None
+    evidence: dict[UtteranceId, None] = field(default_factory=dict)
+
+    def extracted(self) -> ExtractedEntity:
+        return ExtractedEntity(
+            self.key,
+            self.name,
+            self.type,
+            tuple(self.evidence),
+            self.confidence,
+            known=None if self.known is None else self.known.id,
+        )
+
+
+def names_of(known: Iterable[KnownEntity], language: str) -> Gazetteer:
+    return Gazetteer.build((_entry_of(each, language) for each in known), language=language)
+
+
+def _entry_of(entity: KnownEntity, language: str) -> Entry:
+    aliases = entity.aliases
+    if language.lower().startswith("de"):
+        aliases = (*aliases, *(form for name in entity.names for form in _inflected(name)))
+    return Entry(entity.name, entity.id, entity.type, aliases)
+
+
+def _inflected(name: str) -> Iterator[str]:
+    """German: "der Eiserne Bund" is also "des Eisernen Bundes" and "dem Eisernen Bund"."""
+    words = name.split()
+    if words and words[0] in ("Der", "Die", "Das", "der", "die", "das"):
+        words = words[1:]
+    if len(words) > 1 and words[0].endswith("e"):
+        yield from (" ".join((words[0] + ending, *words[1:])) for ending in ("n", "m", "r", "s"))
+        yield " ".join((words[0] + "n", *words[1:-1], words[-1] + "es"))
+
+
+def _is_part(words: Sequence[str], of: Sequence[str]) -> bool:
+    """Whether words stand next to each other in a longer name."""
+    n = len(words)
+    return n < len(of) and any(list(of[at : at + n]) == list(words) for at in range(len(of) - n + 1))
+
+
+class RulesExtractor:
+    """An `Extractor` that needs no model.
+
+    Args:
+        language: BCP 47 tag of the campaign.
+        narrators: Names of speakers who tell the story and are nobody in it.
+    """
+
+    def __init__(self, language: str, *, narrators: Iterable[str] = ()) -> None:
+        self._language = language
+        self._finder = NameFinder(language)
+        self._narrators = frozenset(fold(name) for name in narrators)
+        self._gazetteer: Gazetteer | None = None
+
+    async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
+        # Some milliseconds a stretch, and a table may be playing on the same loop.
+        return await asyncio.to_thread(self.find, talk, known)
+
+    def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
+        """See `Extractor.extract`."""
+        names = self._names_of(known)
+        return _Reading(talk, known, names, self._finder, self._narrators).read()
+
+    @property
+    def names(self) -> Gazetteer:
+        """Of all that was known when it read last."""
+        return self._gazetteer or names_of((), self._language)
+
+    def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
+        """The gazetteer of the last stretch, with what changed since then."""
+        entries = [_entry_of(each, self._language) for each in known]
+        if self._gazetteer is None:
+            self._gazetteer = Gazetteer.build(entries, language=self._language)
+        else:
+            self._gazetteer = self._gazetteer.having(entries)
+        return self._gazetteer
+
+
+class _Reading:
+    """One stretch on its way through the rules."""
+
+    def __init__(
+        self,
+        talk: SceneTalk,
+        known: Sequence[KnownEntity],
+        names: Gazetteer,
+        finder: NameFinder,
+        narrators: Collection[str],
+    ) -> None:
+        self._talk = talk
+        self._known = {entity.id: entity for entity in known}
+        self._by_name = {fold(name): entity for entity in reversed(known) for name in entity.names}
+        self._names = names
+        self._finder = finder
+        self._narrators = narrators
+        speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
+        self._nobody = {name for name in speakers if name not in self._by_name} | set(narrators)
+        self._new: dict[str, NewName] = {}
+        self._found: dict[str, _Found] = {}
+        self._relations: dict[tuple[str, str, str], ExtractedRelation] = {}
+        self._facts: dict[tuple[str, str, str], ExtractedFact] = {}
+
+    def read(self) -> Extraction:
+        told = [
+            said
+            for said in self._talk.said
+            if not marked_out_of_character(said.utterance.text) and not asks_to_forget(said.utterance.text)
+        ]
+        self._introduce_all(told)
+        for said in told:
+            self._utterance(said)
+        return Extraction(
+            tuple(each.extracted() for each in self._found.values()),
+            tuple(self._relations.values()),
+            tuple(self._facts.values()),
+        )
+
+    def _introduce_all(self, told: Sequence[NumberedUtterance]) -> None:
+        """Who is introduced in one line is known in all others, also where they are called by a part of their name."""
+        for said in told:
+            text = said.utterance.text
+            taken = [(each.start, each.end) for each in self._names.mentions(text)]
+            for new in self._finder.names_in(text, taken=taken, nobody=self._nobody):
+                known = self._new.get(fold(new.text))
+                if known is None or known.confidence < new.confidence:
+                    self._new[fold(new.text)] = new
+        whole = [new.text.split() for new in self._new.values()]
+        self._new = {
+            name: new
+            for name, new in self._new.items()
+            if not any(_is_part(new.text.split(), other) for other in whole)
+        }
+        introduced = [Entry(new.text, EntityId(f"new:{name}"), new.type) for name, new in self._new.items()]
+        self._names = self._names.having([*self._names.entries, *introduced])
+
+    def _utterance(self, said: NumberedUtterance) -> None:
+        person: str | None = None
+        for sentence in sentences_of(said.utterance.text, self._named(said)):
+            if out_of_character(sentence.text) is not None:
+                continue
+            if person is not None:
+                sentence = sentence.after(person)  # noqa: PLW2901 - the same one, read on
+            self._sentence(sentence, said)
+            person = self._person_of(sentence) or person
+
+    def _sentence(self, sentence: MarkedSentence, said: NumberedUtterance) -> None:
+        for relation in relations_in(sentence):
+            ends = (self._key(relation.source, said), self._key(relation.target, said))
+            if None not in ends:
+                self._relate(str(ends[0]), relation.type, str(ends[1]), said, relation.confidence)
+        for fact in facts_in(sentence):
+            subject = self._key(fact.subject, said)
+            if subject is not None:
+                self._state(subject, fact.about, fact.value, said, fact.confidence)
+
+    def _person_of(self, sentence: MarkedSentence) -> str | None:
+        """Whom "he" or "she" means in the next sentence: the only person who is named in this one."""
+        people = {key for key in sentence.keys if self._found[key].type in _PEOPLE}
+        return people.pop() if len(people) == 1 else None
+
+    def _named(self, said: NumberedUtterance) -> list[NameSpan]:
+        text, by = said.utterance.text, said.utterance.id
+        named: list[NameSpan] = []
+        for mention in self._names.mentions(text):
+            if mention.name.is_shared or (mention.name.is_faint and not text[mention.start].isupper()):
+                continue
+            if (known := self._known.get(mention.name.entity_id)) is not None:
+                key = self._meet(known, by)
+            else:
+                new = self._new[mention.name.entity_id.removeprefix("new:")]
+                key = self._introduce(new.text, new.type, new.confidence, by)
+            named.append(NameSpan(key, mention.start, mention.end))
+        return named
+
+    def _meet(self, entity: KnownEntity, by: UtteranceId) -> str:
+        found = self._found.setdefault(
+            entity.id, _Found(entity.id, entity.name, entity.type, _OF_MENTION, known=entity)
+        )
+        found.evidence[by] = None
+        return found.key
+
+    def _introduce(self, name: str, type_: str, confidence: float, by: UtteranceId) -> str:
+        key = f"new:{fold(name)}"
+        found = self._found.setdefault(key, _Found(key, name, type_, confidence))
+        found.confidence = max(found.confidence, confidence)
+        found.evidence[by] = None
+        return key
+
+    def _key(self, key: str, said: NumberedUtterance) -> str | None:
+        """Of who is named, or of the speaker; None for one who is nobody in the story."""
+        if key != SPEAKER:
+            return key
+        name = said.utterance.speaker_name
+        if fold(name) in self._narrators or not name.strip():
+            return None
+        if (entity := self._by_name.get(fold(name))) is not None:
+            return self._meet(entity, said.utterance.id)
+        return self._introduce(name, "npc" if said.utterance.npc_id else "player", _OF_SPEAKER, said.utterance.id)
+
+    def _relate(self, source: str, type_: str, target: str, said: NumberedUtterance, confidence: float) -> None:
+        if source != target:
+            self._relations.setdefault(
+                (source, type_, target), ExtractedRelation(source, type_, target, (said.utterance.id,), confidence)
+            )
+
+    def _state(self, subject: str, about: str, value: str, said: NumberedUtterance, confidence: float) -> None:
+        self._facts.setdefault(
+            (subject, about, value), ExtractedFact(subject, about, value, (said.utterance.id,), confidence)
+        )

@@ -1,0 +1,178 @@
+"""Which of what is said is worth keeping for a later session, without a model.
+
+Signs of an utterance are weighed as in logistic regression. `benchmarks/README.md` says what the weights are fitted to.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.chronicle.new_names import NameFinder
+from glyphoxa.chronicle.statements import NameSpan, facts_in, relations_in, sentences_of
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
+
+THRESHOLD: Final = 0.2
+"""What is at least so salient is kept. It is set for few misses: what is kept needlessly costs a line."""
+_REMEMBERED: Final = 20
+"""Utterances in which something was said already."""
+_WORDS: Final = lexicon("chronicle")
+
+
+def _sign(template: str) -> re.Pattern[str]:
+    return _WORDS.compile(template, flags=re.IGNORECASE)
+
+
+_FORGET: Final = _sign("{forget}")
+_SIGNS: Final[Mapping[str, re.Pattern[str]]] = {
+    "the future": _sign(r"{future}\b"),
+    "the past": _sign(r"{past}\b"),
+    "a thing": _sign(r"{things}\b"),
+    "people": _sign(r"{people}\b"),
+    "knowledge": _sign(r"{knowledge}\b"),
+    "the game": _sign(r"\b{game}\b|^\W*\d+\W*$"),
+    "the players' world": _sign(r"\b{real_world}\b"),
+    "a sound": re.compile(r"\(\w[^)]*\)"),
+    "quoted speech": re.compile(r"[\"“„]"),
+    "the first person": _sign(r"\b{first_person}\b"),
+    "the second person": _sign(r"\b{second_person}\b"),
+}
+"""Signs that a pattern finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Salience:
+    """
+    Attributes:
+        score: 0 to 1.
+        why: The signs that spoke for it most, in words; or against it, where it is not kept.
+        asks_to_forget: The speaker wants it not to be remembered: it is never kept.
+    """
+
+    score: float
+    is_kept: bool
+    why: tuple[str, ...]
+    asks_to_forget: bool = False
+
+
+def asks_to_forget(text: str) -> bool:
+    """Whether the speaker wants it not to be remembered ("Don't write that down", "Merk dir das nicht")."""
+    return _FORGET.search(text) is not None
+
+
+WEIGHTS: Final[Mapping[str, float]] = {
+    "always": -3.83,
+    "length": 0.46,
+    "very short": -0.09,
+    "short": -0.26,
+    "long": 0.13,
+    "telling words": 0.28,
+    "words that are new": 0.6,
+    "a statement": 0.23,
+    "only questions": -0.82,
+    "a known name": 0.3,
+    "a new name": -0.2,
+    "a relation": 0.91,
+    "a promise or plan": 1.11,
+    "a discovery or state": 0.95,
+    "something changes hands": 1.11,
+    "the future": 0.02,
+    "the past": 0.55,
+    "a thing": 0.61,
+    "people": 0.2,
+    "knowledge": 0.26,
+    "the game": -1.18,
+    "the players' world": -0.88,
+    "a sound": -0.21,
+    "quoted speech": 0.61,
+    "the first person": 0.05,
+    "the second person": -0.07,
+}
+"""Fitted to the tuning half of `benchmarks/data/salience` at or before commit 592d5a9; the tool is gone."""
+
+
+class SalienceJudge:
+    """Judges the utterances of one session, in order.
+
+    Args:
+        language: BCP 47 tag.
+        names: Names that are known.
+        threshold: A lower one keeps more.
+    """
+
+    def __init__(
+        self,
+        language: str,
+        names: Gazetteer | None = None,
+        *,
+        threshold: float = THRESHOLD,
+        weights: Mapping[str, float] = WEIGHTS,
+    ) -> None:
+        self._vocabulary = vocabulary_of(language)
+        self._finder = NameFinder(language)
+        self._names = names
+        self._threshold = threshold
+        self._weights = weights
+        self._lately: deque[frozenset[str]] = deque(maxlen=_REMEMBERED)
+
+    def judge(self, text: str) -> Salience:
+        signs = self.signs(text)
+        weighed = {sign: value * self._weights.get(sign, 0.0) for sign, value in signs.items()}
+        score = 1 / (1 + math.exp(-sum(weighed.values())))
+        forget = asks_to_forget(text)
+        is_kept = score >= self._threshold and not forget
+        told = sorted((sign for sign in weighed if sign != "always"), key=lambda sign: -weighed[sign])
+        return Salience(
+            score,
+            is_kept,
+            tuple(sign for sign in (told[:3] if is_kept else told[:-4:-1]) if (weighed[sign] > 0) == is_kept),
+            forget,
+        )
+
+    def signs(self, text: str) -> dict[str, float]:
+        """What the utterance is weighed by. It counts as said from now on."""
+        spoken = words(text)
+        telling = frozenset(
+            word.folded for word in spoken if self._vocabulary.rarity(word.folded) > 0 and len(word.folded) > 2
+        )
+        known = frozenset[str]().union(*self._lately) if self._lately else frozenset()
+        self._lately.append(telling)
+        mentions = () if self._names is None else self._names.mentions(text)
+        taken = [(each.start, each.end) for each in mentions]
+        new = list(self._finder.names_in(text, taken=taken, nobody=()))
+        spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
+        spans += [NameSpan(each.text, each.start, each.end) for each in new]
+        sentences = list(sentences_of(text, sorted(spans, key=lambda span: span.start)))
+        told = [sentence for sentence in sentences if sentence.may_tell and not sentence.is_denied]
+        facts = {fact.about for sentence in sentences for fact in facts_in(sentence)}
+        related = any(relations_in(sentence) for sentence in sentences)
+        is_aside = marked_out_of_character(text) or out_of_character(text) is not None
+        fresh = len(telling - known)
+        found = {sign: float(pattern.search(text) is not None) for sign, pattern in _SIGNS.items()}
+        found["the players' world"] = max(found["the players' world"], float(is_aside))
+        return {
+            "always": 1.0,
+            "length": math.log1p(len(spoken)),
+            "very short": float(len(spoken) <= 3),
+            "short": float(len(spoken) <= 6),
+            "long": float(len(spoken) >= 25),
+            "telling words": math.log1p(len(telling)),
+            "words that are new": math.log1p(fresh),
+            "a statement": float(bool(told)),
+            "only questions": float(bool(sentences) and all(each.is_question for each in sentences)),
+            "a known name": float(bool(mentions)),
+            "a new name": float(min(len(new), 3)),
+            "a relation": float(related),
+            "a promise or plan": float(bool(facts & {"promise", "plan", "decision"})),
+            "a discovery or state": float(bool(facts & {"discovery", "status", "occupation", "past", "wish"})),
+            "something changes hands": float(bool(facts & {"gave", "bought", "sold", "took", "lost", "price"})),
+            **found,
+        }

@@ -1,0 +1,294 @@
+"""What the sentences of an utterance tell: of one person or thing, and of how two are related.
+
+A sentence is marked first: each name in it becomes one sign, so that a pattern can say "a name" and the sign says whose
+it is. The patterns are data, English and German: see `glyphoxa/language/data/en/chronicle.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from glyphoxa.chronicle.new_names import occupation_in
+from glyphoxa.language.lexicon import Lexicon, languages, lexicon
+
+_SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
+"""A clause behind a semicolon tells for itself, and places of names must stay: this is no `SentenceSplitter`."""
+_SPOKEN_ASIDE: Final = re.compile(r"\([^)]*\)|\[[^\]]*\]")
+_FIRST_SIGN: Final = 0xE100
+_NAMED: Final = "[\ue100-\uf8ff]"
+"""A pattern of one name in `MarkedSentence.marked`."""
+SPEAKER: Final = "I"
+"""In place of a key: whoever says it."""
+
+_WORDS: Final = lexicon("chronicle")
+_BY_LANGUAGE: Final = [
+    lexicon("chronicle", language) for language in sorted(languages(), key=lambda each: each != "en")
+]
+"""English first: of two patterns that fit, the earlier one counts."""
+_MAY_BE: Final = _WORDS.compile(r"\b{may_be}\b", flags=re.IGNORECASE)
+_DENIED: Final = _WORDS.compile(r"\b{denied}\b", flags=re.IGNORECASE)
+_CLAUSE_END: Final = _WORDS.compile(r"[,;:—–]| {clause_joins} ")
+_PRONOUN: Final = _WORDS.compile(r"{pronoun}(?=[ '])")
+
+
+@dataclass(frozen=True, slots=True)
+class NameSpan:
+    """A name in an utterance: who is meant, and from which character to which."""
+
+    key: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedSentence:
+    """
+    Attributes:
+        text: As it was said.
+        marked: The same with one sign for each name; `key_of` says whose.
+        is_question: It asks. `is_open`: it says what may be. `is_denied`: it says what is not.
+    """
+
+    text: str
+    marked: str
+    keys: tuple[str, ...]
+    is_question: bool
+    is_open: bool
+    is_denied: bool
+
+    def key_of(self, sign: str) -> str:
+        return self.keys[ord(sign) - _FIRST_SIGN]
+
+    @property
+    def may_tell(self) -> bool:
+        """It says how something is, or is not."""
+        return not (self.is_question or self.is_open)
+
+    def denies(self, start: int, end: int) -> bool:
+        """Whether the clause around a part of `marked` says what is not."""
+        begins = max((match.end() for match in _CLAUSE_END.finditer(self.marked, 0, start)), default=0)
+        ends = _CLAUSE_END.search(self.marked, end)
+        return _DENIED.search(self.marked, begins, len(self.marked) if ends is None else ends.start()) is not None
+
+    def after(self, person: str) -> MarkedSentence:
+        """The same with its first pronoun put for who was just spoken of."""
+        pronoun = _PRONOUN.match(self.marked)
+        if pronoun is None:
+            return self
+        sign = chr(_FIRST_SIGN + len(self.keys))
+        return replace(self, marked=sign + self.marked[pronoun.end() :], keys=(*self.keys, person))
+
+
+def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
+    """
+    Args:
+        names: In the order in which they stand there, apart from each other.
+    """
+    # What a writer puts into brackets is a sound, or an aside.
+    text = _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text)
+    for match in _SENTENCE.finditer(text):
+        said = match.group().strip()
+        if not said:
+            continue
+        start, end = match.span()
+        here = [name for name in names if start <= name.start and name.end <= end]
+        marked = _marked(text, start, end, here)
+        yield MarkedSentence(
+            said,
+            marked,
+            tuple(name.key for name in here),
+            is_question="?" in said[-3:],
+            is_open=_MAY_BE.search(marked) is not None,
+            is_denied=_DENIED.search(marked) is not None,
+        )
+
+
+def _marked(text: str, start: int, end: int, names: Sequence[NameSpan]) -> str:
+    pieces: list[str] = []
+    at = start
+    for n, name in enumerate(names):
+        owned = "'s" if text[name.start : name.end].endswith(("'s", "’s")) else ""
+        pieces += [text[at : name.start], chr(_FIRST_SIGN + n), owned]
+        at = name.end
+    return " ".join("".join((*pieces, text[at:end])).replace("’", "'").split())
+
+
+# The patterns of the rules.
+
+_SLOTS: Final = {
+    "named": _NAMED,
+    "subject": rf"(?P<s>{_NAMED}|\bI\b|\bich\b)",
+    "object": rf"(?P<o>{_NAMED})",
+    "few": r"(?:[\w'-]+ ){0,3}?",
+    "word": r"[\w'-]+",
+}
+
+
+def _pattern(of: Lexicon, template: str, **more: str) -> re.Pattern[str]:
+    return of.compile(template, flags=re.IGNORECASE, **_SLOTS, **more)
+
+
+def _patterns(name: str, **more: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(_pattern(of, template, **more) for of in _BY_LANGUAGE for template in of.value(name) or ())
+
+
+def _listed(name: str) -> Iterator[tuple[Lexicon, Mapping[str, Any]]]:
+    """The tables of a list, English ones first."""
+    return ((of, each) for of in _BY_LANGUAGE for each in of.value(name) or ())
+
+
+def key_of(sentence: MarkedSentence, sign: str) -> str:
+    """Return whose a sign of `MarkedSentence.marked` is; the speaker's for a word such as "I" or "my"."""
+    return sentence.key_of(sign) if re.fullmatch(_NAMED, sign) else SPEAKER
+
+
+@dataclass(frozen=True, slots=True)
+class FactClaim:
+    """`subject` is the key of a name, or `SPEAKER`; `value` is in the words that were said."""
+
+    subject: str
+    about: str
+    value: str
+    confidence: float
+
+
+_SHORTEST: Final = 4
+"""Words of a sentence that says enough to be kept."""
+_LONGEST_VALUE: Final = 300
+_TRADES: Final = _patterns("trade_patterns")
+_STATES: Final = _patterns("state_patterns")
+_OF_A_FIGHT: Final = _WORDS.compile(r"\b{of_a_fight}\b", flags=re.IGNORECASE)
+"""What is said of a blow is past with it."""
+_AMOUNT: Final = _WORDS.compile(r"(?:\b\d[\d,.]*|\b{number}) {coins}\b", flags=re.IGNORECASE)
+_COSTS: Final = _WORDS.compile(r"\b{costs}\b", flags=re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saying:
+    """A form of sentence that is kept as it was said. `is_of_denial`: also where it holds a "not" or "never"."""
+
+    about: str
+    pattern: re.Pattern[str]
+    confidence: float
+    is_of_denial: bool
+
+
+_SAYINGS: Final = [
+    _Saying(
+        each["about"], _pattern(of, each["pattern"]), each.get("confidence", 0.75), bool(each.get("of_denial", False))
+    )
+    for of, each in _listed("sayings")
+]
+"""The more telling first: a sentence is kept once."""
+
+
+def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
+    """Return what is said of somebody who is named, or of the speaker; nothing of a question, or of what may be."""
+    if not sentence.may_tell:
+        return []
+    found: dict[tuple[str, str], FactClaim] = {}
+    for claim in (*_described(sentence), *_said(sentence)):
+        found.setdefault((claim.subject, claim.about), claim)
+    return list(found.values())
+
+
+def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
+    for each in _TRADES:
+        for match in each.finditer(sentence.marked):
+            occupation = occupation_in(match["v"])
+            if occupation is not None and not sentence.denies(*match.span()):
+                yield FactClaim(key_of(sentence, match["s"]), "occupation", occupation, 0.8)
+    for each in _STATES:
+        for match in each.finditer(sentence.marked):
+            if not sentence.denies(*match.span()):
+                yield FactClaim(key_of(sentence, match["s"]), "status", match["v"].lower(), 0.8)
+
+
+def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
+    if len(sentence.text.split()) < _SHORTEST or _OF_A_FIGHT.search(sentence.marked):
+        return
+    value = sentence.text.strip().rstrip(".;,!… ")[:_LONGEST_VALUE]
+    for saying in _SAYINGS:
+        match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
+        if match is not None:
+            subject = match.groupdict().get("s") or SPEAKER
+            yield FactClaim(key_of(sentence, subject), saying.about, value, saying.confidence)
+            return
+    if not sentence.is_denied and _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked):
+        yield FactClaim(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, 0.7)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationClaim:
+    """`source` and `target` are keys of names, or `SPEAKER`."""
+
+    source: str
+    type: str
+    target: str
+    confidence: float
+
+
+def _kin_by_type() -> dict[str, frozenset[str]]:
+    kin: dict[str, frozenset[str]] = {}
+    for type_, words in _WORDS.tables("kin"):
+        kin[type_] = kin.get(type_, frozenset()) | words
+    return kin
+
+
+KIN_BY_TYPE: Final[Mapping[str, frozenset[str]]] = _kin_by_type()
+_KIN: Final = {word: type_ for type_, listed in KIN_BY_TYPE.items() for word in listed}
+_KIN_PATTERNS: Final = _patterns("kin_patterns", relative=f"(?:{'|'.join(sorted(_KIN, key=len, reverse=True))})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Two names with something between them."""
+
+    pattern: re.Pattern[str]
+    type: str
+    confidence: float
+
+
+_FORMS: Final = [
+    _Form(
+        _pattern(of, f"{{subject}}{each['between']}{{object}}{each.get('behind', '')}"),
+        each["type"],
+        each.get("confidence", 0.8),
+    )
+    for of, each in _listed("relations")
+]
+"""The more telling first: of two that fit the same two names the first counts."""
+
+
+def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
+    """Return how those who are named, or the speaker, are related; nothing of a question, of what may be or is not."""
+    if not sentence.may_tell:
+        return []
+    seen: dict[frozenset[str], RelationClaim] = {}
+    for claim in (*_kin_in(sentence), *_formed_in(sentence)):
+        if claim.source != claim.target:
+            seen.setdefault(frozenset((claim.source, claim.target)), claim)
+    return list(seen.values())
+
+
+def _kin_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
+    for each in _KIN_PATTERNS:
+        for match in each.finditer(sentence.marked):
+            if not sentence.denies(*match.span()):
+                yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
+
+
+def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
+    if not sentence.keys:
+        return
+    for form in _FORMS:
+        for match in form.pattern.finditer(sentence.marked):
+            if not sentence.denies(*match.span()):
+                yield _claim(sentence, match, form.type, form.confidence)
+
+
+def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> RelationClaim:
+    return RelationClaim(key_of(sentence, match["s"]), type_, key_of(sentence, match["o"]), confidence)

@@ -1,0 +1,321 @@
+"""What a small model's prompt says beside what memory has found. A large model needs none of it.
+
+A small model that is asked about something answers as if it knew, and overlooks a line that stands in its prompt. So
+where a question asks for what an NPC remembers, was told or saw, and nothing in its prompt bears on that, the prompt
+says so in the form of a fact, and a name that the NPC has never heard is named as such. What the asker told the NPC of
+just what it asks is put into an answer without a model, for where the model's will not do.
+
+Decided by words, in their shortest forms. Names, words that ask and words of time do not count: everything has them. Of
+what was said, meaning counts as well, in the language that the embeddings were made for. English and German.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.context.selection import NEAR, without_call
+from glyphoxa.context.wording import wording
+from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance
+from glyphoxa.language.asking import (
+    IRREGULAR,
+    asks_for_memory,
+    asks_for_more,
+    asks_of_acts,
+    asks_of_perception,
+    asks_of_the_past,
+    asks_what_it_said,
+    asks_why,
+    names_in,
+    speaks_of_the_asker,
+    wants_to_be_told,
+)
+from glyphoxa.language.content import language_of
+from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import fold, words
+
+_CONTENT: Final = lexicon("content")
+_ENDINGS: Final = ("ies", "ied", "ing", "ed", "es", "en", "er", "em", "est", "st", "te", "e", "s", "n", "t", "y")
+_STEM: Final = 5
+_SHORTEST: Final = 3
+_COMPOUND: Final = 5
+"""Letters of a word that is found at the end of another: "Kessel" in "Kupferkessel"."""
+
+
+def _stem(word: str) -> str:
+    while True:
+        shorter = (word.removesuffix(end) for end in _ENDINGS if word.endswith(end))
+        short = next((each for each in shorter if len(each) >= _SHORTEST), word)
+        if short == word:
+            return word[:_STEM]
+        word = short
+
+
+_NO_TOPIC: Final = frozenset(_stem(fold(word)) for word in _CONTENT.words("asks_or_times") | _CONTENT.words("vague"))
+
+
+class TopicWords:
+    """The words of a text that say what it is about, by their stems.
+
+    Args:
+        language: Of the text, as a tag.
+    """
+
+    def __init__(self, text: str, language: str) -> None:
+        self.language = primary_language(language)
+        stop, verbs = vocabulary_of(language).stop, IRREGULAR.get(self.language, {})
+        folded = (word.folded for word in words(text))
+        about = (verbs.get(each, each) for each in folded if len(each) >= _SHORTEST and each.isalpha())
+        self._by_stem = {_stem(word): word for word in about if word not in stop and _stem(word) not in _NO_TOPIC}
+
+    def __sub__(self, other: TopicWords) -> TopicWords:
+        left = TopicWords("", self.language)
+        left._by_stem = {stem: word for stem, word in self._by_stem.items() if stem not in other._by_stem}
+        return left
+
+    def __len__(self) -> int:
+        return len(self._by_stem)
+
+    def n_in(self, text: str) -> int:
+        """Return how many of the words another text has, also as the end of a longer one."""
+        others = TopicWords(text, self.language)._by_stem
+        return sum(
+            stem in others or any(_is_part(word, each) for each in others.values())
+            for stem, word in self._by_stem.items()
+        )
+
+
+def _is_part(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _COMPOUND and len(long) > len(short) and long.endswith(short)
+
+
+_TOLD: Final = lexicon("told")
+_WE: Final = _TOLD.compile(r"\b{we}\b")
+_OF_ME: Final = _TOLD.compile(r"\b{of_me}\b")
+_SWORN: Final = _TOLD.pattern("sworn")
+_QUOTED: Final = re.compile(r"'([^']+)'")
+_EMBEDDED: Final = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class InMind:
+    """What the prompt holds.
+
+    Attributes:
+        name: The NPC's.
+        facts: What it knows that the question calls for.
+        remembered: What was said before.
+        talk: What was said in the talk that the prompt holds, the question aside, and what happened before it.
+        beside: What it knows of itself, and where it is.
+        asker: Who asks; empty if that is not known.
+        is_known: Whether it has heard a name.
+    """
+
+    name: str
+    facts: Sequence[RecalledFact]
+    remembered: Sequence[RecalledTalk]
+    talk: Sequence[str]
+    beside: Sequence[str]
+    is_known: Callable[[str], bool]
+    asker: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        told = (line for one in self.remembered for line in (getattr(one, "speaker_name", ""), one.text))
+        return (*(fact.text for fact in self.facts), *told, *self.talk, *self.beside)
+
+
+def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> bool:
+    """Return whether something in the prompt is about what is asked, beyond whom it names."""
+    if any("asks for" in fact.path for fact in mind.facts):
+        return True
+    said = [one for one in mind.remembered if not _is_anothers(one, asked, mind, language)]
+    if any(isinstance(one, RecalledSummary) for one in said):
+        return True
+    named = (found for fact in mind.facts for found in _QUOTED.findall(fact.path))
+    about = TopicWords(asked, language) - TopicWords(" ".join((*names, *named)), language)
+    if asks_what_it_said(asked, language=language):
+        if not _WE.search(asked.casefold()):
+            said = [one for one in said if _is_own(one, mind)]
+        words = (*mind.talk, *(line for line in mind.beside if _SWORN.search(line.casefold())))
+        return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
+    acts = asks_of_acts(asked, language=language)
+    is_open = not acts and not asks_of_the_past(asked, language=language)
+    if is_open and not _OF_ME.search(asked.casefold()) and any(_names(one, names) for one in said):
+        return True
+    if not about:
+        if asks_of_perception(asked, language=language):  # what others told is nothing that it saw
+            return any(mind.name in fact.text for fact in mind.facts)
+        of_facts = bool(mind.facts) and not speaks_of_the_asker(asked, language=language)
+        return bool(said) or of_facts or (acts and bool(mind.talk))
+    beside = () if acts else mind.beside
+    return _is_near(about, said) or _is_in(about, (*(fact.text for fact in mind.facts), *mind.talk, *beside))
+
+
+def _is_own(one: RecalledTalk, mind: InMind) -> bool:
+    return isinstance(one, RecalledUtterance) and (one.is_own or one.speaker_name == mind.name)
+
+
+def _names(one: RecalledTalk, names: Sequence[str]) -> bool:
+    return any(name.split()[-1] in one.text for name in names)
+
+
+def _is_anothers(one: RecalledTalk, asked: str, mind: InMind, language: str) -> bool:
+    """Return whether somebody else said it of himself, where the asker asks about himself alone."""
+    if not mind.asker or isinstance(one, RecalledSummary) or _is_own(one, mind) or one.speaker_name == mind.asker:
+        return False
+    if _WE.search(asked.casefold()) or not speaks_of_the_asker(asked, language=language):
+        return False
+    tells_of_himself = speaks_of_the_asker(one.text, language=language)
+    return tells_of_himself and not any(part in one.text for part in mind.asker.split())
+
+
+def _is_in(about: TopicWords, lines: Iterable[str]) -> bool:
+    return any(about.n_in(line) for line in lines)
+
+
+def _is_near(about: TopicWords, said: Sequence[RecalledTalk]) -> bool:
+    if not about:
+        return bool(said)
+    return _is_in(about, (one.text for one in said)) or any(_means(one, about.language) for one in said)
+
+
+def _means(one: RecalledTalk, language: str) -> bool:
+    similarity = getattr(one, "similarity", None)
+    return language == _EMBEDDED and similarity is not None and similarity >= NEAR
+
+
+# What the asker told.
+
+_SHARED: Final = 2
+_WISH: Final = _TOLD.pattern("wish")
+_WISHED: Final = _TOLD.compile(r"\b{wished}\b")
+_TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
+_OPENS: Final = _TOLD.compile(r"{opens}\b")
+_YOURS: Final = _TOLD.value("yours")
+_OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True))})\b", re.IGNORECASE)
+
+
+def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
+    """Return sentences with which the NPC answers from what the asker told it, the best first.
+
+    None where the question is not for what the asker said of itself.
+
+    Args:
+        said: What is recalled for the question.
+        asker: The name of who asks; empty if that is not known.
+        language: The campaign's.
+    """
+    spoken = language_of(question) or primary_language(language)
+    if not asker or spoken != primary_language(language) or asks_what_it_said(question, language=spoken):
+        return ()
+    if not (asks_for_memory(question, language=spoken) and speaks_of_the_asker(question, language=spoken)):
+        return ()
+    about = TopicWords(question, spoken) - TopicWords(" ".join(_CONTENT.words("calls")), spoken)
+    asks_for_a_wish = _WISHED.search(question.casefold()) is not None
+    return tuple(
+        _as_answer(one.text, spoken)
+        for one in said
+        if isinstance(one, RecalledUtterance)
+        and one.speaker_name == asker
+        and _tells_of(one.text, about)
+        and (asks_for_a_wish or not _WISH.search(one.text.casefold()))
+    )
+
+
+def _tells_of(text: str, about: TopicWords) -> bool:
+    """Return whether it states something of what is asked, and more than the question itself says."""
+    if text.rstrip().endswith("?"):
+        return False
+    shared = about.n_in(text)
+    return 0 < shared < len(TopicWords(text, about.language)) and shared >= min(_SHARED, len(about))
+
+
+def _as_answer(text: str, language: str) -> str:
+    told = text.strip()
+    if language != "en" or _TO_THE_NPC.search(told.casefold()):
+        return wording(language).you_said.format(what=told)
+    if _OPENS.match(told) and not told.startswith("I"):
+        told = told[:1].lower() + told[1:]
+    return wording(language).you_told.format(what=_OURS.sub(_yours, told))
+
+
+def _yours(found: re.Match[str]) -> str:
+    yours = str(_YOURS[found[0].casefold()])
+    opens = found.string[: found.start()].rstrip().endswith((".", "!", "?"))
+    return yours.capitalize() if opens else yours
+
+
+# What the NPC does not know.
+
+_MOST_NAMES: Final = 2
+_BEGINNING: Final = 4
+"""Letters of an adjective that stay in all its forms."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotKnown:
+    """
+    Attributes:
+        facts: Sentences to stand among the facts of the prompt.
+        replies: What the NPC can say to that, of which one is enough. Empty where a model has to find the words.
+    """
+
+    facts: tuple[str, ...] = ()
+    replies: tuple[str, ...] = ()
+
+
+NOTHING_MISSING: Final = NotKnown()
+
+
+def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
+    """Return what the prompt says that the NPC does not know; nothing where something bears on the question.
+
+    Args:
+        language: The campaign's. A question in another one has names by the rules of its own, and what bears on it
+            cannot be told from words that are not its: only a name that nobody has heard is said to be one.
+    """
+    words = wording(language)
+    asked = without_call(question, mind.name)
+    spoken = language_of(asked) or primary_language(language)
+    names = names_in(asked, language=spoken)
+    said = asks_what_it_said(asked, language=language)
+    remembers = said or asks_for_memory(asked, language=language)
+    is_asked = asked.rstrip().endswith("?")
+    unheard = [name for name in names if not _is_heard(name, mind.lines, language) and not mind.is_known(name)]
+    if unheard and (remembers or is_asked):
+        facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
+        return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))
+    if spoken != primary_language(language):
+        return NOTHING_MISSING
+    is_more = not remembers and asks_for_more(asked, language=language)
+    if not (remembers or is_more) or bears(asked, mind, names, language=language):
+        return NOTHING_MISSING
+    of_the_past = asks_of_the_past(asked, language=language)
+    if is_more and not mind.facts:
+        is_story = asks_why(asked, language=language) or (names and of_the_past)
+        return NotKnown((words.untold.format(name=mind.name),), words.knows_nothing) if is_story else NOTHING_MISSING
+    line = words.unsaid if said else words.untold if remembers else words.no_more
+    replies = words.never_said if said else words.knows_nothing
+    needs_a_model = not (said or is_asked or wants_to_be_told(asked, language=language))
+    if needs_a_model or (is_more and not of_the_past):
+        replies = ()
+    return NotKnown((line.format(name=mind.name),), replies)
+
+
+def _is_heard(name: str, lines: Sequence[str], language: str) -> bool:
+    """Return whether the lines name somebody or something, also by the last of several names or in the genitive.
+
+    Where the last word is an ordinary one, it needs the first: who speaks of his hand does not speak of the Red Hand.
+    """
+    first, *_, last = name.split() if " " in name else ("", name)
+    heard = "\n".join(lines)
+    if not first:
+        heard, last = heard.casefold(), last.casefold()
+    is_there = any(form in heard for form in (last, last.removesuffix("s")))
+    is_name = not first or not vocabulary_of(language).is_ordinary(fold(last))
+    return is_there and (is_name or first[:_BEGINNING].casefold() in heard.casefold())

@@ -1,0 +1,569 @@
+"""What a DM sees and changes of a campaign: over the command line and in the browser alike."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
+from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.adapters.weights.store import Status
+from glyphoxa.app.background import make_names
+from glyphoxa.app.engines import read_playable
+from glyphoxa.app.memory import SAID_BEFORE
+from glyphoxa.app.models import weights_for
+from glyphoxa.app.table import Mind, mind_of, state_of
+from glyphoxa.chronicle.episodes import TOKENS, for_players, heard_by, said_in, summary_of
+from glyphoxa.chronicle.ports import SessionProgress
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
+from glyphoxa.config.check import Finding
+from glyphoxa.config.located_yaml import InvalidFile, Problem
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.composition import ComposedPrompt, compose
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION
+from glyphoxa.dm.campaign_diff import CampaignChanges
+from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
+from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.dm.timeline import Timeline
+from glyphoxa.dm.turns import TurnDesk
+from glyphoxa.doctor import at_open_table
+from glyphoxa.domain.calendar import CampaignTimes
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.names.followed import with_stored
+from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
+from glyphoxa.names.learning import NameLearning
+from glyphoxa.names.table_names import TableNames
+from glyphoxa.npc.session import enter
+from glyphoxa.npc.table import Table, TableState
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.recall import Recall
+from glyphoxa.transcript.delivery import MemoryWatch
+from glyphoxa.transcript.journal import SessionMark
+from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.transcript.spool import erase_from_spool, spool_of
+from glyphoxa.world.graph import KnowledgeGraph
+
+# What a DM sees and says of a campaign's names: over the command line and in the browser alike.
+
+
+_ROWS_A_NAME = 40
+"""A name takes as long to index as so many rows take to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamesDesk:
+    """One campaign with its names.
+
+    Attributes:
+        entries: With the names that were stored since the campaign's file was read.
+        names: Made of these.
+        kept: What was misheard, and what became of it.
+    """
+
+    campaign: CampaignId
+    entries: list[Entry]
+    names: Gazetteer
+    kept: PostgresLearnedNames
+    learning: NameLearning
+
+    def entity(self, name: str) -> Entry:
+        """The entry that goes by this name or alias, in any case.
+
+        Raises:
+            NotFound: None does.
+            InvalidInput: Several do.
+        """
+        return find_called(
+            name,
+            [
+                [(each.name, each) for each in self.entries],
+                [(alias, each) for each in self.entries for alias in each.aliases],
+            ],
+            what=("name", "names"),
+            campaign=self.campaign,
+            describe=lambda each: f"{each.name} ({each.entity_type})",
+        )
+
+    async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
+        """From now on `heard` means `name`.
+
+        Args:
+            unless: How to accept words that are common in ordinary speech; None: they are accepted.
+            why: A note for the history.
+
+        Returns:
+            What was done, in a line, and a warning about such words.
+
+        Raises:
+            NotFound: There is no such name.
+            InvalidInput: The words are common, or cannot be learned.
+        """
+        entry = self.entity(name)
+        warned = await self.learning.before_confirming(heard, entry.entity_id, self.names)
+        if warned is not None and unless is not None:
+            raise InvalidInput(f"{warned}. {unless}")
+        pair = await self.learning.confirm(heard, entry.entity_id, self.names, why=why)
+        return f"{pair.heard} means {entry.name} from now on", warned
+
+    async def reject(self, heard: str, name: str, *, why: str = "") -> str:
+        """`heard` does not mean `name`. Returns what was done, in a line."""
+        entry = self.entity(name)
+        pair = await self.learning.reject(heard, entry.entity_id, why=why)
+        return f"{pair.heard} does not mean {entry.name}, and will not be suggested again"
+
+    async def undo(self, heard: str | None = None) -> str:
+        """Undo the last decision, about these words if any are given. Returns what was undone, in a line."""
+        taken = await self.learning.undo(heard)
+        return f"undone: {taken.step.kind} {taken.heard} = {taken.name or taken.step.entity_id}"
+
+
+async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
+    """
+    Args:
+        campaign: One that is stored.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    loaded = await store.campaigns.get(campaign)
+    kept = PostgresLearnedNames(store.database)
+    entries = with_stored(entries_of(loaded), await kept.entries(campaign), cast_of(loaded))
+    names = await offload(
+        lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
+    )
+    return NamesDesk(campaign, entries, names, kept, NameLearning(campaign, kept, now_ms=now_ms))
+
+
+_AS_ROWS: Final = 1_000
+"""Looking at files takes as long as reading so many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One campaign, as a DM sees and changes it.
+
+    Attributes:
+        seen: Its entities with who may know of them.
+        past_talk: By words alone, unless it was opened with a model.
+        days: How it tells the time, as it was when the desk was opened; `times` keeps it.
+    """
+
+    campaign: CampaignId
+    settings: Settings
+    resolver: NameResolver
+    seen: tuple[SeenEntity, ...]
+    inspection: PostgresInspection
+    talk: TalkSearch
+    facts: FactDesk
+    entities: EntityDesk
+    timeline: Timeline
+    sessions: SessionDesk
+    language: str
+    graph: KnowledgeGraph
+    past_talk: Recall
+    turns: TurnDesk
+    times: PostgresCampaignTimes
+    days: CampaignTimes
+
+
+async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:
+    """
+    Args:
+        campaign: One that is stored.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    inspection, world = PostgresInspection(store.database), store.world
+    seen = await inspection.entities(campaign)
+    stored = await store.campaigns.get(campaign)
+    resolver = NameResolver.of(stored, (each.entity for each in seen))
+    return Desk(
+        campaign,
+        settings,
+        resolver,
+        tuple(seen),
+        inspection,
+        store.talk_search,
+        FactDesk(campaign, world, inspection, resolver, now_ms),
+        EntityDesk(campaign, world, inspection, resolver, now_ms),
+        Timeline(campaign, world, inspection, now_ms),
+        SessionDesk(campaign, world, inspection, store.talk_search, now_ms),
+        stored.language,
+        store.graph,
+        store.past_talk,
+        TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
+        store.times,
+        await store.times.times(campaign),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSource:
+    """Opens desks for the campaign of a table that is open."""
+
+    store: Store
+    settings: Settings
+    campaign: CampaignId
+
+    async def open(self) -> Desk:
+        """As the campaign is now. Raises: Unavailable: The database is away."""
+        return await desk_of(self.store, self.settings, self.campaign)
+
+    async def names(self) -> NamesDesk:
+        """As the campaign's names are now. Raises: Unavailable: The database is away."""
+        return await names_desk_of(self.store, self.campaign)
+
+    def campaign_editor(self) -> CampaignEditor:
+        """Raises: InvalidInput: The table was opened without a campaign file."""
+        return CampaignEditor(self.settings, self.store, self.campaign)
+
+    async def rehearse(self, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
+        """The prompt that an NPC of a table that is open would be sent for a line, as things stand.
+
+        Raises:
+            Unavailable: The database is away.
+        """
+        said = await self.store.log.recent(self.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
+        who = (table.campaign.npc(npc), player)
+        scene = table.scene if npc in table.scene.npcs else None
+        asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
+        return await asked.ask(line)
+
+    async def progress(self) -> Sequence[SessionProgress]:
+        """How far each session was read by the chronicle. Raises: Unavailable: The database is away."""
+        return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
+
+    async def checked(self, *, players_url: str | None) -> Sequence[Finding]:
+        """Check this machine and the settings as `at_open_table` does."""
+        return await offload(lambda: at_open_table(self.settings, players_url=players_url), amount=_AS_ROWS)
+
+    async def models(self) -> Sequence[Status]:
+        """Of the local models: what is on this machine's disk. No model is read or fetched."""
+        return await offload(lambda: list(weights_for(self.settings).store.status()), amount=_AS_ROWS)
+
+    async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
+        """As `recap_of`."""
+        return await recap_of(self.store, self.campaign, session, audience)
+
+
+# What is kept of somebody's talk: erased in the database, then in the files of the data directory.
+
+
+_FILES: Final = 1_000
+"""Rewriting files takes as long as reading so many rows."""
+
+
+async def erase(
+    erasure: PostgresErasure, data_dir: Path, campaign: CampaignId, meant: Meant, *, at_ms: int
+) -> tuple[Sequence[ErasedTalk], int]:
+    """First the database, in one transaction, then the files. Killed between them, the same again finishes.
+
+    Returns:
+        What was erased of each campaign, and how many records of the spool.
+
+    Raises:
+        Unavailable: The database is away, and nothing was erased; or a running table has the spool: what is in the
+            database is erased.
+    """
+    done = await erasure.erase(campaign, meant, at_ms=at_ms)
+    gone = await erasure.erased(campaign)
+    n_records = await offload(lambda: _erase_files(data_dir, campaign, meant, gone), amount=_FILES)
+    return done, n_records
+
+
+def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: frozenset[UtteranceId]) -> int:
+    def is_meant(said: Utterance) -> bool:
+        if said.campaign_id != campaign:
+            return False
+        return said.id in gone or (
+            (meant.player is None or (str(said.speaker_id) == str(meant.player) and said.npc_id is None))
+            and (meant.session is None or said.session_id == meant.session)
+            and (meant.before_ms is None or said.at_ms < meant.before_ms)
+        )
+
+    mentions = [str(each) for each in (meant.player, meant.session) if each is not None]
+    if meant == Meant():
+        mentions = [str(campaign)]
+    n_records = erase_from_spool(spool_of(data_dir), is_meant, mentions=mentions)
+    try:
+        # What a local model has read of the NPCs, which may be what was learned from talk. It is made again.
+        for path in sorted((data_dir / "prompts").glob("*")):
+            if path.is_file():
+                path.unlink()
+    except OSError as error:
+        raise Unavailable(f"{data_dir / 'prompts'} cannot be emptied: {error.strerror}; erase again") from None
+    return n_records
+
+
+# The campaign file of an open table, looked at and changed in the desk.
+
+
+MOST_CHARACTERS: Final = 1_000_000
+"""A longer file is changed with an editor and `glyphoxa campaign load`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignDraft:
+    """A text that the campaign file may hold one day.
+
+    Attributes:
+        instead_of: The stamp of what the file held when the text was begun.
+        problems: Why no table can be opened with it. Otherwise there are `campaign` and `changes`.
+        changes: What keeping it does to the stored campaign.
+    """
+
+    text: str
+    instead_of: str
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    campaign: Campaign | None = None
+    changes: CampaignChanges | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it differs from what the file held."""
+        return stamp_of(self.text) != self.instead_of
+
+    @property
+    def shown(self) -> str:
+        """A stamp of what the game master is shown of its effect."""
+        changes = self.changes or CampaignChanges()
+        return stamp_of(repr((self.text, changes.added, changes.changed, changes.removed, changes.remarks)))
+
+
+class CampaignEditor:
+    """
+    Attributes:
+        file: The campaign file.
+    """
+
+    def __init__(self, settings: Settings, store: Store, campaign: CampaignId) -> None:
+        """Raises: InvalidInput: The settings name no campaign file."""
+        if settings.campaign is None:
+            raise InvalidInput("this table was opened without a campaign file")
+        self.file: Final = AtomicFile(settings.campaign)
+        self._settings = settings
+        self._store = store
+        self._campaign = campaign
+
+    async def begin(self) -> CampaignDraft:
+        """As the file is now.
+
+        Raises:
+            InvalidInput: It cannot be read.
+            Unavailable: The database is away.
+        """
+        text = self.file.read()
+        return await self.look(text, instead_of=stamp_of(text))
+
+    async def look(self, text: str, *, instead_of: str) -> CampaignDraft:
+        """What is wrong with a text, or what it changes. Nothing is kept.
+
+        Raises:
+            InvalidInput: It is too long to be changed here.
+            Unavailable: The database is away.
+        """
+        text = text.replace("\r\n", "\n")
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidInput(
+                f"the text has {len(text):,} characters, and {MOST_CHARACTERS:,} can be changed here: change the file "
+                "with an editor, then: glyphoxa campaign load"
+            )
+        try:
+            # A picture takes a tenth of a second.
+            amount = len(text) // 50 + 10_000 * text.count("portrait:")
+            found = await offload(lambda: read_playable(self.file.path, self._settings, text), amount=amount)
+        except InvalidFile as error:
+            return CampaignDraft(text, instead_of, error.problems)
+        if found.campaign.id != self._campaign:
+            where = found.source.problem(("campaign", "id"), "")
+            what = f"the campaign's id is {found.campaign.id!r} here: the one that is open is {self._campaign!r}"
+            return CampaignDraft(text, instead_of, (Problem(where.line, what),))
+        changes = await self._store.campaigns.changes(found.campaign)
+        warnings = tuple(each.removeprefix(f"{self.file.path}:") for each in found.warnings)
+        return CampaignDraft(text, instead_of, (), warnings, found.campaign, changes)
+
+    async def add(self, draft: CampaignDraft, form: Mapping[str, str]) -> CampaignDraft:
+        """The draft with what a form adds to it. Nothing is kept.
+
+        Raises:
+            InvalidInput: The form is incomplete, or the text has no place for it.
+            Unavailable: The database is away.
+        """
+        text = insert_all(draft.text, additions(form, draft.campaign))
+        return await self.look(text, instead_of=draft.instead_of)
+
+    async def keep(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:
+        """Write the file, and bring what it changes into the stored campaign: both, or nothing.
+
+        Args:
+            shown: What the game master was shown of its effect (`CampaignDraft.shown`).
+
+        Raises:
+            InvalidInput: The draft has mistakes, or does something else by now, or the file is not what it was.
+            Unavailable: The database is away.
+        """
+        if draft.campaign is None or draft.changes is None:
+            raise InvalidInput("a campaign with mistakes cannot be kept")
+        if draft.shown != shown:
+            raise InvalidInput("this is not what you were shown; nothing was kept, look at it again")
+        before = self.file.read()
+        self.file.replace(draft.text, instead_of=draft.instead_of)
+        try:
+            return await self._store.campaigns.load(draft.campaign, only_if=draft.changes)
+        except GlyphoxaError:
+            self.file.replace(before, instead_of=stamp_of(draft.text))
+            raise
+
+
+# What happened in a session, in its own most salient lines.
+
+
+_ROWS_A_LINE = 40
+"""A line takes as long to judge as so many rows take to read."""
+
+
+Audience = Literal["players", "dm"] | NpcId
+
+
+async def recap_of(
+    store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = TOKENS
+) -> Sequence[str]:
+    """
+    Args:
+        audience: `players`: what they may be read aloud. `dm`: all that was said, with the names as they are. An NPC:
+            what it heard.
+        tokens: How much there is room for.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    log = PostgresChronicleLog(store.database, store.world)
+    stored = await store.campaigns.get(campaign)
+    known = await log.known(campaign)
+    said = await said_in(log, campaign, session)
+
+    def told() -> list[str]:
+        heard = said
+        if audience == "players":
+            heard = for_players(said, known, stored.language)
+        elif audience != "dm":
+            heard = heard_by(NpcId(audience), said)
+        lines = summary_of(heard, language=stored.language, names=names_of(known, stored.language), tokens=tokens)
+        return [line.in_words(stored.language) for line in lines]
+
+    # An evening takes a second to read, in which a table that is open would hear nothing.
+    return await offload(told, amount=len(said) * _ROWS_A_LINE)
+
+
+# An NPC that is asked with nobody to hear it: the prompt that its model would be sent, as a table would make it.
+
+
+def state_at_a_desk(settings: Settings, campaign: Campaign, session: SessionId) -> TableState:
+    """As a table would open that session."""
+    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, session, now_ms=now_ms)
+    return state_of(settings, campaign, session, mark)
+
+
+def guard_at_a_desk(store: Store) -> MemoryGuard:
+    """Memory for one question. Nobody looks whether a database that fails is back."""
+
+    async def ping() -> None: ...
+
+    watch = MemoryWatch(ping=ping, make_good=ping, changed=lambda: None, now_ms=now_ms)
+    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, by_name=store.by_name)
+
+
+def names_at_a_desk(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
+    """The names of a table that nobody plays: nothing is learned."""
+
+    async def never(_: UtteranceId) -> bool:
+        return False
+
+    return make_names(campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=never)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A table with one player, and nobody to hear it.
+
+    Attributes:
+        memory: None without long-term memory, and for a campaign that is not stored yet.
+    """
+
+    settings: Settings
+    memory: Store | None
+    mind: Mind
+    npc: Npc
+    player: Player
+
+    async def ask(self, line: str) -> ComposedPrompt:
+        """What the NPC's model would be sent if the player said this. No model is asked, and nothing is changed."""
+        state, player = self.mind.state, self.player
+        names = names_at_a_desk(self.settings, state.campaign, self.memory)
+        await names.open()
+        text = names.correct(" ".join(line.split())).text
+        state.sits_down(player)
+        async with self._in_the_scene():
+            self.mind.prefetch.forget(player.id)
+            self.mind.context.new_speech()
+            prompt = state.conversations[self.npc.id].prompt(text, player.name)
+            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
+            deadline_ms = self.settings.context.deadline_ms
+            return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms)
+
+    @asynccontextmanager
+    async def _in_the_scene(self) -> AsyncIterator[None]:
+        """With what a table reads before anybody speaks."""
+        state = self.mind.state
+        try:
+            if self.memory is not None:
+                await self.memory.past_talk.transcripts.refresh(state.campaign.id)
+                await self.memory.by_name.refresh(state.campaign.id)
+            await enter(state.scene, state, self.mind.context)
+            yield
+        finally:
+            await self.mind.prefetch.close()
+
+
+def rehearsal_of(
+    settings: Settings,
+    store: Store | None,
+    campaign: Campaign,
+    who: tuple[Npc, Player],
+    session: tuple[SessionId, Scene | None, Sequence[Utterance]],
+) -> Rehearsal:
+    """
+    Args:
+        store: None without long-term memory.
+        who: Who is asked, and by whom.
+        session: Which, where it is, and what was said of it that is still in mind; without a scene the table is where
+            it would open, or where it has this NPC.
+    """
+    npc, player = who
+    name, scene, said = session
+    state = state_at_a_desk(settings, campaign, name)
+    state.remember(said)
+    if scene is not None:
+        state.scene = scene
+    elif npc.id not in state.scene.npcs:
+        state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
+    mind = mind_of(settings, state, store, None if store is None else guard_at_a_desk(store))
+    return Rehearsal(settings, store, mind, npc, player)

@@ -1,0 +1,713 @@
+"""Compute what loading a campaign file does to the world: only what differs from the file as it was loaded before.
+
+What the DM decided in the meantime (a merge, an edit, a secret, a removal) survives a reload, and loading the same file
+again does nothing. Where a change of the file meets such a decision, the decision stands and is reported, unless the
+file changed that very thing.
+
+What leaves a file is retconned, not closed: an author who deletes a line says that it never was so, not that it ended
+today. A value that changed replaces the old one for as long as that was held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Origin, Provenance, Visibility, secret_of
+from glyphoxa.world.entity_events import (
+    AliasAdded,
+    AliasRemoved,
+    EntityAdded,
+    EntityChanged,
+    EntityRemoved,
+    EntityScoped,
+    SlotDeclared,
+)
+from glyphoxa.world.events import Cause, Event, WorldEvent, apply
+from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
+from glyphoxa.world.state import DEFAULT_RULES, WorldState, rule_of
+
+# What a campaign file says of the world: claims, each with how sure it is and who may know it.
+
+
+OFFERED: Final = "its attribute `location` names it"
+"""Why a LOCATED_AT is offered that the file does not state."""
+_OFFERED_CONFIDENCE = 0.6
+
+
+def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
+    """Return the visibility that a campaign file states with `known_by` and `hidden`."""
+    if hidden:
+        return Visibility.of("hidden", (Knower(npc, "secret") for npc in known_by))
+    return secret_of(known_by) if known_by else PUBLIC
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """
+    Attributes:
+        origin: Of what is stated: "campaign_file", or "import" for tables.
+        at_ms: Now, milliseconds since the Unix epoch.
+        accept_at: The confidence from which facts are accepted without the DM.
+    """
+
+    origin: Origin
+    at_ms: int
+    accept_at: float
+
+
+def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loading: Loading) -> dict[Claim, FactStated]:
+    """Return one statement for each claim that the campaign makes.
+
+    Args:
+        resolve: From an entity to the one into which it was merged: what is said of it is said of that one.
+
+    Raises:
+        InvalidInput: A secret is known to nobody and about nothing, or a value is none that JSON can hold.
+    """
+    origin, at_ms, accept_at = loading.origin, loading.at_ms, loading.accept_at
+    firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
+    found: dict[Claim, FactStated] = {}
+    for entity in campaign.entities:
+        for claim in _attribute_claims(entity, resolve(entity.id), campaign):
+            found[claim] = FactStated(claim, firm)
+    for relationship in campaign.relationships:
+        source, target = resolve(relationship.source), resolve(relationship.target)
+        if source == target:
+            continue  # the two turned out to be one
+        claim = Claim.relation(source, relationship.type, target)
+        sure = replace(
+            firm,
+            confidence=relationship.confidence,
+            source=relationship.origin,
+            dm_confirmed=relationship.dm_confirmed,
+        )
+        visibility = visibility_of(relationship.known_by, hidden=relationship.hidden)
+        before = found.get(claim)
+        also = {} if before is None else before.attributes
+        found[claim] = FactStated(claim, sure, visibility, attributes={**also, **relationship.attributes})
+    for secret in campaign.secrets:
+        claim = Claim.attribute(resolve(_subject(secret, campaign)), "secret", secret.text)
+        visibility = visibility_of(secret.known_by, hidden=secret.hidden or not secret.known_by)
+        before = found.get(claim)
+        if before is not None and before.visibility.scope == visibility.scope:
+            visibility = visibility.known_to(*before.visibility.knowers)
+        found[claim] = FactStated(claim, firm, visibility)
+    for claim in _offers(campaign, resolve):
+        wait = replace(firm, confidence=_OFFERED_CONFIDENCE, source="inferred", dm_confirmed=False, reason=OFFERED)
+        found.setdefault(claim, FactStated(claim, wait))
+    return found
+
+
+def is_offer(stated: FactStated) -> bool:
+    return stated.provenance.reason == OFFERED
+
+
+def _attribute_claims(entity: Entity, subject: EntityId, campaign: Campaign) -> Iterable[Claim]:
+    """Yield an attribute's claims: one, or one per list item where several values may hold at a time."""
+    for name, value in entity.attributes.items():
+        if value is None:
+            continue
+        whole = Claim.attribute(subject, name, value)
+        if isinstance(value, list | tuple) and value and rule_of(whole, campaign.slots) == "many":
+            yield from (Claim.attribute(subject, name, item) for item in value)
+        else:
+            yield whole
+
+
+def _subject(secret: Secret, campaign: Campaign) -> EntityId:
+    if secret.about is not None:
+        return secret.about
+    if not secret.known_by:
+        raise InvalidInput(f"a secret that nobody knows must be about something: {secret.text!r}")
+    return campaign.npc(min(secret.known_by)).entity_id
+
+
+def _offers(campaign: Campaign, resolve: Callable[[EntityId], EntityId]) -> Iterable[Claim]:
+    """Yield a LOCATED_AT where an attribute `location` names an entity and the file states no LOCATED_AT."""
+    placed = {relation.source for relation in campaign.relationships if relation.type == "LOCATED_AT"}
+    by_name: Mapping[str, EntityId] = {entity.name.casefold(): entity.id for entity in campaign.entities}
+    for entity in campaign.entities:
+        named = entity.attributes.get("location")
+        place = by_name.get(named.strip().casefold()) if isinstance(named, str) else None
+        if place is not None and entity.id not in placed and resolve(entity.id) != resolve(place):
+            yield Claim.relation(resolve(entity.id), "LOCATED_AT", resolve(place))
+
+
+_FROM_FILES: Final = ("campaign_file", "import")
+Statements = Mapping[Claim, FactStated]
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects the result of comparing two campaigns.
+
+    Attributes:
+        fresh: Entities that this load brings.
+        gone: Entities that this load takes away.
+    """
+
+    made: list[Event] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    remarks: dict[str, str] = field(default_factory=dict)
+    names: dict[EntityId, str] = field(default_factory=dict)
+    fresh: set[EntityId] = field(default_factory=set)
+    gone: set[EntityId] = field(default_factory=set)
+
+    def remark(self, text: str, *, discreet: str | None = None) -> None:
+        """Add a remark, once.
+
+        Args:
+            discreet: The same without what a fact says, if `text` tells that.
+        """
+        self.remarks.setdefault(text, text if discreet is None else discreet)
+
+    def left_out(self, entity: EntityId) -> None:
+        self.remark(f"{self.name(entity)}: you removed it, so that what the file changed about it is left out")
+
+    def name(self, entity: EntityId) -> str:
+        return self.names.get(entity, entity)
+
+
+@dataclass(frozen=True, slots=True)
+class FactComparison:
+    """
+    Args:
+        before: What the file stated when it was last loaded.
+        now: What it states now.
+        rules: Of the campaign as it is now.
+    """
+
+    before: Statements
+    now: Statements
+    rules: Mapping[str, SlotRule]
+    world: WorldState
+    found: Findings
+
+    def run(self) -> None:
+        leaving = {claim: stated for claim, stated in self.before.items() if claim not in self.now}
+        coming = {claim: stated for claim, stated in self.now.items() if claim not in self.before}
+        for old, new in self._replacements(leaving, coming):
+            if self._replace(leaving[old], coming[new]):
+                del leaving[old], coming[new]
+        for stated in leaving.values():
+            self._left(stated)
+        for stated in coming.values():
+            self._came(stated)
+        for claim, stated in self.now.items():
+            if claim in self.before and self.before[claim] != stated:
+                self._changed(self.before[claim], stated)
+
+    def _replacements(self, leaving: Statements, coming: Statements) -> list[tuple[Claim, Claim]]:
+        """Return pairs of an old and a new claim for slots that take only one."""
+        left, came = self._by_slot(leaving), self._by_slot(coming)
+        pairs = [(left[slot], came[slot]) for slot in left if slot in came]
+        return [(old[0], new[0]) for old, new in pairs if len(old) == len(new) == 1]
+
+    def _by_slot(self, statements: Statements) -> dict[tuple[str, str, str], list[Claim]]:
+        found: dict[tuple[str, str, str], list[Claim]] = {}
+        for claim, stated in statements.items():
+            if not stated.provenance.is_enough:
+                continue
+            match rule_of(claim, self.rules):
+                case "one" | "functional":
+                    found.setdefault(("of", claim.subject, claim.predicate), []).append(claim)
+                case "functional_object":
+                    end = claim.object or claim.subject
+                    found.setdefault(("to", end, claim.predicate), []).append(claim)
+                case _:
+                    pass
+        return found
+
+    def _replace(self, before: FactStated, stated: FactStated) -> bool:
+        """Replace a claim, or what the DM put in its place; return whether that was possible."""
+        claim = stated.claim
+        held = self.world.of_claim(before.claim) or self._dms_own(claim)
+        if self._is_away(claim) or held is None or self.found.gone & {held.claim.subject, held.claim.object}:
+            return False
+        if held.provenance.origin == "talk" or not held.attributes.keys() <= stated.attributes.keys():
+            return False
+        if held.claim == claim:
+            return True  # the DM was there first
+        if held.claim != before.claim:
+            text = "the file changed it, so that your {} gives way"
+            self._remark(claim, text.format(self._value(held.claim)), discreet=text.format("decision"))
+        self.found.made.append(FactReplaced(held.id, claim, "retcon"))
+        already = self.world.of_claim(claim)
+        if before.visibility != stated.visibility:
+            self.found.made.append(FactScoped(already.id if already else claim.fact_id, stated.visibility))
+        if dict(stated.attributes) != dict(held.attributes):
+            self.found.made.append(stated)
+        self.found.changed.append(self._label(claim))
+        return True
+
+    def _dms_own(self, claim: Claim) -> Fact | None:
+        """Return the fact that the DM put into the claim's slot."""
+        return next((fact for fact in self._in_the_way(claim) if fact.provenance.origin != "talk"), None)
+
+    def _in_the_way(self, claim: Claim) -> list[Fact]:
+        """Return accepted facts that cannot hold together with the claim."""
+        match rule_of(claim, self.rules):
+            case "many":
+                return []
+            case "functional_object" if claim.object is not None:
+                held = self.world.of_object(claim.object, claim.predicate)
+            case _:
+                held = self.world.in_slot(claim.subject, claim.predicate)
+        return [fact for fact in held if fact.status == "accepted"]
+
+    def _left(self, stated: FactStated) -> None:
+        claim = stated.claim
+        held = self.world.of_claim(claim)
+        if held is None or self.found.gone & {claim.subject, claim.object}:
+            return
+        if is_offer(stated) and held.provenance.dm_confirmed:
+            return  # the DM took the offer up
+        if held.provenance.origin not in _FROM_FILES:
+            self._remark(claim, "left the file, and stays: it is known from elsewhere too")
+            return
+        self.found.made.append(FactRejected(held.id, "retcon"))
+        if not is_offer(stated):
+            self.found.removed.append(self._label(claim))
+
+    def _came(self, stated: FactStated) -> None:
+        claim, found = stated.claim, self.found
+        if self._is_away(claim):
+            return
+        held = self.world.of_claim(claim)
+        if held is not None and is_offer(stated):
+            return
+        guarded = held is not None and held.visibility.scope in ("secret", "hidden")
+        if held is not None and held.visibility == PUBLIC != stated.visibility:
+            found.made.append(FactScoped(held.id, stated.visibility))
+            found.changed.append(f"{self._label(claim)}: who may know it")
+        if guarded and stated.visibility == PUBLIC:
+            self._remark(claim, f"stays {held.visibility.scope}, as you decided" if held else "")
+        if held is not None and not _adds_to(held, stated):
+            return
+        found.made.append(stated)
+        if is_offer(stated):
+            self._remark(claim, f"waits for your review, because {OFFERED}")
+            return
+        for fact in self._in_the_way(claim):
+            if fact.claim != claim:
+                waits = rule_of(claim, self.rules) == "one"
+                what = "decide: `glyphoxa facts review conflict`" if waits else "whichever is later holds"
+                text = "is {} in the world; " + what
+                self._remark(claim, text.format(self._value(fact.claim)), discreet=text.format("another"))
+        if claim.object is not None or claim.subject not in found.fresh or claim.predicate == "secret":
+            found.added.append(self._label(claim))
+
+    def _changed(self, before: FactStated, stated: FactStated) -> None:
+        claim = stated.claim
+        if self._is_away(claim):
+            return
+        held = self.world.of_claim(claim)
+        if held is None:
+            self._remark(claim, "no longer holds, so that what the file changed there is left out")
+            return
+        made: list[Event] = []
+        if _words(before) != _words(stated) and _words(held) != _words(stated):
+            if not _is_more(before, stated):
+                made.append(FactRejected(held.id, "retcon"))
+            made.append(replace(stated, visibility=held.visibility))
+        if before.visibility != stated.visibility and held.visibility != stated.visibility:
+            if held.visibility != before.visibility:
+                self._remark(claim, "may be known to whom the file says now, no longer as you decided")
+            made.append(FactScoped(held.id, stated.visibility))
+        self.found.made += made
+        if made and not is_offer(stated):
+            self.found.changed.append(self._label(claim))
+
+    def _is_away(self, claim: Claim) -> bool:
+        """Return whether an end of the claim is being removed, or was removed by the DM (which is reported)."""
+        if self.found.gone & {claim.subject, claim.object}:
+            return True
+        for end in (claim.subject, claim.object):
+            if end is not None and end not in self.found.fresh and self.world.entity(end) is None:
+                self.found.left_out(end)
+                return True
+        return False
+
+    def _remark(self, claim: Claim, text: str, *, discreet: str | None = None) -> None:
+        label = self._label(claim)
+        kept = label if claim.object is None else f"{self.found.name(claim.subject)}: {claim.predicate}"
+        self.found.remark(f"{label}: {text}", discreet=f"{kept}: {text if discreet is None else discreet}")
+
+    def _label(self, claim: Claim) -> str:
+        subject = self.found.name(claim.subject)
+        if claim.object is not None:
+            return f"{subject} {claim.predicate} {self.found.name(claim.object)}"
+        return f"a secret of {subject}" if claim.predicate == "secret" else f"{subject}: {claim.predicate}"
+
+    def _value(self, claim: Claim) -> str:
+        text = self.found.name(claim.object) if claim.object is not None else str(claim.content)
+        return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+def _adds_to(held: Fact, stated: FactStated) -> bool:
+    """Return whether stating it again changes more than the number of mentions."""
+    knowers = {knower.npc for knower in held.visibility.knowers}
+    return (
+        _rank(stated.provenance) > _rank(held.provenance)
+        or {**held.attributes, **stated.attributes} != dict(held.attributes)
+        or (held.visibility.scope in ("witnessed", "told") and stated.visibility.scope == "public")
+        or any(knower.npc not in knowers for knower in stated.visibility.knowers)
+    )
+
+
+def _is_more(before: FactStated, stated: FactStated) -> bool:
+    """Return whether stating it again is enough to change it into its new form."""
+    old, new = before.provenance, stated.provenance
+    return (old == new or _rank(new) > _rank(old)) and before.attributes.keys() <= stated.attributes.keys()
+
+
+def _words(stated: FactStated | Fact) -> tuple[object, ...]:
+    """Return what the file states besides the claim and its visibility."""
+    sure = stated.provenance
+    return sure.confidence, sure.source, sure.dm_confirmed, dict(stated.attributes)
+
+
+def _rank(provenance: Provenance) -> tuple[bool, float]:
+    return provenance.dm_confirmed, provenance.confidence
+
+
+# How the entities and rules of a campaign file differ from those it had before, and what that does to the world.
+
+
+_MOST_COMPARED: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EntityComparison:
+    """
+    Args:
+        found: Is told what is found, and what everything is called.
+    """
+
+    previous: Campaign
+    new: Campaign
+    world: WorldState
+    origin: Origin
+    found: Findings
+
+    def run(self) -> None:
+        names = self.found.names
+        names.update((entity.id, entity.name) for entity in self.previous.entities)
+        names.update((entity.id, entity.name) for entity in self.world.entities.values())
+        names.update((entity.id, entity.name) for entity in self.new.entities)
+        self._slots()
+        self._entities()
+
+    def _slots(self) -> None:
+        before, now, held = self.previous.slots, self.new.slots, self.world.own_rules()
+        for predicate, rule in now.items():
+            if before.get(predicate) != rule and held.get(predicate) != rule:
+                self.found.made.append(SlotDeclared(predicate, rule))
+                (self.found.changed if predicate in before else self.found.added).append(f"the rule of {predicate}")
+        related = {relation.type for relation in (*self.previous.relationships, *self.new.relationships)}
+        for predicate in before.keys() - now.keys():
+            default = DEFAULT_RULES.get(predicate, "many" if predicate in related else "one")
+            if held.get(predicate, default) != default:
+                self.found.made.append(SlotDeclared(predicate, default))
+            self.found.removed.append(f"the rule of {predicate}")
+
+    def _entities(self) -> None:
+        named = {entity.name.casefold(): entity.id for entity in self.world.entities.values()}
+        before = {entity.id: entity for entity in self.previous.entities}
+        for entity in self.new.entities:
+            if entity.id in before:
+                self._entity_changed(before[entity.id], entity)
+            else:
+                self._entity_added(entity, namesake=named.get(entity.name.casefold()))
+        listed = {entity.id for entity in self.new.entities}
+        standing_for = {self.world.resolve(entity.id): entity.name for entity in self.new.entities}
+        for entity in self.previous.entities:
+            if entity.id not in listed:
+                self._entity_left(entity, stands_for=standing_for.get(entity.id))
+        self._renamed(before)
+
+    def _entity_added(self, entity: Entity, *, namesake: EntityId | None) -> None:
+        held = self.world.entity(entity.id)
+        visibility = _visibility(entity)
+        if held is None:
+            if namesake is not None:
+                self.found.remark(
+                    f"{entity.name}: there is another of that name already ({namesake}); merge them if they are one"
+                )
+            self.found.fresh.add(entity.id)
+            self.found.made.append(
+                EntityAdded(entity.id, entity.type, entity.name, entity.aliases, visibility, self.origin)
+            )
+            self.found.added.append(f"{entity.name} ({entity.type})")
+        elif held.id != entity.id:
+            self.found.remark(
+                f"{entity.name}: is one with {held.name}, so that what the file says of it is said of that one"
+            )
+        else:
+            as_held = Entity(held.id, held.type, held.name, held.aliases)
+            additions = replace(entity, aliases=tuple(dict.fromkeys((*held.aliases, *entity.aliases))))
+            self._describe(as_held, additions)
+            if visibility not in (PUBLIC, held.visibility):
+                self._scope_entity(entity, visibility)
+
+    def _entity_changed(self, before: Entity, entity: Entity) -> None:
+        if _face(before) == _face(entity):
+            return
+        held = self.world.entity(entity.id)
+        if held is None:
+            self.found.left_out(entity.id)
+        elif held.id != entity.id:
+            self.found.remark(f"{entity.name}: is one with {held.name}; its new name, type or aliases are left out")
+        else:
+            for what, was, by_hand in (("name", before.name, held.name), ("type", before.type, held.type)):
+                if by_hand != was and by_hand != getattr(entity, what) != was:
+                    self.found.remark(
+                        f"{entity.name}: its {what} is what the file says now, no longer your {by_hand!r}"
+                    )
+            self._describe(before, entity)
+            visibility = _visibility(entity)
+            if visibility != _visibility(before) and visibility != held.visibility:
+                self._scope_entity(entity, visibility)
+
+    def _describe(self, before: Entity, entity: Entity) -> None:
+        held = self.world.entities[entity.id]
+        name = entity.name if entity.name not in (before.name, held.name) else None
+        kind = entity.type if entity.type not in (before.type, held.type) else None
+        what = [word for word, new in (("name", name), ("type", kind)) if new is not None]
+        if what:
+            self.found.made.append(EntityChanged(entity.id, kind, name))
+        for alias in entity.aliases:
+            if alias not in before.aliases and alias not in held.aliases:
+                self.found.made.append(AliasAdded(entity.id, alias))
+                what.append("aliases")
+        for alias in before.aliases:
+            if alias not in entity.aliases and alias in held.aliases:
+                self.found.made.append(AliasRemoved(entity.id, alias))
+                what.append("aliases")
+        if what:
+            was = f" (was {held.name})" if name is not None else ""
+            self.found.changed.append(f"{entity.name}{was}: {', '.join(dict.fromkeys(what))}")
+
+    def _scope_entity(self, entity: Entity, visibility: Visibility) -> None:
+        self.found.made.append(EntityScoped(entity.id, visibility))
+        self.found.changed.append(f"{entity.name}: who may know of it")
+
+    def _entity_left(self, entity: Entity, *, stands_for: str | None) -> None:
+        held = self.world.entity(entity.id)
+        if held is None:
+            return
+        if held.id != entity.id:
+            self.found.remark(f"{entity.name}: left the file, and is one with {held.name}, who stays")
+            return
+        if stands_for is not None:
+            self.found.remark(f"{entity.name}: left the file, and stays: {stands_for} is one with it")
+            return
+        self.found.gone.add(entity.id)
+        self.found.made.append(EntityRemoved(entity.id))
+        self.found.removed.append(f"{held.name} ({held.type})")
+
+    def _renamed(self, before: Mapping[EntityId, Entity]) -> None:
+        """Report entities that may have been renamed: one leaves while a similar one arrives."""
+        if not 0 < len(self.found.gone) <= _MOST_COMPARED >= len(self.found.fresh):
+            return
+        for entity in self.new.entities:
+            if entity.id not in self.found.fresh:
+                continue
+            alike = {before[gone].name: gone for gone in self.found.gone if before[gone].type == entity.type}
+            for name in get_close_matches(entity.name, alike, 1):
+                self.found.remark(
+                    f"{entity.name}: if this is {name} renamed, give it `id: {alike[name]}` in the file; "
+                    f"otherwise what is known of {name} goes with that name"
+                )
+
+
+def _visibility(entity: Entity) -> Visibility:
+    return visibility_of(entity.known_by, hidden=entity.hidden)
+
+
+def _face(entity: Entity) -> tuple[object, ...]:
+    """Return all parts of an entity except its attributes, which are facts."""
+    return entity.name, entity.type, entity.aliases, _visibility(entity)
+
+
+T = TypeVar("T")
+Scoped = TypeVar("Scoped", Entity, Relationship)
+
+_LATER: Final = 2**62
+"""The number of an event that is tried and never kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignChanges:
+    """
+    Attributes:
+        events: To be committed, in this order.
+        added: What is new, in words for the DM; `changed` and `removed` likewise.
+        remarks: Where a decision of the DM stands, or gives way, or waits for another.
+        discreet_remarks: The same without what the facts say, for a log.
+    """
+
+    events: tuple[Event, ...] = ()
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    discreet_remarks: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither the world nor the campaign's people and scenes change."""
+        return not (self.events or self.added or self.changed or self.removed)
+
+
+def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading: Loading) -> CampaignChanges:
+    """
+    Args:
+        previous: The campaign as it was loaded before; None if it never was.
+        world: As it is now, with all its entities and current facts; the past may be missing from it.
+
+    Raises:
+        InvalidInput: The campaign says what cannot be said: see `claims_of`.
+    """
+    nothing = replace(new, entities=(), relationships=(), npcs=(), players=(), scenes=(), secrets=(), slots={})
+    before = nothing if previous is None else previous
+    found = Findings()
+    EntityComparison(before, new, world, loading.origin, found).run()
+    FactComparison(
+        before=claims_of(before, world.resolve, loading),
+        now=claims_of(new, world.resolve, loading),
+        rules=new.slots,
+        world=world,
+        found=found,
+    ).run()
+    _compare_people(before, new, found)
+    return CampaignChanges(
+        tuple(_possible(found.made, world)),
+        tuple(found.added),
+        tuple(found.changed),
+        tuple(found.removed),
+        tuple(found.remarks),
+        tuple(found.remarks.values()),
+    )
+
+
+def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
+    """Return the events without those whose fact an earlier event has removed."""
+    if not any(isinstance(event, FactRejected | FactReplaced | FactScoped) for event in events):
+        return list(events)
+    possible: list[Event] = []
+    savepoint = world.savepoint()
+    for event in events:
+        if event.failed_precondition(world) is None:
+            possible.append(event)
+            apply(world, WorldEvent(_LATER, Cause("campaign_file", 0), event))
+    world.roll_back_to(savepoint)
+    return possible
+
+
+def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
+    """Report changes of NPCs, players, scenes and campaign settings, which are not part of the world."""
+    for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary"):
+        if getattr(was, what) != getattr(now, what):
+            found.changed.append(f"the campaign's {what.replace('_', ' ')}")
+    # What players call an NPC is its entity's.
+    _tell(
+        "NPC",
+        {n.name: replace(n, aliases=()) for n in was.npcs},
+        {n.name: replace(n, aliases=()) for n in now.npcs},
+        found,
+    )
+    _tell("player", {p.name: p for p in was.players}, {p.name: p for p in now.players}, found)
+    _tell("scene", {s.id: s for s in was.scenes}, {s.id: s for s in now.scenes}, found)
+
+
+def _tell(what: str, before: Mapping[Any, object], now: Mapping[Any, object], found: Findings) -> None:
+    found.added += [f"{what} {name}" for name in now if name not in before]
+    found.removed += [f"{what} {name}" for name in before if name not in now]
+    found.changed += [f"{what} {name}" for name in now if name in before and before[name] != now[name]]
+
+
+# What was read from tables (CSV) beside a campaign file, and the campaign that both make together.
+#
+# The campaign file is read again whenever a table opens, and leaves what came from tables alone; where both say
+# something of the same thing, the campaign file's word stands.
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """
+    Attributes:
+        relationships: Between entities of these tables, of the campaign file, or of the world.
+    """
+
+    entities: tuple[Entity, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+
+    def with_(self, more: Tables) -> Tables:
+        """Return these tables and more; a later statement about the same thing wins, and nothing is removed."""
+        return Tables(
+            _merged((*more.entities, *self.entities), self.entities, by=attrgetter("id"), both=_one_entity),
+            _merged((*more.relationships, *self.relationships), self.relationships, by=_ends, both=_one_scope),
+        )
+
+
+def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
+    """Return the campaign of a file together with the content of its tables."""
+    return replace(
+        campaign,
+        entities=_merged(
+            (*campaign.entities, *tables.entities), campaign.entities, by=attrgetter("id"), both=_one_entity
+        ),
+        relationships=_merged(
+            (*campaign.relationships, *tables.relationships), campaign.relationships, by=_ends, both=_one_scope
+        ),
+    )
+
+
+def _merged(
+    items: Iterable[T], order: Iterable[T], *, by: Callable[[T], object], both: Callable[[T, T], T]
+) -> tuple[T, ...]:
+    """Return one item per key; the first statement about each wins.
+
+    Args:
+        order: The items whose keys come first.
+        both: Joins two items of one key.
+    """
+    found: dict[object, T | None] = {by(item): None for item in order}
+    for item in items:
+        first = found.get(by(item))
+        found[by(item)] = item if first is None else both(first, item)
+    return tuple(item for item in found.values() if item is not None)
+
+
+def _one_entity(first: Entity, other: Entity) -> Entity:
+    aliases: dict[str, str] = {}
+    for alias in (*first.aliases, *other.aliases):
+        aliases.setdefault(alias.casefold(), alias)
+    return replace(_one_scope(first, other), aliases=tuple(aliases.values()))
+
+
+def _one_scope(first: Scoped, other: Scoped) -> Scoped:
+    """Join attributes, and guard the item if one of both does."""
+    return replace(
+        first,
+        attributes={**other.attributes, **first.attributes},
+        known_by=first.known_by or other.known_by,
+        hidden=first.hidden or other.hidden,
+    )
+
+
+def _ends(relation: Relationship) -> tuple[str, ...]:
+    ends = (relation.source, relation.target)
+    if relation.type in BIDIRECTIONAL_RELATIONS:
+        ends = (min(ends), max(ends))
+    return (*ends, relation.type)

@@ -1,0 +1,342 @@
+"""`glyphoxa doctor`, and the list of checks on the desk: which checks these settings need. See `config.doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import Final
+
+from rich.filesize import decimal
+
+from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
+from glyphoxa.adapters.postgres.server.database import Condition, condition_of
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.weights.store import Status
+from glyphoxa.app.engines import read_playable
+from glyphoxa.app.models import named, weights_for
+from glyphoxa.config import doctor
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.check import Finding, check
+from glyphoxa.config.doctor import Check, DiskNeed, examined
+from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.dsn import Dsn
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.providers.building import LLM, runs_here, weights_of
+from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
+from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
+
+WITHIN_S: Final = 20.0
+AT_THE_DESK_WITHIN_S: Final = 6.0
+"""A page of the desk has ten seconds."""
+SLOW_WITHIN_S: Final = 60.0
+"""To start a database, and to measure a model."""
+_CONNECT_WITHIN_S: Final = 5.0
+_UNWIND_S: Final = 2.0
+_CLOCKS_APART_S: Final = 5.0
+_N_NPCS: Final = 3
+_BUSY: Final = 0.7
+_PROGRAM_BYTES: Final = 600_000_000
+"""Of memory, for program and database, where no model runs here."""
+_OPEN_TABLE_BYTES: Final = 300_000_000
+"""Of memory: models are loaded by then."""
+_ROOMY: Final = Machine(free_bytes=1 << 62)
+"""Whether memory is there for a model is told by another check than its speed."""
+_COVERED: Final = ("campaign", "memory", "server")
+"""Subjects of `check` that are looked at more closely here."""
+_BUSY_DISK: Final = "the disk does not answer: set data_dir and models.dir to another"
+
+CertificateUntil = Callable[[Path | None, Path | None], datetime | None]
+
+
+def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, is_quick: bool) -> list[Finding]:
+    """What is found before a table is opened. Blocks: for a few seconds mostly, for two minutes at the most.
+
+    Args:
+        certificate_until: See `config.doctor.https`.
+        is_quick: No database is started, and no model is measured.
+    """
+    served, watched = settings.server, settings.observability
+    ports = {
+        "server.port": (served.host, served.port),
+        "observability.metrics_port": (watched.metrics_host, watched.metrics_port),
+    }
+    found = examined(
+        [
+            *_of_machine(WITHIN_S),
+            Check("campaign", partial(_campaign, settings), _BUSY_DISK, WITHIN_S),
+            *_of_settings(settings, WITHIN_S),
+            Check("memory", partial(_memory, settings), _BUSY_DISK, WITHIN_S),
+            Check("database", partial(_database, settings), "see whether its server answers", WITHIN_S)
+            if is_quick
+            else Check("database", partial(_started_database, settings), "look at its server.log", SLOW_WITHIN_S),
+            Check("port", partial(doctor.ports, ports), "set server.host to an address instead of a name", WITHIN_S),
+            Check(
+                "microphone",
+                partial(doctor.https, served, certificate_until=certificate_until),
+                "look at server.tls_cert and server.tls_key",
+                WITHIN_S,
+            ),
+        ]
+    )
+    if not is_quick:  # nothing may run beside a measurement
+        busy = "this machine is slow, or busy: set a smaller model, or try again when it is quiet"
+        found += examined([Check("speed", partial(_speed, settings), busy, SLOW_WITHIN_S)])
+    return found
+
+
+def at_open_table(settings: Settings, *, players_url: str | None) -> list[Finding]:
+    """The same for a table that is being played: no port is tried, no model measured. Blocks for some seconds.
+
+    Args:
+        players_url: Where players open it; None: on this machine only.
+    """
+    within_s = AT_THE_DESK_WITHIN_S
+    port = {"server.port": (settings.server.host, settings.server.port)}
+    url = players_url or "http://localhost"
+    free = partial(doctor.memory, free=free_memory(), of=all_memory(), needed=_OPEN_TABLE_BYTES)
+    return examined(
+        [
+            *_of_machine(within_s),
+            *_of_settings(settings, within_s),
+            Check("memory", free, "try again", within_s),
+            Check("database", partial(_database, settings), "see whether its server answers", within_s),
+            Check("port", partial(doctor.ports, port, is_serving=True), "try again", within_s),
+            Check("microphone", lambda: [doctor.microphone(url)], "try again", within_s),
+        ]
+    )
+
+
+def without_settings() -> list[Finding]:
+    """What can be checked where settings cannot be read."""
+    return examined(_of_machine(WITHIN_S))
+
+
+def _of_machine(within_s: float) -> list[Check]:
+    return [
+        Check("python", doctor.python, "try again", within_s),
+        Check("packages", _packages, "try again when this machine is less busy", within_s),
+        Check("clock", doctor.clock, "try again", within_s),
+    ]
+
+
+def _of_settings(settings: Settings, within_s: float) -> list[Check]:
+    return [
+        Check("providers", partial(_providers, settings), "run `glyphoxa config check`", within_s),
+        Check("models", partial(models, settings), _BUSY_DISK, within_s),
+        Check("disk", partial(_disk, settings), _BUSY_DISK, within_s),
+    ]
+
+
+@cache
+def _packages() -> Iterable[Finding]:
+    """Read once: a process goes on with the packages that it began with."""
+    return tuple(doctor.packages())
+
+
+def _providers(settings: Settings) -> list[Finding]:
+    # Whether weights are here is told once, by `models`.
+    found = check(settings, has_weights=lambda _: True, is_port_free=lambda _host, _port: True)
+    missing = [each for each in PAGE_MODULES if not module_is_there(each)]
+    page = [Finding("error", "page", str(NotInstalled("the page", missing, extra="voice")))] if missing else []
+    return [*page, *(each for each in found if each.subject not in _COVERED)]
+
+
+def _campaign(settings: Settings) -> Iterator[Finding]:
+    path = settings.campaign
+    if path is None:
+        text = "none set: set `campaign`, or give one as `glyphoxa serve --campaign FILE`"
+        yield Finding("warning", "campaign", text)
+        return
+    try:
+        campaign = read_playable(path, settings).campaign
+    except InvalidFile as wrong:
+        text = f"{path} cannot be played, {len(wrong.problems)} mistakes: run `glyphoxa campaign check {path}`"
+        yield Finding("error", "campaign", text)
+    else:
+        yield Finding("ok", "campaign", f"{campaign.name} in {path}, with {len(campaign.npcs)} NPCs")
+
+
+def models(settings: Settings) -> Iterator[Finding]:
+    """Whether the weights that these settings name are here, told without reading them."""
+    weights, statuses = weights_for(settings), _statuses(settings)
+    n_here = n_bytes = 0
+    for name in dict.fromkeys(named(settings)):
+        if is_a_path(name):
+            if weights.has(name):
+                size = decimal(Path(name).expanduser().stat().st_size)
+                yield Finding("ok", "models", f"{name}, {size}")
+            else:
+                yield Finding("error", "models", f"{name}: no such file: set providers.llm.model to one that is there")
+            continue
+        status, fetch = statuses.get(name), f"run `glyphoxa models fetch {name}`"
+        if status is None or status.state == "missing":
+            size = "" if status is None else f" ({decimal(status.artefact.size)})"
+            yield Finding("error", "models", f"{name} is not on this machine{size}: {fetch}")
+        elif status.state == "partial":
+            part = f"{decimal(status.have)} of {decimal(status.artefact.size)}"
+            yield Finding("error", "models", f"{name} is here in part, {part}: {fetch}")
+        elif status.state == "unverified":
+            remedy = f"run `glyphoxa models verify {name}`"
+            yield Finding("warning", "models", f"{name} has its size, and its hash was not checked: {remedy}")
+        else:
+            n_here, n_bytes = n_here + 1, n_bytes + status.have
+    if n_here:
+        yield Finding("ok", "models", f"{n_here} are here, {decimal(n_bytes)}, with the right hashes")
+    elif not named(settings):
+        yield Finding("ok", "models", "none runs on this machine")
+
+
+def _statuses(settings: Settings) -> dict[str, Status]:
+    return {each.name: each for each in weights_for(settings).store.status()}
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    statuses = _statuses(settings)
+    wanted = [statuses[name] for name in dict.fromkeys(named(settings)) if name in statuses]
+    to_come = sum(each.artefact.size - each.have for each in wanted if each.state in ("missing", "partial"))
+    rooms = [DiskNeed("data", settings.data_directory, "data_dir (or GLYPHOXA_DATA)")]
+    if to_come:
+        rooms.append(DiskNeed("models", weights_for(settings).store.directory, "models.dir", to_come))
+    return doctor.disk(rooms)
+
+
+def _memory(settings: Settings) -> Iterator[Finding]:
+    return doctor.memory(free=free_memory(), of=all_memory(), needed=_needed_memory(settings))
+
+
+def _needed_memory(settings: Settings) -> int:
+    """Bytes for program, database and models, as far as can be told without loading them."""
+    if not named(settings):
+        return _PROGRAM_BYTES
+    here = _with_llm_here(settings)
+    if here is None:
+        return OTHERS_BYTES
+    weights, needed = weights_for(settings), OTHERS_BYTES
+    for name in weights_of(LLM, here.providers.llm):
+        known = next((each for each in CHAT_MODELS if each.name == name), None)
+        if known is not None:
+            needed += known.bytes + known.cache_bytes * here.context_tokens * _n_npcs(settings)
+        elif weights.has(name):
+            path = Path(name).expanduser() if is_a_path(name) else weights.find(name).path
+            needed += path.stat().st_size
+    return needed
+
+
+def _with_llm_here(settings: Settings) -> Settings | None:
+    """These settings with the language model in front that runs on this machine, if one does."""
+    return next((each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name)), None)
+
+
+def _n_npcs(settings: Settings) -> int:
+    """Of the campaign; where it cannot be read, another check says so."""
+    try:
+        return _N_NPCS if settings.campaign is None else len(read_campaign(settings.campaign).campaign.npcs)
+    except InvalidInput:
+        return _N_NPCS
+
+
+def _embedded(settings: Settings) -> EmbeddedPostgres:
+    return EmbeddedPostgres(settings.data_directory / "postgres", timeout_s=SLOW_WITHIN_S)
+
+
+def _database(settings: Settings) -> list[Finding]:
+    """What can be told of it without starting one."""
+    dsn = settings.memory.postgres_dsn
+    if dsn == "none":
+        text = f"none: what is said stays in {settings.data_directory / 'spool'}"
+        return [Finding("ok", "database", text)]
+    if dsn is not None:
+        return list(_asked(settings, dsn, f"PostgreSQL at {Dsn.read(dsn)}"))
+    server = _embedded(settings)
+    if server.pid() is not None:
+        return list(_asked(settings, server.dsn(), f"embedded PostgreSQL in {server.directory}"))
+    major, has_data = server.check()
+    state = "is not running" if has_data else "will be made when it is first used"
+    return [Finding("ok", "database", f"embedded PostgreSQL {major} in {server.directory} {state}")]
+
+
+def _started_database(settings: Settings) -> list[Finding]:
+    """As `_database`. An embedded one that has data is started, or kept, as by every verb that needs it."""
+    server = _embedded(settings)
+    if settings.memory.postgres_dsn is not None or (server.pid() is None and not server.check()[1]):
+        return _database(settings)
+    server.start()
+    try:
+        return _database(settings)
+    finally:
+        server.release()
+
+
+def _asked(settings: Settings, dsn: str, what: str) -> Iterator[Finding]:
+    dimensions = settings.memory.embedding_dimensions
+    try:
+        condition = condition_of(dsn, embedding_dimensions=dimensions, deadline_s=_CONNECT_WITHIN_S)
+    except Unavailable as error:
+        yield Finding("error", "database", f"{error}: start its server, or set memory.postgres_dsn to another")
+    else:
+        yield from told(condition, what)
+
+
+def told(condition: Condition, what: str) -> Iterator[Finding]:
+    """Whether a database can hold memory.
+
+    Args:
+        what: How it is called.
+    """
+    if not condition.has_pgvector and condition.pgvector is None:
+        yield Finding(
+            "error",
+            "database",
+            f"{what} has no pgvector: install it on that server (as postgresql-18-pgvector), then run "
+            "`CREATE EXTENSION vector;` in this database as an administrator",
+        )
+        return
+    if condition.is_read_only:
+        yield Finding(
+            "error",
+            "database",
+            f"{what} rejects writes: set memory.postgres_dsn to the primary server, or there "
+            "`ALTER SYSTEM SET default_transaction_read_only = off`",
+        )
+        return
+    n = condition.n_to_apply
+    schema = f"{n} migrations will be applied at its next use" if n else "migrated"
+    vector = f"pgvector {condition.pgvector}" if condition.pgvector else "pgvector to be created"
+    yield Finding("ok", "database", f"{what}: version {condition.version}, {vector}, {schema}")
+    if abs(condition.ahead_s) > _CLOCKS_APART_S:
+        apart = f"{abs(condition.ahead_s):.0f} s {'ahead of' if condition.ahead_s > 0 else 'behind'} this machine's"
+        remedy = "set both by the network, as with `timedatectl set-ntp true`"
+        yield Finding("warning", "clock", f"the database's is {apart}: {remedy}")
+
+
+def _speed(settings: Settings) -> Iterator[Finding]:
+    """What `glyphoxa models recommend` measures, for the model of these settings."""
+    here = _with_llm_here(settings)
+    if here is None:
+        yield Finding("ok", "speed", "not measured: no language model runs on this machine")
+        return
+    if not all(map(module_is_there, ("httpx", "xllamacpp"))):
+        yield Finding("warning", "speed", "not measured: run `pip install 'glyphoxa[local]'`")
+        return
+    from glyphoxa.adapters.local.llama import measure_within
+
+    (name,) = weights_of(LLM, here.providers.llm)
+    try:
+        path = weights_for(here).find(name).path
+    except NotFound as missing:
+        yield Finding("warning", "speed", f"not measured: {missing}")
+        return
+    measured = measure_within(path, deadline_s=SLOW_WITHIN_S - _UNWIND_S)
+    model = ChatModel(name, measured.billions, measured.bytes, cache_bytes=0, licence="")
+    reckoned = judged(model, measured, _ROOMY)
+    text = f"{path.name} reads {measured.reads_per_s:.0f} tokens a second and speaks {measured.speaks_per_s:.0f}"
+    if busy_with() > _BUSY:
+        text += " beside other programs, slower than it could"
+    if reckoned.against:
+        remedy = "run `glyphoxa models recommend`, and set the model that it names"
+        yield Finding("warning", "speed", f"{text}: {'; '.join(reckoned.against)}: {remedy}")
+    else:
+        yield Finding("ok", "speed", f"{text}: first words after {reckoned.first_clause_s:.1f} s")

@@ -1,0 +1,85 @@
+"""Which words of a sentence say what it is about, and which language it is in.
+
+English and German. The words that stand in any sentence are data: see `data/LANGUAGE/content.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import Stemmer
+
+from glyphoxa.language.lexicon import languages, lexicon
+from glyphoxa.language.words import words
+
+_ALL: Final = lexicon("content")
+FUNCTION_WORDS: Final = _ALL.words("function")
+NEGATIONS: Final = _ALL.words("negations")
+GREETINGS: Final = {language: lexicon("content", language).words("greetings") for language in languages()}
+
+_STEM: Final = 6
+_STEMMERS: Final = (Stemmer.Stemmer("english"), Stemmer.Stemmer("german"))
+"""Applied one after the other: the language of a word is not asked."""
+_SHORTEST: Final = 3
+
+_OWN: Final = {
+    language: (lexicon("content", language).words("function") | greetings) for language, greetings in GREETINGS.items()
+}
+_ENGLISH_ALONE: Final = _OWN["en"] - _OWN["de"]
+_GERMAN_ALONE: Final = _OWN["de"] - _OWN["en"]
+"""A word of both languages ("was", "am") shows neither."""
+_GERMAN_LETTERS: Final = re.compile(r"[äöüß]", re.IGNORECASE)
+_OF_A_NAME: Final = re.compile(r"\b(?:(?:von|van|zu|of)(?: (?:der|dem|den|the))? )?(?<!^)(?<![.!?] )[A-ZÄÖÜ]\w+")
+_LEAST: Final = 2
+
+
+def straight(text: str) -> str:
+    """Return the text with straight apostrophes and single spaces, as patterns expect it."""
+    return " ".join(text.replace("’", "'").split())
+
+
+def spoken_words(text: str) -> list[str]:
+    """Return the words casefolded, with straight apostrophes and without possessive endings."""
+    return [word.text.casefold().replace("’", "'") for word in words(text)]
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the stems of the words with meaning. "Sewed" and "sews" share one, as do "poisonous" and "poison"."""
+    return frozenset(
+        _stem(word)
+        for word in spoken_words(text)
+        if len(word) >= _SHORTEST and word not in FUNCTION_WORDS and word not in NEGATIONS
+    )
+
+
+@lru_cache(20_000)
+def _stem(word: str) -> str:
+    for stemmer in _STEMMERS:
+        word = stemmer.stemWord(word)
+    return word[:_STEM]
+
+
+def denies(text: str) -> bool:
+    """Return whether a word of the text is a negation."""
+    return not NEGATIONS.isdisjoint(spoken_words(text))
+
+
+def language_of(text: str, *, least: int = _LEAST) -> str:
+    """Return `en`, `de`, or an empty string where the words do not show the language. Names show none.
+
+    Args:
+        least: Words of a language that the text needs more than it has of the other.
+
+    >>> language_of("Was kostet ein Bier bei dir?")
+    'de'
+    >>> language_of("Bodo!")
+    ''
+    """
+    found = spoken_words(_OF_A_NAME.sub(" ", text))
+    n_english = sum(word in _ENGLISH_ALONE for word in found)
+    n_german = sum(word in _GERMAN_ALONE or bool(_GERMAN_LETTERS.search(word)) for word in found)
+    if n_english - n_german >= least:
+        return "en"
+    return "de" if n_german - n_english >= least else ""

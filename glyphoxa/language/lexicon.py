@@ -1,0 +1,121 @@
+"""Words and patterns of natural languages, read from `data/LANGUAGE/TOPIC.toml`.
+
+A key of a file holds alternatives: words set apart by commas in one string, or an array of regular expressions. A word
+may be a regular expression, too. `{name}` in an alternative stands for another key of the same file.
+
+The code asks for a topic in one language, or in all of them at once: tables mix languages, so what is said aloud is
+judged by the words of all.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+_DATA: Final = Path(__file__).parent / "data"
+_PLACE: Final = re.compile(r"\{([a-z]\w*)\}")
+_NOTHING: Final = "(?!)"
+"""Matches no text."""
+
+
+def primary_language(tag: str) -> str:
+    """The language of a tag, without its region.
+
+    >>> primary_language("de-AT")
+    'de'
+    """
+    return tag.replace("_", "-").split("-")[0].lower()
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """The languages that have a folder of data."""
+    return tuple(sorted(folder.name for folder in _DATA.iterdir() if folder.is_dir()))
+
+
+def data_file(language: str, name: str) -> Path:
+    """A file in the folder of a language (a BCP 47 tag); it may not exist."""
+    known = primary_language(language)
+    return _DATA / (known if known in languages() else "none") / name
+
+
+class Lexicon:
+    """A topic in some languages.
+
+    Args:
+        files: The content of each language's file.
+    """
+
+    def __init__(self, files: Sequence[Mapping[str, Any]]) -> None:
+        self._files = files
+
+    def __bool__(self) -> bool:
+        """Whether there is any language in it."""
+        return bool(self._files)
+
+    def value(self, name: str) -> Any:
+        """What the first language that has this key says; None where none has it."""
+        return next((file[name] for file in self._files if name in file), None)
+
+    def words(self, name: str) -> frozenset[str]:
+        """The words under a key, of all languages; empty where none has it."""
+        return frozenset(word for file in self._files for word in _alternatives(file.get(name, "")))
+
+    def tables(self, name: str) -> Iterator[tuple[str, frozenset[str]]]:
+        """The words under each key of a table, language by language."""
+        for file in self._files:
+            for key, words in file.get(name, {}).items():
+                yield key, frozenset(_alternatives(words))
+
+    def compile(self, template: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
+        """A pattern in which `{name}` stands for the alternatives under a key, of all languages.
+
+        Args:
+            macros: What other names stand for, also in the files.
+        """
+        made = {name: self._filled(text, macros) for name, text in macros.items()}
+        return re.compile(self._filled(template, made), flags)
+
+    def pattern(self, name: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
+        """The alternatives under one key. It matches nothing where no language has the key."""
+        return self.compile(f"{{{name}}}", flags=flags, **macros)
+
+    def _filled(self, template: str, macros: Mapping[str, str]) -> str:
+        def stands_for(match: re.Match[str]) -> str:
+            name = match[1]
+            if name in macros:
+                return macros[name]
+            found = [text for file in self._files if name in file for text in _expanded(file, name, macros)]
+            return f"(?:{'|'.join(found)})" if found else _NOTHING
+
+        return _PLACE.sub(stands_for, template)
+
+
+def _alternatives(value: str | Sequence[str]) -> Sequence[str]:
+    return [word for word in " ".join(value.split()).split(", ") if word] if isinstance(value, str) else value
+
+
+def _expanded(file: Mapping[str, Any], name: str, macros: Mapping[str, str]) -> list[str]:
+    """The alternatives under a key of a file, with what they refer to put in."""
+
+    def stands_for(match: re.Match[str]) -> str:
+        if match[1] in macros:
+            return macros[match[1]]
+        return f"(?:{'|'.join(_expanded(file, match[1], macros))})"
+
+    return [_PLACE.sub(stands_for, text) for text in _alternatives(file[name])]
+
+
+@cache
+def lexicon(topic: str, language: str | None = None) -> Lexicon:
+    """What is known of a topic in a language (a BCP 47 tag); in all languages where none is named.
+
+    A language without data for it has an empty lexicon: its patterns match nothing.
+    """
+    wanted = languages() if language is None else (primary_language(language),)
+    files = (_DATA / name / f"{topic}.toml" for name in wanted if name in languages())
+    return Lexicon([tomllib.loads(file.read_text("utf-8")) for file in files if file.is_file()])

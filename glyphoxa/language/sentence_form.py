@@ -1,0 +1,173 @@
+"""What the form of a sentence says of whom it is meant for.
+
+Each form is a sign and no proof; `glyphoxa.turns.address` weighs them. The patterns of all languages are laid on a
+`SaidSentence`, whatever the campaign's language: they are in `data/LANGUAGE/sentence.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Final
+
+from glyphoxa.language.lexicon import lexicon
+
+_WORDS: Final = lexicon("sentence")
+_OPENING: Final = r"(?:{openers}\b(?: ?[,:;-])? ?)*"
+
+_SECOND: Final = _WORDS.pattern("second")
+_OTHERS: Final = _WORDS.pattern("others")
+_QUESTION: Final = _WORDS.compile(r"^{opening}{question}\b", opening=_OPENING)
+_ORDER: Final = _WORDS.compile(r"^{opening}(?:{before_order} )?{order}\b", opening=_OPENING)
+_REQUEST: Final = _WORDS.pattern("request")
+_GREETING: Final = _WORDS.compile(r"^{opening}{greeting}\b", opening=_OPENING)
+_PLAN: Final = _WORDS.pattern("plan")
+_TALKED: Final = _WORDS.pattern("talked")
+_ALOUD: Final = _WORDS.compile(r"\b{aloud}\b")
+_NARRATION: Final = _WORDS.compile(r"{narration}|^\*[^*]*\*?$|^/ me\b", opening=_OPENING)
+_WEAK_ACT: Final = _WORDS.compile(r"^(?:\w+ )?{weak_act}")
+_DOUBT: Final = _WORDS.pattern("doubt")
+_TO_ALL: Final = _WORDS.pattern("to_all")
+_GREETED_ALL: Final = _WORDS.pattern("greeted_all")
+_SAYS_SELF: Final = _WORDS.pattern("says_self")
+
+# What was said, sentence by sentence, in a form that patterns can be laid on.
+#
+# A sentence is its words in lower case and its punctuation, each behind one space; where somebody is named stands "@"
+# and the number of the mention. "Well, Oskar, what do you think?" is `well , @0 , what do you think` with the end
+# `?`. German "Sie" and "Ihr" that are not the first word keep their capital: there it tells "you" from "she".
+#
+# What somebody else is quoted with is left out. What the speaker says in quotation marks (`I say: "Oskar, wait!"`)
+# stands for itself.
+
+
+_TOKEN = re.compile(r"@\d+|[^\W_]+(?:['’][^\W_]+)*|[^\w\s]")
+_ENDS = frozenset(".!?…")
+_QUOTED = re.compile(r"“[^”]*”|„[^“”\"]*[“”\"]|»[^«]*«|«[^»]*»|\"[^\"]*\"|(?<!\w)[‘'][^’']{2,}[’'](?!\w)")
+_POLITE: Final = _WORDS.pattern("polite")
+
+
+@dataclass(frozen=True, slots=True)
+class SaidSentence:
+    """
+    Attributes:
+        text: See the module.
+        end: The sign that ends it; "" for none.
+    """
+
+    text: str
+    end: str
+
+    def mentions(self) -> list[int]:
+        """The numbers of those who are named, in order."""
+        return [int(number) for number in re.findall(r"@(\d+)", self.text)]
+
+
+def sentences_of(text: str, places: Sequence[tuple[int, int]]) -> list[SaidSentence]:
+    """
+    Args:
+        places: Where somebody is named, in order and apart: first character and one past the last.
+    """
+    marked = _marked(text, places)
+    made: list[SaidSentence] = []
+    tokens: list[str] = []
+    for token in [*_TOKEN.findall(_unquoted(marked)), "."]:
+        if token in _ENDS:
+            if tokens:
+                made.append(SaidSentence(" ".join(tokens), token))
+            elif made and "?" in token:
+                made[-1] = SaidSentence(made[-1].text, "?")
+            tokens = []
+        else:
+            tokens.append(token if tokens and _POLITE.fullmatch(token) else token.lower().replace("’", "'"))
+    return made
+
+
+def _marked(text: str, places: Sequence[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for number, (start, end) in enumerate(places):
+        pieces += [text[at:start].replace("@", " "), f" @{number} "]
+        at = end
+    return "".join((*pieces, text[at:].replace("@", " ")))
+
+
+def _unquoted(marked: str) -> str:
+    around = _QUOTED.sub(" ", marked)
+    if around == marked:
+        return marked
+    if not re.search(r"\w", around) or _SAYS_SELF.search(around.lower()):
+        return re.sub(r"[“”„»«\"]", " ", marked)
+    return around
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The signs of one sentence.
+
+    Attributes:
+        second: It speaks to somebody: "you", "dein".
+        others: It speaks to several: "you two", "Leute".
+        question: It asks.
+        order: A verb that commands stands first.
+        request: It wants something of somebody: "I'd like a room".
+        greeting: It greets, thanks or takes leave.
+        plan: It makes plans: "we should", "lasst uns".
+        talked: It asks what was talked about: "What did we agree on?".
+        aloud: It thinks aloud: "I wonder".
+        narration: It tells what a character does: "I walk to the bar".
+        weak_act: It may tell that, or be an answer: "I take it".
+        doubt: It speaks of a third person as one speaks of somebody who stands by: "he's lying".
+        to_all: It asks everybody: "does anyone here ...".
+        greeted_all: It greets everybody.
+    """
+
+    second: bool
+    others: bool
+    question: bool
+    order: bool
+    request: bool
+    greeting: bool
+    plan: bool
+    talked: bool
+    aloud: bool
+    narration: bool
+    weak_act: bool
+    doubt: bool
+    to_all: bool
+    greeted_all: bool
+
+    @property
+    def asks_somebody(self) -> bool:
+        """It wants something of one who hears it."""
+        return self.second or self.question or self.order or self.request or self.greeting
+
+
+def all_of(forms: Sequence[Form]) -> Form:
+    """The signs of all these sentences together."""
+    return Form(**{sign.name: any(getattr(form, sign.name) for form in forms) for sign in fields(Form)})
+
+
+@lru_cache(1024)  # a partial transcript repeats the sentences of the one before it
+def form_of(sentence: SaidSentence) -> Form:
+    text = sentence.text
+    request = _REQUEST.search(text) is not None
+    plan = _PLAN.search(text) is not None
+    return Form(
+        second=_SECOND.search(text) is not None,
+        others=_OTHERS.search(text) is not None,
+        question=sentence.end == "?" or _QUESTION.search(text) is not None,
+        order=_ORDER.search(text) is not None,
+        request=request,
+        greeting=_GREETING.search(text) is not None,
+        plan=plan and not request,
+        talked=_TALKED.search(text) is not None,
+        aloud=_ALOUD.search(text) is not None,
+        narration=_NARRATION.search(text) is not None,
+        weak_act=_WEAK_ACT.search(text) is not None,
+        doubt=_DOUBT.search(text) is not None,
+        to_all=_TO_ALL.search(text) is not None,
+        greeted_all=_GREETED_ALL.search(text) is not None,
+    )

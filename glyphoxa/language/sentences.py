@@ -1,0 +1,172 @@
+"""Cuts a stream of tokens into pieces that can be spoken, as early as sounds natural.
+
+A piece ends where a sentence ends. Only the first piece of a reply may already end at a comma or a dash, or, when
+it is long, before a word that joins another clause ("a sorcerer | who built the tower"): the voice starts earlier,
+and later pieces are long enough for a natural melody.
+
+A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5").
+What stands there can be seen only with the character that follows, so a piece is released one character late, which
+is a whole token of the model; `flush` releases what is left. A model whose grammar lets only white space follow such a
+mark (`marks_end`) need not be waited for.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.language.lexicon import lexicon
+
+_ENDERS = ".!?…"
+_CLOSERS = "\"'”’»)]*_"
+_CLAUSE_ENDERS = ",;:—–"
+_WORDS: Final = lexicon("speech")
+_ABBREVIATIONS: Final = _WORDS.words("abbreviations")
+_BEFORE_NUMBERS: Final = _WORDS.words("before_numbers")
+"""Abbreviations only in front of a digit: "No. 5", but "No. It is mine."."""
+_JOINS: Final = _WORDS.compile(r"\s(?={joins}\s)")
+"""Before these one may take breath."""
+_LAST_WORD = re.compile(r"([\w.]*\w)$")
+
+
+@dataclass(slots=True)
+class SentenceSplitter:
+    """One reply's splitter: `push` every token as it comes, then `flush`.
+
+    The pieces joined by single spaces are the text with its white space made single.
+
+    Args:
+        least_words: Words that a first piece needs before it may end at a clause.
+        least_words_to_join: The same, before it may end at a word that joins another clause.
+        marks_end: Behind a mark that can end a piece there is nothing but white space, never "3.5" or "...".
+    """
+
+    least_words: int = 2
+    least_words_to_join: int = 4
+    marks_end: bool = False
+    _held: str = ""
+    _began: bool = False
+
+    def push(self, token_text: str) -> list[str]:
+        """The pieces that are complete now, without surrounding white space."""
+        self._held += token_text
+        pieces: list[str] = []
+        while (end := self._end()) is not None:
+            pieces += self._take(end)
+        return pieces
+
+    def flush(self) -> list[str]:
+        """What is left; the splitter is as new afterwards."""
+        pieces = self._take(len(self._held))
+        self._held, self._began = "", False
+        return pieces
+
+    def _take(self, end: int) -> list[str]:
+        piece = " ".join(self._held[:end].split())
+        self._held = self._held[end:]
+        if not piece:
+            return []
+        self._began = True
+        return [piece]
+
+    def _end(self) -> int | None:
+        """One past the first piece that is complete, None while none is."""
+        held = self._held
+        for at, char in enumerate(held):
+            if char == "\n" and held[:at].strip():
+                return at + 1
+            if char in _ENDERS:
+                end = self._sentence_end(at)
+                if end is not None:
+                    return end
+            elif char in _CLAUSE_ENDERS and not self._began and self._ends_clause(at):
+                return at + 1
+        return None if self._began else self._join()
+
+    def _join(self) -> int | None:
+        for found in _JOINS.finditer(self._held):
+            if len(self._held[: found.start()].split()) >= self.least_words_to_join:
+                return found.start()
+        return None
+
+    def _sentence_end(self, at: int) -> int | None:
+        held = self._held
+        end = at + 1
+        while end < len(held) and held[end] in _ENDERS:
+            end += 1
+        is_one_stop = held[at] == "." and end == at + 1
+        while end < len(held) and held[end] in _CLOSERS:
+            end += 1
+        if end >= len(held) and not self.marks_end:
+            return None  # not yet
+        if held[end:] and not held[end].isspace():
+            return None  # within "3.5", "e.g" or "...and"
+        if at and held[at - 1] in _ENDERS:
+            return None  # seen as a whole from its first character
+        if not is_one_stop and (held[at] == "…" or held[at : at + 2] == ".."):
+            return self._after_ellipsis(end)
+        if is_one_stop and _is_abbreviated(held[:at]):
+            return None
+        if is_one_stop and _last_word(held[:at]) in _BEFORE_NUMBERS:
+            following = held[end:].lstrip()
+            return None if following[:1].isdigit() or (not following and not self.marks_end) else end
+        return end
+
+    def _after_ellipsis(self, end: int) -> int | None:
+        """Three dots end a sentence only if the next one begins: "Well... perhaps" goes on."""
+        following = self._held[end:].lstrip(" \t\"'“‘«(*_")
+        return end if following and not following[0].islower() else None
+
+    def _ends_clause(self, at: int) -> bool:
+        following = self._held[at + 1 : at + 2]
+        is_complete = following.isspace() or (self._held[at] in "—–" if following else self.marks_end)
+        return is_complete and len(self._held[:at].split()) >= self.least_words
+
+
+def _is_abbreviated(before: str) -> bool:
+    if before.strip().isdigit():
+        return True  # the number of a list
+    word = _last_word(before)
+    # "I" ends sentences ("So do I."), other single capitals are initials.
+    is_initial = len(word) == 1 and word not in ("i", "") and before.endswith(word.upper())
+    return word in _ABBREVIATIONS or is_initial
+
+
+def _last_word(text: str) -> str:
+    """Return the last word in lower case; empty where the text ends with another sign."""
+    found = _LAST_WORD.search(text)
+    return "" if found is None else found.group(1).lower()
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, with single spaces.
+
+    >>> sentences("Dr. Brandt asks 3.5 crowns.  Well... perhaps!")
+    ['Dr. Brandt asks 3.5 crowns.', 'Well... perhaps!']
+    """
+    splitter = SentenceSplitter(least_words=sys.maxsize, least_words_to_join=sys.maxsize)
+    return [*splitter.push(text), *splitter.flush()]
+
+
+def first_sentences(text: str, most_characters: int) -> str:
+    """Return as many sentences from the beginning as have room; empty where the first is too long."""
+    kept = ""
+    for sentence in sentences(text):
+        longer = f"{kept} {sentence}".lstrip()
+        if len(longer) > most_characters:
+            break
+        kept = longer
+    return kept
+
+
+def shortened(text: str, most_characters: int) -> str:
+    """Return the first sentences of a text that have room, else its first words and " …"."""
+    if len(text) <= most_characters:
+        return text
+    if kept := first_sentences(text, most_characters):
+        return kept
+    cut = text[: most_characters - 2]  # room for " …"
+    at = cut.rfind(" ")
+    return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"

@@ -1,0 +1,357 @@
+"""The words of a transcript with their places in it, so that a span can be replaced and nothing else moves.
+
+A word is a run of letters and digits with their accents, and what an apostrophe ties to it. Chinese and Japanese
+set no spaces: there each Han or Hiragana sign is a word, and a run of Katakana (in which foreign names are
+written); that such words follow each other without a gap counts as a space. Thai and its neighbours are not cut.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa.language.lexicon import lexicon
+
+# Signs that follow a letter and are none: accents, vowel points and vowel signs, and the invisible ones that join
+# or hyphenate. Python's \w knows only the letters.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"  # Arabic
+    "\u0900-\u0963\u0966-\u0dff"  # the scripts of India
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e"
+    "\u1dc0-\u1dff\u20d0-\u20dc\u3099\u309a\u00ad\u200c\u200d\u2060"
+)
+_SIGNS = "\u3005\u3041-\u3096\u309d-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_VOICED = "\u3099\u309a"
+
+_WORD = re.compile(r"[^\W_](?:[^\W_]|'(?=[^\W_]))*")
+_WORD_OF_ANY_SCRIPT = re.compile(
+    rf"[{_SIGNS}][{_VOICED}]?|[{_KATAKANA}{_VOICED}]+"
+    rf"|[^\W_{_SIGNS}{_KATAKANA}](?:[^\W_{_SIGNS}{_KATAKANA}]|[{_MARKS}]|['’‘](?=[^\W_]))*"
+)
+_POSSESSIVE = re.compile(r"['’‘ʼ][sS]$")
+_NO_LETTERS = re.compile(r"[\W_]+")
+_NO_LETTERS_NOR_MARKS = re.compile(rf"(?:[^\w{_MARKS}]|[_\u00ad\u200c\u200d\u2060ʼʻˈ])+")
+_UNMARKED = str.maketrans(
+    {"ø": "o", "ł": "l", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "đ": "d", "ħ": "h", "ı": "i", "ŋ": "ng"}
+)
+"""Letters that an English keyboard has not, and that Unicode does not take apart."""
+_GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]")
+_GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
+_ABBREVIATED = lexicon("speech").words("title_abbreviations")
+_REMEMBERED = 8192
+_TEXTS_REMEMBERED = 64
+_SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")
+
+
+class Word(NamedTuple):
+    """A word of a text.
+
+    Attributes:
+        text: As it stands there, without a possessive ending.
+        tail: The possessive ending ("'s") or nothing.
+        folded: Only its letters and digits, in lower case, without accents; the possessive ending left out.
+        full: `folded` with the possessive ending: "dragons" for "Dragon's".
+        start: Place of its first character.
+        end: One past the last character, the possessive ending included.
+        joins: Only a space or a hyphen stands between the word before and this one.
+        opens: It begins a sentence, so that a capital letter says nothing.
+    """
+
+    text: str
+    tail: str
+    folded: str
+    full: str
+    start: int
+    end: int
+    joins: bool
+    opens: bool
+
+    @property
+    def is_capital(self) -> bool:
+        return self.text[0].isupper()
+
+
+@lru_cache(_TEXTS_REMEMBERED)  # correction, spotting, address and recall ask for those of one text after the other
+def words(text: str) -> tuple[Word, ...]:
+    """The words of a text, in order."""
+    found: list[Word] = []
+    end = 0
+    for match in (_WORD if text.isascii() else _WORD_OF_ANY_SCRIPT).finditer(text):
+        start = match.start()
+        if text[end:start] == " " and found:
+            joins, opens = True, False
+        else:
+            gap = text[end:start]
+            goes_on = bool(found) and gap[:1] == "." and _is_abbreviation(found[-1], gap)
+            joins = goes_on or (bool(found) and _GAP.fullmatch(gap) is not None)
+            opens = not found or (not goes_on and _SENTENCE_END.search(gap) is not None)
+        end = match.end()
+        found.append(Word(*_parts(match.group()), start, end, joins, opens))
+    return tuple(found)
+
+
+@lru_cache(_REMEMBERED)
+def _parts(raw: str) -> tuple[str, str, str, str]:
+    """A word without its possessive ending, that ending, the word folded, and folded with the ending."""
+    possessive = _POSSESSIVE.search(raw)
+    stem = raw[: possessive.start()] if possessive and possessive.start() else raw
+    tail = raw[len(stem) :]
+    folded = fold(stem)
+    return stem, tail, folded, folded + fold(tail)
+
+
+def fold(text: str) -> str:
+    """Only letters and digits, in lower case, without accents.
+
+    >>> fold("Vex’Àhlia of Straße")
+    'vexahliaofstrasse'
+    """
+    if text.isascii():
+        return _NO_LETTERS.sub("", text.lower())
+    # Taken apart before and after, as folding the case may put together and the other way round.
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    # A combining class tells an accent; the mark that makes "ka" a "ga" in Kana is no accent.
+    bare = "".join(char for char in apart if char in _VOICED or not unicodedata.combining(char))
+    return _NO_LETTERS_NOR_MARKS.sub("", unicodedata.normalize("NFC", bare).translate(_UNMARKED))
+
+
+def _is_abbreviation(word: Word, gap: str) -> bool:
+    """The full stop after it ends no sentence: "J. R. Thorne", "St. Cuthbert"."""
+    if _GAP_AFTER_ABBREVIATION.fullmatch(gap) is None or word.tail or not word.is_capital:
+        return False
+    return word.folded in _ABBREVIATED or (len(word.text) == 1 and word.text != "I")
+
+
+# Places in a raw text and in the text that replacements have made of it.
+#
+# A replacement has a place in the text it is made in, and what comes there. A list of them is in order and without
+# overlap; what is empty (an insertion, a deletion) may stand at the edge of another.
+
+
+class Replacement(Protocol):
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def after(self) -> str: ...
+
+
+def applied(text: str, replacements: Sequence[Replacement]) -> str:
+    """The text with the replacements made."""
+    return _made(text, replacements, 0, len(text))
+
+
+def leads_to(raw: str, corrections: Sequence[Correction], text: str) -> bool:
+    """Whether the corrections are in order, replace what stands in the raw text, and make the text of it."""
+    done = 0
+    for each in corrections:
+        if not done <= each.start <= each.end or raw[each.start : each.end] != each.before:
+            return False
+        done = each.end
+    return applied(raw, corrections) == text
+
+
+class Places:
+    """Where something that stands in the one text stands in the other.
+
+    Attributes:
+        replaced: Start and end of what came instead, in the corrected text, one for each replacement.
+    """
+
+    def __init__(self, replacements: Sequence[Replacement]) -> None:
+        self._raw = [(each.start, each.end) for each in replacements]
+        self.replaced: list[tuple[int, int]] = []
+        grown = 0
+        for each in replacements:
+            start = each.start + grown
+            self.replaced.append((start, start + len(each.after)))
+            grown += len(each.after) - (each.end - each.start)
+
+    def in_text(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the corrected text for one of the raw text. What was replaced is in it whole or not at all."""
+        return _span(start, end, self._raw, self.replaced)
+
+    def in_raw(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the raw text for one of the corrected text, likewise."""
+        return _span(start, end, self.replaced, self._raw)
+
+
+def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction]) -> tuple[Correction, ...]:
+    """One list of corrections of the raw text that does what two do one after the other.
+
+    Args:
+        later: Their spans are places in the text that `earlier` made of the raw text. One that overlaps earlier ones
+            takes their place; the rest of what those put in stays as it is.
+
+    Returns:
+        In order, without overlap. What was put in and taken out again is no correction.
+    """
+    middle = applied(raw, earlier)
+    places = Places(earlier)
+    steps = [(each.start, each.end, each, True) for each in later]
+    steps += ((*span, each, False) for span, each in zip(places.replaced, earlier, strict=True))
+    steps.sort(key=lambda step: step[:2])
+    merged: list[Correction] = []
+    grown = 0  # by how much the text in the middle is longer than the raw text, up to here
+    at = 0
+    while at < len(steps):
+        start, end, *_ = steps[at]
+        first = at
+        while at < len(steps) and (at == first or steps[at][0] < end):
+            end = max(end, steps[at][1])
+            at += 1
+        new = [each for _, _, each, is_new in steps[first:at] if is_new]
+        old = [each for _, _, each, is_new in steps[first:at] if not is_new]
+        after = _made(middle, new, start, end)
+        raw_start = start - grown
+        grown += sum(len(each.after) - (each.end - each.start) for each in old)
+        raw_end = end - grown
+        before = raw[raw_start:raw_end]
+        if before == after:
+            continue
+        newest = (new or old)[0]
+        if (newest.start, newest.end, newest.before, newest.after) != (raw_start, raw_end, before, after):
+            newest = replace(newest, start=raw_start, end=raw_end, before=before, after=after)
+        merged.append(newest)
+    return tuple(merged)
+
+
+def _made(text: str, replacements: Sequence[Replacement], start: int, end: int) -> str:
+    """What `text[start:end]` is with the replacements that are in it."""
+    pieces: list[str] = []
+    for each in replacements:
+        pieces += (text[start : each.start], each.after)
+        start = each.end
+    return "".join([*pieces, text[start:end]])
+
+
+def _span(start: int, end: int, here: Sequence[tuple[int, int]], there: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """`here` and `there` are the places of the same replacements in the two texts."""
+    first = bisect_right(here, start, key=lambda span: span[1])
+    beyond = bisect_left(here, end, key=lambda span: span[0])
+    if first >= beyond:  # none is touched
+        moved = there[first - 1][1] - here[first - 1][1] if first else 0
+        return start + moved, end + moved
+    # From the first one's beginning to the last one's end, and further where the span is longer.
+    before, behind = there[first][0] - here[first][0], there[beyond - 1][1] - here[beyond - 1][1]
+    return min(start, here[first][0]) + before, max(end, here[beyond - 1][1]) + behind
+
+
+# What a recogniser knows of each word, kept in its place while the text changes.
+
+
+_SPACES = re.compile(r"\s+")
+_STICKS = re.compile(r"[^\w\s]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenWord:
+    """A word as a service tells it, before its place in the transcript is known.
+
+    Attributes:
+        confidence: 0 to 1; None when the service tells none.
+        from_ms: Since the beginning of the transcribed sound; None when that is not known.
+    """
+
+    text: str
+    confidence: float | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+def placed(text: str, spoken: Iterable[SpokenWord]) -> tuple[HeardWord, ...]:
+    """Where the words stand in their transcript. One that is not there is left out, and the next is looked for
+    from the same place.
+
+    >>> placed("Who is Grimjaw?", [SpokenWord("who", 0.9), SpokenWord("grimjaw", 0.4)])[1]
+    HeardWord(start=7, end=15, confidence=0.4, from_ms=None, to_ms=None)
+    """
+    found: list[HeardWord] = []
+    done = 0
+    for word in spoken:
+        # Letters whose small form is longer ("İ") would shift the places of a folded text.
+        match = re.compile(re.escape(word.text.strip()), re.IGNORECASE).search(text, done)
+        if match is None or match.start() == match.end():
+            continue
+        sticking = _STICKS.match(text, match.end())
+        done = sticking.end() if sticking else match.end()
+        found.append(HeardWord(match.start(), done, word.confidence, word.from_ms, word.to_ms))
+    return tuple(found)
+
+
+def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> tuple[HeardWord, ...]:
+    """The words of a corrected text, from those of the raw text and what was replaced in it.
+
+    The words of a name that was put in share the beginning, the end and the lowest confidence of the words it took
+    the place of; all others keep their own. Of a replacement where the recogniser told no words, none are told.
+
+    Args:
+        words: Of the raw text, in order, without overlap.
+        corrections: Likewise.
+
+    Returns:
+        Places in the corrected text, in order, without overlap.
+    """
+    places = Places(corrections)
+    moved: list[HeardWord] = []
+    for group in _groups(words, corrections):
+        start, end = places.in_text(group.start, group.end)
+        if not group.replaced:
+            moved += (word.moved(places=start - group.start) for word in group.words)
+        elif group.words:
+            moved += _run(group, start, end, places)
+    return tuple(moved)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Words and replacements that overlap, directly or through each other."""
+
+    start: int
+    end: int
+    words: list[HeardWord]
+    replaced: list[Correction]
+
+
+def _groups(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> list[_Group]:
+    groups: list[_Group] = []
+    spans: list[HeardWord | Correction] = [*words, *corrections]
+    for each in sorted(spans, key=lambda span: (span.start, span.end)):
+        if not groups or each.start >= groups[-1].end:
+            groups.append(_Group(each.start, each.end, [], []))
+        group = groups[-1]
+        group.end = max(group.end, each.end)
+        if isinstance(each, Correction):
+            group.replaced.append(each)
+        else:
+            group.words.append(each)
+    return groups
+
+
+def _run(group: _Group, start: int, end: int, places: Places) -> list[HeardWord]:
+    """The corrected text of the group, cut at the spaces of what was put in: outside of that it has none."""
+    spaces: list[tuple[int, int]] = []
+    for correction in group.replaced:
+        at, _ = places.in_text(correction.start, correction.end)
+        spaces += ((at + space.start(), at + space.end()) for space in _SPACES.finditer(correction.after))
+    edges = [start, *(place for space in spaces for place in space), end]
+    known = [word.confidence for word in group.words if word.confidence is not None]
+    begins = [word.from_ms for word in group.words if word.from_ms is not None]
+    ends = [word.to_ms for word in group.words if word.to_ms is not None]
+    return [
+        HeardWord(first, last, min(known, default=None), min(begins, default=None), max(ends, default=None))
+        for first, last in zip(edges[::2], edges[1::2], strict=True)
+        if first < last
+    ]

@@ -1,0 +1,318 @@
+"""The names of a campaign, indexed for the ear: by spelling and by sound.
+
+Correction, keyword spotting, address detection and exact recall all look names up here. A gazetteer is immutable, so
+many may read it at once without a lock. When the knowledge graph changes, another one takes its place
+(`Gazetteer.having`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
+from glyphoxa.language.words import Word, words
+from glyphoxa.names.index import NameIndex
+from glyphoxa.names.naming import KINDS, Entry, Name, NameKind, Speech, names_of
+from glyphoxa.names.sound import Coder, Sounder, coder_for, sounder_for
+
+__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind"]
+
+_WIDEST_WINDOW = 8
+_REMEMBERED = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name that stands in a text, spelled right but for case, spaces and accents.
+
+    Attributes:
+        first: Index of its first word.
+        last: Index of its last word, inclusive.
+        start: First character; `end` is one past the last, a possessive ending included.
+    """
+
+    name: Name
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Gazetteer:
+    """Immutable. Build with `Gazetteer.build`; names given first come first wherever order matters.
+
+    Where several entries have a name, it is the first one's; when that one goes, it is the next one's.
+
+    Attributes:
+        names: Every spelling once: own names, then aliases, short forms and learned forms.
+        widest: Most adjacent words worth comparing with a name: names are also heard in more pieces than they have.
+    """
+
+    language: str
+    entries: tuple[Entry, ...]
+    names: tuple[Name, ...]
+    by_joined: Mapping[str, Name]
+    by_code: Mapping[str, tuple[Name, ...]]
+    widest: int
+    _speech: Speech
+    _named: Mapping[Entry, tuple[Name, ...]]
+    _by_id: Mapping[EntityId, Entry]
+    _public: frozenset[EntityId]
+    _claims: Mapping[str, tuple[Name, ...]]
+    """Who wants a spelling that more than one entry has; the first of them has it."""
+    _spellings: tuple[str, ...]
+    """All of `by_joined`, sorted: where none goes on, no wider window is looked at."""
+    _index: NameIndex
+
+    @classmethod
+    def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
+        """Names that hold no letter or digit are left out; of two equal ones the first counts."""
+        # What was heard once is asked for again, in the next partial transcript and at the next stage.
+        speech = Speech(vocabulary_of(language), coder_for(language), lru_cache(_REMEMBERED)(sounder_for(language)))
+        return cls._of(tuple(entries), language, speech, {})
+
+    def having(self, entries: Iterable[Entry]) -> Gazetteer:
+        """The gazetteer of other entries; this one if they are the same. Known entries are not prepared again.
+
+        Takes a third of the time of `build`: not for a loop that carries audio.
+        """
+        wanted = tuple(entries)
+        return self if wanted == self.entries else self._of(wanted, self.language, self._speech, self._named)
+
+    @classmethod
+    def _of(
+        cls, entries: tuple[Entry, ...], language: str, speech: Speech, known: Mapping[Entry, tuple[Name, ...]]
+    ) -> Gazetteer:
+        named = {entry: known.get(entry) or names_of(entry, speech) for entry in entries}
+        claims: dict[str, tuple[Name, ...]] = {}
+        for kind in KINDS:
+            for entry in entries:
+                for name in named[entry]:
+                    if name.kind == kind:
+                        claims[name.joined] = (*claims.get(name.joined, ()), name)
+        by_joined = {joined: _holder(wanted) for joined, wanted in claims.items()}
+        by_code: dict[str, tuple[Name, ...]] = {}
+        for name in by_joined.values():
+            for code in name.codes if name.kind != "learned" else ():
+                by_code[code] = (*by_code.get(code, ()), name)
+        most_words = max((len(name.words) for name in by_joined.values()), default=0)
+        return cls(
+            language=language,
+            entries=entries,
+            names=tuple(by_joined.values()),
+            by_joined=by_joined,
+            by_code=by_code,
+            widest=min(max(3, most_words + 1), _WIDEST_WINDOW),
+            _speech=speech,
+            _named=named,
+            _by_id={entry.entity_id: entry for entry in reversed(entries)},
+            _public=frozenset(entry.entity_id for entry in entries if entry.is_public),
+            _claims={joined: wanted for joined, wanted in claims.items() if len(wanted) > 1},
+            _spellings=tuple(sorted(by_joined)),
+            _index=NameIndex.of(by_joined.values()),
+        )
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._speech.vocabulary
+
+    @property
+    def coder(self) -> Coder | None:
+        return self._speech.coder
+
+    @property
+    def sounder(self) -> Sounder:
+        return self._speech.sounder
+
+    @property
+    def longest(self) -> int:
+        """Letters of the longest name that `alike` may give."""
+        return self._index.longest
+
+    def entry(self, entity_id: EntityId) -> Entry | None:
+        """The first entry of an entity."""
+        return self._by_id.get(entity_id)
+
+    def is_all_public(self, text: str) -> bool:
+        """Whether everybody may know all names in a text. A name of several things is known if one of them is."""
+        spoken = words(text)
+        at = 0
+        while at < len(spoken):
+            held = [found for found in self.spelled_from(spoken, at) if found[1].kind != "learned"]
+            if held and not self._is_public(held[-1][1]):
+                return False
+            at = held[-1][0] + 1 if held else at + 1
+        return True
+
+    def _is_public(self, name: Name) -> bool:
+        wanted = self._claims.get(name.joined, (name,))
+        return any(each.entity_id in self._public for each in wanted)
+
+    def mentions(self, text: str) -> tuple[Mention, ...]:
+        """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
+        return self.mentions_in(words(text))
+
+    def entities_in(self, text: str) -> tuple[EntityId, ...]:
+        """Whom and what a text names, each once, in the order in which they are first named."""
+        return tuple(dict.fromkeys(mention.name.entity_id for mention in self.mentions(text)))
+
+    def mentions_in(self, spoken: Sequence[Word]) -> tuple[Mention, ...]:
+        found: list[Mention] = []
+        at = 0
+        while at < len(spoken):
+            mention = self._longest_at(spoken, at)
+            if mention is None:
+                at += 1
+            else:
+                found.append(mention)
+                at = mention.last + 1
+        return tuple(found)
+
+    def spelled_from(self, spoken: Sequence[Word], first: int) -> Iterator[tuple[int, Name]]:
+        """All names that begin with this word, each with the index of its last word; shorter ones first."""
+        stem = ""
+        for last in range(first, min(first + self.widest, len(spoken))):
+            word = spoken[last]
+            if last > first and not word.joins:
+                return
+            name = self._spelled(stem, word)
+            if name is not None:
+                yield last, name
+            stem += word.full
+            following = bisect_right(self._spellings, stem)
+            if following == len(self._spellings) or not self._spellings[following].startswith(stem):
+                return
+
+    def same_sound(self, codes: tuple[str, ...]) -> tuple[Name, ...]:
+        """The names that have one of these codes, each once."""
+        if len(codes) == 1:
+            return self.by_code.get(codes[0], ())
+        return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
+
+    def wanting(self, name: Name) -> Sequence[Name]:
+        """Everybody who is called so as much as the first: by their own name, or by an alias. A short form that
+        several have is nobody's.
+        """
+        if name.is_shared:
+            return ()
+        claims = self._claims.get(name.joined, ())
+        return (name, *(each for each in claims if each.entity_id != name.entity_id and each.kind == name.kind))
+
+    def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
+        """The names most alike by sound and spelling, best first. See `glyphoxa.names.index`."""
+        return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
+
+    def _longest_at(self, spoken: Sequence[Word], first: int) -> Mention | None:
+        longest: Mention | None = None
+        for last, name in self.spelled_from(spoken, first):
+            if name.kind == "learned" or name.is_shared:
+                continue
+            if not name.is_faint or is_written_as_a_name(spoken, first, last):
+                longest = Mention(name, first, last, spoken[first].start, spoken[last].end)
+        return longest
+
+    def _spelled(self, stem: str, last: Word) -> Name | None:
+        """The name that these letters and this word spell, also in the possessive or plural."""
+        by_joined = self.by_joined
+        if last.tail and (name := by_joined.get(stem + last.full)):
+            return name
+        if name := by_joined.get(stem + last.folded):
+            return name
+        if last.folded.endswith("s") and not last.tail:
+            name = by_joined.get(stem + last.folded[:-1])
+            if name and len(name.joined) >= 4 and name.kind != "learned":
+                return name
+        return None
+
+
+def _holder(wanted: Sequence[Name]) -> Name:
+    """Whose a spelling is. Of several persons of one family, none is called by the family's name alone."""
+    first = wanted[0]
+    if first.kind == "short" and any(
+        other.kind == "short" and other.entity_id != first.entity_id for other in wanted[1:]
+    ):
+        return replace(first, is_shared=True)
+    return first
+
+
+def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
+    """With a capital that says something: "I fear It" and "Will, come here", but not "Will you come?"."""
+    is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
+    return spoken[first].is_capital and not (spoken[first].opens and is_followed)
+
+
+def entries_of(campaign: Campaign) -> list[Entry]:
+    """The names of a campaign: its NPCs first, then its players, then all other entities."""
+    entities = {entity.id: entity for entity in campaign.entities}
+    public = {entity.id for entity in campaign.entities if not entity.hidden and not entity.known_by}
+    listed: dict[EntityId, Entry] = {}
+    for npc in campaign.npcs:
+        entity = entities.get(npc.entity_id)
+        name, aliases = (entity.name, (npc.name, *entity.aliases)) if entity else (npc.name, ())
+        is_public = entity is None or entity.id in public
+        listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases), is_public=is_public)
+    for player in campaign.players:
+        player_entity = EntityId(player.id)
+        listed.setdefault(player_entity, Entry(player.name, player_entity, "player"))
+    for entity in campaign.entities:
+        listed.setdefault(
+            entity.id, Entry(entity.name, entity.id, entity.type, entity.aliases, (), entity.id in public)
+        )
+    return list(listed.values())
+
+
+def cast_of(campaign: Campaign) -> list[Entry]:
+    """What those who sit at the table are called even where nothing is stored of them: NPCs that play, and players."""
+    entities = {entity.id: entity for entity in campaign.entities}
+    listed: dict[EntityId, Entry] = {}
+    for npc in campaign.npcs:
+        known = entities[npc.entity_id].aliases if npc.entity_id in entities else ()
+        own = tuple(alias for alias in npc.aliases if alias not in known)
+        listed[npc.entity_id] = Entry(npc.name, npc.entity_id, "npc", own)
+    for player in campaign.players:
+        listed.setdefault(EntityId(player.id), Entry(player.name, EntityId(player.id), "player"))
+    return list(listed.values())
+
+
+NamesListener = Callable[[Gazetteer], None]
+
+
+@dataclass(slots=True)
+class ObservableGazetteer:
+    """Holds the names of a table while it plays: the one place where they change.
+
+    Changes come from one thread, readers from any: `current` is replaced whole, and a reader that took it keeps it.
+    Whatever is made for the names (a corrector, key terms) subscribes.
+    """
+
+    current: Gazetteer
+    _listeners: list[NamesListener] = field(default_factory=list)
+
+    def subscribe(self, listener: NamesListener) -> Callable[[], None]:
+        """Have `listener` called with the new gazetteer after each change. Returns how to end it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def replace(self, names: Gazetteer) -> None:
+        """Take names that were made elsewhere, and tell of them unless they are the very same as before.
+
+        Raises:
+            ExceptionGroup: What listeners raised. All others were told.
+        """
+        if names is self.current:
+            return
+        self.current = names
+        raised: list[Exception] = []
+        for listener in tuple(self._listeners):
+            try:
+                listener(names)
+            except Exception as error:  # whatever it is, it is no reason to leave the next one behind
+                raised.append(error)
+        if raised:
+            raise ExceptionGroup("not everybody took the new names", raised)

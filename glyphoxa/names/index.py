@@ -1,0 +1,177 @@
+"""Which names may be meant by what was heard: the few that are worth a close look, out of tens of thousands.
+
+A name has features: the pairs of adjacent letters of its spelling, and the pairs of adjacent signs of its phonetic
+codes ("^F FK KR RT TN N$"). The names that share most features with what was heard are compared one by one. So a
+different first sound ("McCraden", Vukradin) or a lost syllable costs a few features, and not the name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64
+from numpy.typing import NDArray
+from rapidfuzz.distance import JaroWinkler, Levenshtein
+
+from glyphoxa.names.naming import Name
+from glyphoxa.names.sound import Sounder
+
+edit_similarity = Levenshtein.normalized_similarity
+SHORTEST = 4
+"""Shorter names are like too much: they are known by their spelling alone."""
+LONGEST = 64
+"""So are longer ones, which nobody says."""
+LEAST_LENGTH_RATIO = 0.6
+_LOOKED_AT = 40
+
+Places = NDArray[int64]
+
+
+class Spelling(NamedTuple):
+    """Letters, folded and without spaces, how they sound, sign by sign, and their phonetic codes, if they matter."""
+
+    letters: str
+    sound: str
+    codes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How alike a name and what was heard are. Each figure 0 to 1.
+
+    Attributes:
+        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.names.sound`.
+        edits: Levenshtein of the letters.
+        spelling: Jaro-Winkler of the letters.
+        same_sound: They have a phonetic code in common.
+    """
+
+    sound: float
+    edits: float
+    spelling: float
+    same_sound: bool
+
+    @classmethod
+    def of(cls, heard: Spelling, name: Spelling) -> Similarity:
+        return cls(
+            edit_similarity(heard.sound, name.sound),
+            edit_similarity(heard.letters, name.letters),
+            JaroWinkler.similarity(heard.letters, name.letters),
+            any(code in name.codes for code in heard.codes),
+        )
+
+    @property
+    def overall(self) -> float:
+        return _overall(self.sound, self.edits, self.spelling)
+
+
+def likeness(letters: str, sound: str, name: Name) -> float:
+    """`Similarity.overall` of a name and of what was heard, given folded and as it sounds."""
+    return _overall(
+        edit_similarity(sound, name.sound),
+        edit_similarity(letters, name.joined),
+        JaroWinkler.similarity(letters, name.joined),
+    )
+
+
+def _overall(sound: float, edits: float, spelling: float) -> float:
+    """One figure to rank names by; half of it is the sound."""
+    return 0.5 * sound + 0.3 * edits + 0.2 * spelling
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameIndex:
+    """Immutable. Holds names of `SHORTEST` to `LONGEST` letters, and learned forms unless made of ordinary words.
+
+    No answer depends on the order in which names came in.
+    """
+
+    _names: tuple[Name, ...]
+    _lengths: Places
+    _letters: Mapping[str, Places]
+    """The places of the names that have a pair of letters; `_sounds` of phonetic signs."""
+    _sounds: Mapping[str, Places]
+
+    @classmethod
+    def of(cls, names: Iterable[Name]) -> NameIndex:
+        held = sorted(filter(_is_held, names), key=attrgetter("joined"))
+        return cls(
+            tuple(held),
+            np.array([len(name.joined) for name in held], dtype=int64),
+            _places_by_feature(held, lambda name: _pairs(name.joined)),
+            _places_by_feature(held, lambda name: _pairs_of_all(name.codes)),
+        )
+
+    @property
+    def longest(self) -> int:
+        """Letters of the longest name that is held; 0 without one."""
+        return int(self._lengths.max(initial=0))
+
+    def alike(
+        self, heard: str, codes: tuple[str, ...], sounder: Sounder, *, limit: int, least_shared: float = 0.0
+    ) -> list[Name]:
+        """The names most alike by sound and spelling, whatever they begin with, best first.
+
+        Args:
+            heard: Folded, without spaces.
+            codes: Its phonetic codes; none where the language has no coder.
+            sounder: Writes out how it sounds; see `glyphoxa.names.sound`.
+            least_shared: Of the features of what was heard, 0 to 1; a name that has fewer is not looked at.
+        """
+        candidates = self._looked_at(heard, codes, least_shared)
+        if not candidates:
+            return []
+        sound = sounder(heard)
+        scored = sorted(
+            ((-likeness(heard, sound, name), name.joined, name) for name in candidates), key=itemgetter(0, 1)
+        )
+        return [name for _, _, name in scored[:limit]]
+
+    def _looked_at(self, heard: str, codes: tuple[str, ...], least_shared: float) -> list[Name]:
+        """The names of about the same length that share most features with what was heard, at most `_LOOKED_AT`."""
+        letters, sounds = _pairs(heard), _pairs_of_all(codes)
+        sets = [found for pair in letters if (found := self._letters.get(pair)) is not None]
+        sets += [found for pair in sounds if (found := self._sounds.get(pair)) is not None]
+        # Without a single common feature there is nothing to compare.
+        least = max(1, math.ceil(least_shared * (len(letters) + len(sounds))))
+        if len(sets) < least:
+            return []
+        shared = np.bincount(np.concatenate(sets), minlength=len(self._names))
+        low, high = len(heard) * LEAST_LENGTH_RATIO, len(heard) / LEAST_LENGTH_RATIO
+        lengths = self._lengths
+        found = np.flatnonzero((shared >= least) & (lengths >= low) & (lengths <= high))
+        if len(found) > _LOOKED_AT:
+            order = np.lexsort((np.abs(lengths[found] - len(heard)), -shared[found]))
+            found = found[order[:_LOOKED_AT]]
+        return [self._names[place] for place in found.tolist()]
+
+
+def _is_held(name: Name) -> bool:
+    # What was heard for a name once is heard again a little differently ("Gobblegool", "Gobblegul").
+    return not (name.kind == "learned" and name.is_ordinary) and SHORTEST <= len(name.joined) <= LONGEST
+
+
+def _pairs(text: str) -> set[str]:
+    """Adjacent signs, its start and its end included.
+
+    >>> sorted(_pairs("abc"))
+    ['^a', 'ab', 'bc', 'c$']
+    """
+    return {one + other for one, other in zip("^" + text, text + "$", strict=True)}
+
+
+def _pairs_of_all(codes: tuple[str, ...]) -> set[str]:
+    return _pairs(codes[0]) if len(codes) == 1 else {pair for code in codes for pair in _pairs(code)}
+
+
+def _places_by_feature(names: Sequence[Name], features_of: Callable[[Name], Iterable[str]]) -> dict[str, Places]:
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        for feature in features_of(name):
+            places.setdefault(feature, []).append(place)
+    return {feature: np.array(listed, dtype=int64) for feature, listed in places.items()}

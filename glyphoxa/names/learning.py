@@ -1,0 +1,260 @@
+"""What may be done about wrong forms of names: rules of `glyphoxa.names.wrong_forms`, kept by a `LearnedNames`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from loguru import logger
+
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.names.followed import LearnedNames
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.spelled_out import SpelledOut
+from glyphoxa.names.wrong_forms import (
+    ENOUGH_OF_ORDINARY_WORDS,
+    AlreadyTaken,
+    Happened,
+    LearnedName,
+    Proof,
+    Step,
+    TypedClaims,
+    Uses,
+    as_heard,
+    is_ordinary,
+    objection,
+    proofs_of,
+    too_short_or_long,
+    warning,
+)
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class NameLearning:
+    """Learning and unlearning in one campaign. Calls raise `Unavailable` when the database is away.
+
+    Args:
+        now_ms: Milliseconds since the Unix epoch.
+    """
+
+    campaign: CampaignId
+    store: LearnedNames
+    now_ms: Callable[[], int]
+
+    async def before_confirming(self, heard: str, entity: EntityId, names: Gazetteer) -> str | None:
+        """A warning for the DM: what confirming would rewrite.
+
+        Raises:
+            InvalidInput: This must not be learned.
+        """
+        uses = await self._admissible(heard, entity, names)
+        return warning(as_heard(heard), names.vocabulary, uses)
+
+    async def confirm(
+        self, heard: str, entity: EntityId, names: Gazetteer, *, utterance: UtteranceId | None = None, why: str = ""
+    ) -> LearnedName:
+        """The DM says so: active at once.
+
+        Raises:
+            InvalidInput: This must not be learned, or was confirmed for another name.
+        """
+        await self._admissible(heard, entity, names)
+        step = Step("confirmed", entity, "dm", why, self.now_ms(), utterance=utterance)
+        try:
+            return await self.store.record(self.campaign, heard, step)
+        except AlreadyTaken as taken:
+            other = next((name.canonical for name in names.names if name.entity_id == taken.entity_id), taken.entity_id)
+            raise InvalidInput(
+                f"{as_heard(heard)!r} was confirmed for {other!r} before: reject it there first"
+            ) from None
+
+    async def reject(self, heard: str, entity: EntityId, *, why: str = "") -> LearnedName:
+        """The DM says no: it ends, and is not suggested again.
+
+        Raises:
+            InvalidInput: This is no form that could be kept.
+        """
+        if (problem := too_short_or_long(heard)) is not None:
+            raise InvalidInput(f"{_shown(heard)} cannot be a wrong form: it {problem}")
+        return await self.store.record(self.campaign, heard, Step("rejected", entity, "dm", why, self.now_ms()))
+
+    async def undo(self, heard: str | None = None) -> Happened:
+        """Take back the DM's last decision, on one form if given.
+
+        Raises:
+            NotFound: There is none left.
+        """
+        taken_back = await self.store.undo(self.campaign, at_ms=self.now_ms(), heard=heard)
+        if taken_back is None:
+            about = "" if heard is None else f" on {as_heard(heard)!r}"
+            raise NotFound(f"there is no decision{about} to undo in campaign {self.campaign!r}")
+        return taken_back
+
+    async def prove(self, proofs: Iterable[Proof], names: Gazetteer) -> list[LearnedName]:
+        """Take what talk has proved; return the pairs that it was about. What must not be learned is left out."""
+        pairs: list[LearnedName] = []
+        for proof in proofs:
+            if objection(proof.heard, proof.entity_id, names) is not None:
+                continue
+            step = Step(
+                "proved",
+                proof.entity_id,
+                proof.by,
+                proof.why,
+                self.now_ms(),
+                utterance=proof.utterance,
+                is_ordinary=is_ordinary(proof.heard, names.vocabulary),
+            )
+            if step.is_ordinary:
+                meant, uses = await self._uses(proof.heard, meant_in=proof.utterance)
+                if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+                    continue
+                # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
+                if uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
+                    why = "these words stand as themselves"
+                    doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
+                    await self.store.record(self.campaign, proof.heard, doubt)
+            pairs.append(await self.store.record(self.campaign, proof.heard, step))
+        return pairs
+
+    async def _uses(self, heard: str, *, meant_in: UtteranceId | None = None) -> tuple[int, Uses]:
+        """In how many utterances the form was meant for a name, and where else its words stand, as themselves."""
+        known = await self.store.statuses(self.campaign, heard)
+        meant = {utterance for pair in known for utterance in pair.status.utterances}
+        if meant_in is not None:
+            meant.add(meant_in)
+        return len(meant), await self.store.uses(self.campaign, heard, exclude=meant)
+
+    async def _admissible(self, heard: str, entity: EntityId, names: Gazetteer) -> Uses:
+        """Raises: InvalidInput: This must not be learned."""
+        problem = objection(heard, entity, names)  # some need no look at the talk
+        _, uses = await self._uses(heard) if problem is None else (0, Uses())
+        problem = problem or objection(heard, entity, names, uses=uses)
+        if problem is not None:
+            raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
+        return uses
+
+
+@dataclass(frozen=True, slots=True)
+class LearningFromTalk:
+    """Listens to one table and has what its talk proves kept. For the background: it waits for the database.
+
+    Args:
+        names: The names as they are now.
+    """
+
+    learning: NameLearning
+    names: Callable[[], Gazetteer]
+    spelled_out: SpelledOut = field(default_factory=SpelledOut)
+    typed_claims: TypedClaims = field(default_factory=TypedClaims)
+
+    async def heard(self, said: Utterance) -> list[LearnedName]:
+        """Take an utterance in the order of talk, as the inline stage left it; return the pairs it bears on.
+
+        What cannot be kept because the database is away is lost: a wrong form that matters comes again.
+        """
+        names = self.names()
+        return await self._keep(said, [*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
+
+    async def revised(self, said: Utterance) -> list[LearnedName]:
+        """Take an utterance once more, after the LLM stage has corrected it."""
+        names = self.names()
+        return await self._keep(said, proofs_of(said, names), names)
+
+    async def _keep(self, said: Utterance, proofs: list[Proof], names: Gazetteer) -> list[LearnedName]:
+        try:
+            return await self.learning.prove(self.typed_claims.weighed(said, proofs), names)
+        except Unavailable as error:
+            logger.debug("{} proofs of names are not kept: {}", len(proofs), error)
+            return []
+
+
+_CAPACITY = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    said: Utterance
+    is_revision: bool = False
+
+
+class Learner:
+    """An actor. Protocol of use: subscribe `on` to the table, give `proved` to the second look; `run` in a task of
+    its own; `finish` at the end of the session. While the database is away nothing is learned, and nothing waits.
+
+    Args:
+        wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None where nobody records.
+    """
+
+    def __init__(
+        self, talk: LearningFromTalk, wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None
+    ) -> None:
+        self._talk = talk
+        self._wait_until_logged = wait_until_logged
+        self._lessons: deque[_Lesson] = deque(maxlen=_CAPACITY)
+        self._is_busy = False
+        self._work = asyncio.Event()
+        self._done = asyncio.Event()
+
+    def on(self, event: TableEvent) -> None:
+        """Take what happened at the table. Returns at once."""
+        if isinstance(event, UtteranceKept) and event.utterance.npc_id is None:
+            self._take(_Lesson(event.utterance))
+
+    def proved(self, heard: str, name: str, utterance: Utterance) -> None:
+        """See `glyphoxa.transcript.reviser.OnProof`. It is told word by word; the utterance holds them all."""
+        lesson = _Lesson(utterance, is_revision=True)
+        if not self._lessons or self._lessons[-1] != lesson:
+            self._take(lesson)
+
+    async def run(self) -> None:
+        """The actor's body."""
+        while True:
+            while self._lessons:
+                self._is_busy = True
+                try:
+                    await self._learn(self._lessons.popleft())
+                finally:
+                    self._is_busy = False
+            self._done.set()
+            self._work.clear()
+            await self._work.wait()
+
+    async def finish(self, deadline_ms: int) -> bool:
+        """Wait until everything is learned, `run` going on. False when that took too long."""
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                while self._lessons or self._is_busy:
+                    self._done.clear()
+                    await self._done.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _take(self, lesson: _Lesson) -> None:
+        self._lessons.append(lesson)
+        self._work.set()
+
+    async def _learn(self, lesson: _Lesson) -> None:
+        try:
+            if lesson.is_revision:
+                await self._talk.revised(lesson.said)
+            else:
+                # Where else a form stands is counted in the log.
+                if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
+                    logger.debug("an utterance is heard before it is in the log")
+                await self._talk.heard(lesson.said)
+        except GlyphoxaError as error:
+            logger.debug("nothing is learned from an utterance: {}", error)
+
+
+def _shown(heard: str) -> str:
+    shown = as_heard(heard) or heard
+    return repr(shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}...")

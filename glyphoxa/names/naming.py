@@ -1,0 +1,165 @@
+"""What an entity of the campaign may be called: its names, aliases, usual short forms and confirmed wrong forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.vocabulary import Vocabulary
+from glyphoxa.language.words import Word, fold, words
+from glyphoxa.names.sound import Coder, Sounder
+
+NameKind = Literal["name", "alias", "short", "learned"]
+KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
+"""In the order in which they claim a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
+_LEXICON: Final = lexicon("names")
+ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
+_TITLES: Final = frozenset(map(fold, _LEXICON.words("titles")))
+_PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
+_PLACES = frozenset(("location", "place"))
+_SHORTEST_PART = 4
+_SHORTEST_PLACE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is to be known by name.
+
+    Attributes:
+        name: As it is to be written.
+        aliases: Other names that are right as they are ("the smith").
+        learned: Wrong forms that the DM has confirmed to mean this name ("Finland").
+        is_public: Everybody may know that there is such a thing.
+    """
+
+    name: str
+    entity_id: EntityId
+    entity_type: str = ""
+    aliases: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+    is_public: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One way to name an entity.
+
+    Attributes:
+        text: As it is written.
+        canonical: The entity's own name.
+        joined: `text` folded, without spaces.
+        words: Its words, folded.
+        codes: The phonetic codes of `joined`; empty without a coder.
+        sound: How `joined` sounds, sign by sign; see `glyphoxa.names.sound`.
+        is_ordinary: It is made of dictionary words only, so hearing them is no sign of the name.
+        is_faint: It is made of stop words or a single letter ("It", "Will"): only a capital makes it a name.
+        is_shared: A short form of several entities ("Fennimore" of two siblings): right to write, but nobody's.
+    """
+
+    text: str
+    entity_id: EntityId
+    entity_type: str
+    canonical: str
+    kind: NameKind
+    joined: str
+    words: tuple[str, ...]
+    codes: tuple[str, ...]
+    sound: str
+    is_ordinary: bool
+    is_faint: bool = False
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What naming has to know of a language."""
+
+    vocabulary: Vocabulary
+    coder: Coder | None
+    sounder: Sounder
+
+
+def names_of(entry: Entry, speech: Speech) -> tuple[Name, ...]:
+    """All ways to name an entry, each spelling once. Those that hold no letter or digit are left out."""
+    found: dict[str, Name] = {}
+    for kind, text in _ways_to_name(entry, speech.vocabulary):
+        joined = fold(text)
+        if not joined or joined in found:
+            continue
+        parts = tuple(part.full for part in words(text)) or (joined,)
+        found[joined] = Name(
+            text=text,
+            entity_id=entry.entity_id,
+            entity_type=entry.entity_type,
+            canonical=entry.name,
+            kind=kind,
+            joined=joined,
+            words=parts,
+            codes=speech.coder(joined) if speech.coder else (),
+            sound=speech.sounder(joined),
+            is_ordinary=_is_ordinary(parts, speech.vocabulary),
+            is_faint=len(joined) == 1 or all(part in speech.vocabulary.stop for part in parts),
+        )
+    return tuple(found.values())
+
+
+def _ways_to_name(entry: Entry, vocabulary: Vocabulary) -> Iterator[tuple[NameKind, str]]:
+    yield "name", entry.name
+    for alias in entry.aliases:
+        yield "alias", alias
+    for short in _short_forms(entry, vocabulary):
+        yield "short", short
+    for wrong in entry.learned:
+        if not all(word.folded in vocabulary.stop for word in words(wrong)):
+            yield "learned", wrong
+
+
+def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterator[str]:
+    """Never ordinary words: "the Tower" is any tower, "Stone" is seldom Mayor Stone."""
+    parts = words(entry.name)
+    is_person = entry.entity_type in _PERSONS
+    bare = _without_titles(parts, are_persons=is_person or not entry.entity_type)
+    if bare and len(bare) < len(parts) and not _is_ordinary([part.full for part in bare], vocabulary):
+        yield entry.name[bare[0].start : bare[-1].end]
+    if is_person and len(parts) > 1:
+        for part in bare:
+            if len(part.folded) >= _SHORTEST_PART and not vocabulary.is_ordinary(part.full):
+                yield part.text
+    if entry.entity_type in _PLACES and len(bare) > 1:
+        # "Grondheim Keep" -> "Grondheim": what follows only says what kind of place it is.
+        first, rest = bare[0], [part.full for part in bare[1:]]
+        if (
+            len(first.folded) >= _SHORTEST_PLACE
+            and not first.tail
+            and not vocabulary.is_ordinary(first.full)
+            and vocabulary.is_known
+            and _is_ordinary(rest, vocabulary)
+        ):
+            yield first.text
+
+
+def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Word]:
+    """From "The Gilded Eel" to "Gilded Eel"; of persons, from "Lord Marek Dorn" to "Marek Dorn"."""
+    at = 0
+    while at < len(parts) and (
+        parts[at].folded in ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in _TITLES)
+    ):
+        at += 1
+    return parts[at:]
+
+
+def _is_ordinary(parts: Iterable[str], vocabulary: Vocabulary) -> bool:
+    return all(vocabulary.is_ordinary(part) or len(part) < 2 for part in parts)
+
+
+def looks_like_a_name(word: Word, vocabulary: Vocabulary) -> bool:
+    """Whether it is in no dictionary, or has a capital letter within a sentence."""
+    if len(word.folded) < 2 or word.folded in vocabulary.stop or word.folded.isdigit():
+        return False
+    if word.is_capital and not word.opens:
+        return True
+    is_odd = vocabulary.is_known and not vocabulary.is_ordinary(word.folded) and not vocabulary.is_ordinary(word.full)
+    return is_odd and "'" not in word.text and "’" not in word.text

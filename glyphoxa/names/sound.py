@@ -1,0 +1,189 @@
+"""How a name sounds, written out so that an ordinary edit distance measures how far apart two sounds are.
+
+A code (see `phonetics`) says whether two words sound alike; this says how nearly. A consonant is three signs, its
+place, its manner and its voice, and a vowel is one. So "b" for "p" costs one edit, "b" for "s" three, another vowel
+one and a lost consonant three, and a compiled Levenshtein distance counts it all. Recognisers err just so: they keep
+the places of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
+
+Letters become sounds by a table of spellings, longest first, which is rough on purpose: what is compared is never
+a transcription but two spellings of what was meant to be one name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from string import ascii_lowercase
+
+from doublemetaphone import doublemetaphone
+
+from glyphoxa.language.lexicon import primary_language
+
+# How a word sounds, as a short code: words that sound alike get the same one.
+#
+# A language has a coder, or none: then only spelling can be compared. Codes are not cut: at four letters
+# "elder" and "Eldrinax" would be the same (ALTR), in full "eldernacks" and "eldrinax" are (ALTRNKS).
+
+
+LONGEST_CODE = 32
+
+Coder = Callable[[str], tuple[str, ...]]
+"""Letters without spaces or accents, in lower case, to one or two codes; none for letters it does not know."""
+
+
+def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None:
+    """The coder of a language given as a tag ("en", "de-AT"); None where there is none.
+
+    Args:
+        language: BCP 47 tag; only its first part counts.
+        code_length: Codes are cut after so many letters.
+
+    Raises:
+        ValueError: `code_length` is not between 1 and 32.
+    """
+    if not 1 <= code_length <= LONGEST_CODE:
+        raise ValueError(f"code length {code_length} is not between 1 and {LONGEST_CODE}")
+    match primary_language(language):
+        case "en":
+            return lambda word: _double_metaphone(word, code_length)
+        case "de":
+            return lambda word: _cut((cologne(word),), code_length)
+        case _:
+            return None
+
+
+def _double_metaphone(word: str, length: int) -> tuple[str, ...]:
+    code, other = doublemetaphone(word)
+    code, other = code[:length], other[:length]
+    if other and other != code:
+        return (code, other) if code else (other,)
+    return (code,) if code else ()
+
+
+def _cut(codes: tuple[str, ...], length: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(code[:length] for code in codes if code))
+
+
+def cologne(word: str) -> str:
+    """Kölner Phonetik (H. J. Postel, IBM-Nachrichten 19, 1969).
+
+    >>> cologne("Müller-Lüdenscheidt")
+    '65752682'
+    >>> cologne("Greta") == cologne("gerade")
+    True
+    """
+    letters = [letter for letter in word.lower().translate(_GERMAN) if "a" <= letter <= "z"]
+    digits: list[str] = []
+    for at, letter in enumerate(letters):
+        before = letters[at - 1] if at else ""
+        after = letters[at + 1] if at + 1 < len(letters) else ""
+        digits.append(_digit(letter, before=before, after=after))
+    runs = "".join(digits)
+    once = "".join(digit for at, digit in enumerate(runs) if at == 0 or digit != runs[at - 1])
+    return once[:1] + once[1:].replace("0", "")
+
+
+_GERMAN = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "s"})
+
+_ALWAYS = (
+    dict.fromkeys("aeijouy", "0")
+    | dict.fromkeys("fvw", "3")
+    | dict.fromkeys("gkq", "4")
+    | dict.fromkeys("mn", "6")
+    | dict.fromkeys("sz", "8")
+    | {"b": "1", "l": "5", "r": "7", "h": ""}
+)
+
+
+def _digit(letter: str, *, before: str, after: str) -> str:
+    if letter in _ALWAYS:
+        return _ALWAYS[letter]
+    if letter == "p":
+        return "3" if after == "h" else "1"
+    if letter in "dt":
+        return "8" if after and after in "csz" else "2"
+    if letter == "x":
+        return "8" if before and before in "ckq" else "48"
+    # What is left is c: hard before some letters, soft elsewhere and always after s and z.
+    hard = "ahkloqrux" if not before else "ahkoqux"
+    if before and before in "sz":
+        return "8"
+    return "4" if after and after in hard else "8"
+
+
+Sounder = Callable[[str], str]
+"""Folded letters to signs."""
+
+# Place: lips L, teeth D, palate P, velum K, glottis H. Manner: stop t, fricative f, affricate a, nasal n, liquid r,
+# glide w. Voice: 0, 1.
+_SOUNDS = {
+    "p": "Lt0", "b": "Lt1", "t": "Dt0", "d": "Dt1", "k": "Kt0", "g": "Kt1",
+    "f": "Lf0", "v": "Lf1", "s": "Df0", "z": "Df1", "S": "Pf0", "Z": "Pf1", "C": "Pa0", "J": "Pa1", "h": "Hf0",
+    "m": "Ln1", "n": "Dn1", "N": "Kn1", "l": "Dr1", "r": "Pr1", "w": "Lw1", "y": "Pw1",
+    "a": "x", "e": "y", "i": "y", "o": "z", "u": "z",
+}  # fmt: skip
+
+_ENGLISH = {
+    "ght": "t", "^kn": "n", "^gn": "n", "^wr": "r", "^ps": "s", "^x": "z", "mb$": "m",
+    "tch": "C", "sch": "S", "sh": "S", "ch": "C", "ph": "f", "th": "s", "dh": "d", "kh": "k", "gh": "g", "wh": "w",
+    "rh": "r", "zh": "Z", "ck": "k", "dg(?=[eiy])": "J", "ti(?=on|an|a)": "S", "si(?=on)": "Z", "ci(?=a|o)": "S",
+    "cc(?=[eiy])": "ks", "c(?=[eiy])": "s", "g(?=[eiy](?![lrv]))": "J", "qu": "kw", "q": "k", "x": "ks", "c": "k",
+    "j": "J", "ng(?![aeiouy])": "N", "(?<=[^aeiouy])h(?![aeiouy])": "", "(?<=[aeiou])h$": "",
+    "y(?![aeiou])": "i", "(?<=[^aeiou])e(?=s?$)": "", "w(?![aeiouy])": "u",
+}  # fmt: skip
+_SOUNDS_GERMAN = {
+    "tsch": "C", "sch": "S", "ch": "k", "ph": "f", "th": "t", "dt": "t", "ck": "k", "pf": "f", "qu": "kw", "q": "k",
+    "sp": "Sp", "st": "St", "tz": "ts", "z": "ts", "x": "ks", "c(?=[eiy])": "ts", "c": "k", "j": "y",
+    "v": "f", "w": "v", "ng(?![aeiouy])": "N", "(?<=[aeiouy])h(?![aeiouy])": "", "b$": "p", "d$": "t", "g$": "k",
+    "y": "i",
+}  # fmt: skip
+
+
+_LEADING = re.compile(r"^(?:\^|\(\?<=[^)]*\))")
+"""What stands before the first letter of a spelling: a condition on what comes before it."""
+
+
+def sounder_for(language: str) -> Sounder:
+    """Writes out the sound of a word of this language (BCP 47 tag); without rules of its own, letter by letter.
+
+    >>> sounder_for("en")("phil") == sounder_for("en")("fill")
+    True
+    """
+    return _sounder({"en": _ENGLISH, "de": _SOUNDS_GERMAN}.get(primary_language(language), {}))
+
+
+def _sounder(spellings: Mapping[str, str]) -> Sounder:
+    listed: dict[str, list[tuple[str, str]]] = {letter: [] for letter in ascii_lowercase}
+    for spelling, sounds in spellings.items():
+        listed[_LEADING.sub("", spelling)[0]].append((spelling, sounds))
+    for letter, known in listed.items():
+        if letter in _SOUNDS:
+            known.append((letter, letter))
+    patterns = {
+        letter: re.compile("|".join(f"({spelling})" for spelling, _ in known))
+        for letter, known in listed.items()
+        if known  # without rules of a language nobody knows how "c", "q" and "x" sound
+    }
+    signs = {
+        letter: ["".join(_SOUNDS[sound] for sound in sounds) for _, sounds in known] for letter, known in listed.items()
+    }
+
+    def write_out(word: str) -> str:
+        written: list[str] = []
+        at = 0
+        while at < len(word):
+            letter = word[at]
+            pattern = patterns.get(letter)
+            match = pattern.match(word, at) if pattern else None
+            if match is None:
+                sign = letter  # another script: each letter is a sign of its own
+                at += 1
+            else:
+                sign = signs[letter][(match.lastindex or 1) - 1]
+                at = match.end()
+            # A doubled letter, or two vowels of one kind, are one sound.
+            if sign and not (written and written[-1] == sign):
+                written.append(sign)
+        return "".join(written)
+
+    return write_out

@@ -1,0 +1,179 @@
+"""Notices when somebody says a name again because it was misheard, and finds what it had been heard as.
+
+What counts as saying it again:
+
+- spelled: "E L D R I N A X", "E-L-D-R ..." (if only one name begins so), "Eldrinax, with an X";
+- set against the wrong form: "Eldrinax, not elder nacks";
+- put right: "No, Eldrinax.", "I mean Eldrinax", "you mean Eldrinax?".
+
+The name must be right in the raw transcript: one that a correction put there proves nothing. What it had been
+heard as is looked for in the last few utterances: adjacent words that are no name, were not explained by a
+correction, sound like the name, and are odd (in no dictionary, a capital, or the recogniser was unsure). Ordinary
+words ("elder nacks") must sound nearly the same. The nearest utterance that holds any counts, and in it the words
+most alike; nothing alike, nothing proved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from glyphoxa.domain.heard import UNSURE, HeardWord, Utterance
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.vocabulary import Vocabulary
+from glyphoxa.language.words import Word, words
+from glyphoxa.names.gazetteer import Gazetteer, Name
+from glyphoxa.names.index import LEAST_LENGTH_RATIO, likeness
+from glyphoxa.names.naming import looks_like_a_name
+from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
+
+_FEWEST_SPELLED = 3
+_LEAST_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
+
+_LEXICON: Final = lexicon("names")
+_BEFORE_A_NAME: Final = _LEXICON.compile(
+    r"(?:^|[.!?,;:…-]\s*)(?:{no}(?:[\s,.!-]+{it_is})*|{means})[\s,.:!-]*$", flags=re.IGNORECASE
+)
+_WITH_A_LETTER: Final = _LEXICON.compile(r"^[\s,.-]*{with_a_letter}", flags=re.IGNORECASE)
+_NOT: Final = _LEXICON.compile(r"[\s,.;-]*{not}\s+", flags=re.IGNORECASE)
+_LETTER_GAP = re.compile(r"[\s.,\-–·]{1,4}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A name that was said again. `instead` is where the words stand that it was set against, if it was."""
+
+    name: Name
+    by: Witness
+    why: str
+    start: int
+    end: int
+    instead: tuple[int, int] | None = None
+
+
+@dataclass
+class SpelledOut:
+    """Listens to all that is said at one table.
+
+    Args:
+        n_utterances: How far back a wrong form is looked for.
+        within_ms: A wrong form older than this is forgotten.
+    """
+
+    n_utterances: int = 4
+    within_ms: int = 60_000
+    _lately: deque[Utterance] = field(default_factory=deque)
+
+    def heard(self, said: Utterance, names: Gazetteer) -> list[Proof]:
+        """Take what a player said, in the order of talk; return what it proves about what was said before."""
+        if said.npc_id is not None:
+            return []  # its words were never heard, they were written
+        while self._lately and (
+            len(self._lately) >= self.n_utterances or said.at_ms - self._lately[0].at_ms > self.within_ms
+        ):
+            self._lately.popleft()
+        proofs = [proof for again in _said_again(said.raw_text, names) if (proof := self._proof(again, said, names))]
+        self._lately.append(said)
+        return proofs
+
+    def _proof(self, again: _Again, said: Utterance, names: Gazetteer) -> Proof | None:
+        places = [(said, again.instead)] if again.instead is not None else [(said, (0, again.start))]
+        if again.instead is None:
+            places += [(earlier, (0, len(earlier.raw_text))) for earlier in reversed(self._lately)]
+        for where, (start, end) in places:
+            best = max(_alike(where, start, end, again, names), default=None)
+            if best is not None:
+                return Proof(best[1], again.name.entity_id, again.by, again.why, where.id)
+        return None
+
+
+def _said_again(raw: str, names: Gazetteer) -> Iterator[_Again]:
+    spoken = words(raw)
+    yield from _spelled_by_letters(raw, spoken, names)
+    for mention in names.mentions_in(spoken):
+        name, start, end = mention.name, mention.start, mention.end
+        if name.is_ordinary and len(name.words) == 1:
+            continue  # "No, hope is all we have."
+        if denied := _NOT.match(raw, end):
+            clause = re.search(r"[.!?,;]|$", raw[denied.end() :])
+            stop = denied.end() + (clause.start() if clause else 0)
+            yield _Again(name, "spelled", "set against it", start, end, (denied.end(), stop))
+        elif _WITH_A_LETTER.search(raw[end:]):
+            yield _Again(name, "spelled", "spelled out", start, end)
+        elif _BEFORE_A_NAME.search(raw[:start]) and re.match(r"\s*(?:[.!?,;…-]|$)", raw[end:]):
+            yield _Again(name, "said", "said again", start, end)
+
+
+def _spelled_by_letters(raw: str, spoken: Sequence[Word], names: Gazetteer) -> Iterator[_Again]:
+    at = 0
+    while at < len(spoken):
+        last, letters = at, ""
+        while last < len(spoken) and _is_letter(spoken[last], raw, spoken[last - 1] if last > at else None):
+            letters += spoken[last].folded
+            last += 1
+        if len(letters) >= _FEWEST_SPELLED and (name := _begun_by(letters, names)) is not None:
+            yield _Again(name, "spelled", "spelled out", spoken[at].start, spoken[last - 1].end)
+        at = max(last, at + 1)
+
+
+def _is_letter(word: Word, raw: str, before: Word | None) -> bool:
+    if len(word.folded) != 1 or not word.folded.isalpha() or word.tail:
+        return False
+    return before is None or _LETTER_GAP.fullmatch(raw[before.end : word.start]) is not None
+
+
+def _begun_by(letters: str, names: Gazetteer) -> Name | None:
+    """The name that these letters spell, or the only one that begins with them."""
+    whole = names.by_joined.get(letters)
+    if whole is not None and whole.kind != "learned":
+        return whole
+    begun = [name for name in names.names if name.kind != "learned" and name.joined.startswith(letters)]
+    entities = {name.entity_id for name in begun}
+    return begun[0] if len(entities) == 1 else None
+
+
+def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazetteer) -> Iterator[tuple[float, str]]:
+    """Runs of words in this part of the raw text that may be the name misheard, each with its likeness, 0 to 1."""
+    raw, wanted = where.raw_text, again.name
+    inside = [word for word in words(raw) if word.start >= start and word.end <= end]
+    explained = [(c.start, c.end) for c in where.corrections if c.after]
+    explained += [(mention.start, mention.end) for mention in names.mentions(raw)]
+    for first in range(len(inside)):
+        joined = ""
+        for last in range(first, min(first + names.widest, len(inside))):
+            word = inside[last]
+            if last > first and not word.joins:
+                break
+            joined += word.folded
+            if any(word.start < stop and begin < word.end for begin, stop in explained):
+                break
+            window = inside[first : last + 1]
+            if not _fits(window, joined, wanted, names):
+                continue
+            alike = likeness(joined, names.sounder(joined), wanted)
+            is_odd = any(_is_odd(word, where.words, names.vocabulary) for word in window)
+            if alike < _LEAST_LIKENESS["odd" if is_odd else "ordinary"]:
+                continue
+            heard = as_heard(raw[window[0].start : window[-1].end])
+            if objection(heard, wanted.entity_id, names) is None:
+                yield alike, heard
+
+
+def _fits(window: Sequence[Word], joined: str, wanted: Name, names: Gazetteer) -> bool:
+    if min(len(joined), len(wanted.joined)) < LEAST_LENGTH_RATIO * max(len(joined), len(wanted.joined)):
+        return False
+    stop = names.vocabulary.stop
+    edges = ((window[0].folded, wanted.words[0]), (window[-1].folded, wanted.words[-1]))
+    return all(word not in stop or word == edge for word, edge in edges)
+
+
+def _is_odd(word: Word, heard: Sequence[HeardWord], vocabulary: Vocabulary) -> bool:
+    if word.folded in vocabulary.stop:
+        return False
+    return looks_like_a_name(word, vocabulary) or any(
+        each.start < word.end and word.start < each.end and each.confidence is not None and each.confidence < UNSURE
+        for each in heard
+    )

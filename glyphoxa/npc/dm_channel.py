@@ -1,0 +1,337 @@
+"""What the game master decides in another process, and how an open table follows it.
+
+- `KeptControls` stores what is in force with the session: who opens it again finds the same NPCs muted and directed.
+- `FollowedCommands` obeys each command from elsewhere once.
+- `FollowedTalk` reads which utterances were retracted, rolled back or reworded; `Revisions` brings that, and what a
+  second look found, into recent talk, the NPCs' prompts and the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from loguru import logger
+
+from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
+from glyphoxa.npc.actor import GetReady, NpcActor
+from glyphoxa.npc.table import TableState
+from glyphoxa.transcript.journal import RecentTalk
+from glyphoxa.transcript.ports import DecidedTalk, News, TalkDecisions
+from glyphoxa.turns.dm_controls import Direction, DmControls
+
+_AGAIN_S: Final = 1.0
+_WAIT_FOR_S: Final = 1.0
+_PUT_RIGHT_S: Final = 60.0
+_OBEYED_WITHIN_S: Final = 3.0
+
+
+async def follow(
+    changes: Callable[[], AsyncGenerator[object, None]], take: Callable[[], Awaitable[None]], *, what: str
+) -> None:
+    """Call `take` whenever there may be something new, for ever.
+
+    An error that does not pass by itself, such as a wrong password or schema, is reported once and retried each minute.
+    """
+    has_told = False
+    while True:
+        try:
+            async with aclosing(changes()) as news:
+                async for _ in news:
+                    await take()
+        except GlyphoxaError as error:
+            if not has_told:
+                logger.error("{} cannot be followed until this is corrected: {}", what, error)
+            has_told = True
+            await asyncio.sleep(_PUT_RIGHT_S)
+
+
+class ControlsStore(Protocol):
+    """Calls raise `Unavailable` when the database is away."""
+
+    async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
+        """As they were kept last; empty if they never were."""
+        ...
+
+    async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None: ...
+
+
+class KeptControls:
+    """Writes them behind the talk, the newest only."""
+
+    def __init__(self, campaign: CampaignId, session: SessionId, store: ControlsStore) -> None:
+        self._campaign = campaign
+        self._session = session
+        self._store = store
+        self._newest: Mapping[str, Any] = {}
+        self._changed = asyncio.Event()
+        self._is_kept = asyncio.Event()
+        self._is_kept.set()
+
+    async def before(self, npcs: Mapping[NpcId, str]) -> DmControls:
+        """What was in force when the session was left, as far as it is known and of these NPCs."""
+        try:
+            return _of_json(await self._store.controls(self._campaign, self._session), npcs)
+        except GlyphoxaError as error:
+            logger.warning("whom the DM had muted or directed in this session is not known: {}", error)
+            return DmControls(npcs)
+
+    def on_changed(self, controls: DmControls) -> None:
+        self._newest = _as_json(controls)
+        self._changed.set()
+        self._is_kept.clear()
+
+    async def wait_until_kept(self) -> None:
+        """Until the database has what is in force now, or for a moment: who is told that a command was obeyed may rely
+        on it after a crash, and it is obeyed all the same.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_FOR_S):
+                await self._is_kept.wait()
+
+    async def run(self) -> None:
+        """The actor's body."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._store.keep_controls(self._campaign, self._session, self._newest)
+            except GlyphoxaError as error:
+                logger.debug("what the DM has in force is not kept yet: {}", error)
+                self._changed.set()
+                await asyncio.sleep(_AGAIN_S)
+            if not self._changed.is_set():
+                self._is_kept.set()
+
+
+def _as_json(controls: DmControls) -> dict[str, Any]:
+    return {
+        "muted": sorted(controls.muted),
+        "directions": {npc: [each.text, each.turns_left] for npc, each in controls.directions.items()},
+        "puppets": dict(controls.puppets),
+        "npc_to_npc": controls.npc_to_npc,
+        "is_paused": controls.is_paused,
+    }
+
+
+def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
+    """Without those whom the campaign has no more."""
+    directions = {NpcId(npc): Direction(text, left) for npc, (text, left) in kept.get("directions", {}).items()}
+    puppets = {PlayerId(player): NpcId(npc) for player, npc in kept.get("puppets", {}).items()}
+    return DmControls(
+        npcs,
+        muted={NpcId(npc) for npc in kept.get("muted", ())} & npcs.keys(),
+        directions={npc: each for npc, each in directions.items() if npc in npcs},
+        puppets={player: npc for player, npc in puppets.items() if npc in npcs},
+        npc_to_npc=kept.get("npc_to_npc"),
+        is_paused=bool(kept.get("is_paused")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCommand:
+    """A command that was taken, and that nobody else takes."""
+
+    id: str
+    told: Mapping[str, object]
+
+
+class CommandInbox(Protocol):
+    """What DMs command. Each command is taken by one table, and soon after it was given, or never."""
+
+    async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
+        """The oldest for this table.
+
+        Raises:
+            Unavailable: The database is away.
+        """
+        ...
+
+    async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:
+        """Whoever gave it waits for this.
+
+        Raises:
+            Unavailable: The database is away.
+        """
+        ...
+
+    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
+        """Yields whenever there may be a command."""
+        ...
+
+
+class FollowedCommands:
+    """
+    Args:
+        read: Finds whom a command means; raises `InvalidInput`.
+        obey: Does it, and says what was done; likewise.
+    """
+
+    def __init__(
+        self,
+        campaign: CampaignId,
+        session: SessionId,
+        inbox: CommandInbox,
+        *,
+        read: Callable[[Mapping[str, object]], TableCommand],
+        obey: Callable[[TableCommand], Awaitable[str]],
+    ) -> None:
+        self._campaign = campaign
+        self._session = session
+        self._inbox = inbox
+        self._read = read
+        self._obey = obey
+
+    async def run(self) -> None:
+        """The actor's body."""
+        await follow(lambda: self._inbox.changes(self._campaign), self._take_all, what="the DM's commands")
+
+    async def _take_all(self) -> None:
+        try:
+            while (asked := await self._inbox.take(self._campaign, self._session)) is not None:
+                text, is_done = await self._done(asked)
+                await self._inbox.answer(self._campaign, asked.id, text, is_done=is_done)
+        except Unavailable as error:
+            logger.debug("the DM's commands are not read now: {}", error)
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _done(self, asked: AskedCommand) -> tuple[str, bool]:
+        try:
+            command = self._read(asked.told)
+            async with asyncio.timeout(_OBEYED_WITHIN_S):
+                return await self._obey(command), True
+        except InvalidInput as error:
+            return str(error), False
+        except TimeoutError:
+            return "the table took the command and has not obeyed it yet: it is busy, or closing", False
+
+
+class Revisions:
+    """An actor, for what need not be in the NPCs' prompts at once: a prompt that changes is read anew, and that must
+    not be in a turn. Everything but `run` returns at once.
+
+    Args:
+        wait_until_quiet: Until nobody speaks and no NPC is answering.
+    """
+
+    def __init__(
+        self,
+        recent: RecentTalk,
+        npcs: Mapping[NpcId, NpcActor],
+        state: TableState,
+        *,
+        wait_until_quiet: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.recent = recent
+        self._npcs = npcs
+        self._somebody = state.somebody
+        self._wait_until_quiet = wait_until_quiet
+        self._tell = state.events.tell
+        self._waiting: list[News] = []
+        self._work = asyncio.Event()
+
+    def at_once(self, news: Sequence[News]) -> None:
+        """The DM decided so. An answer that is on its way was asked before."""
+        self._remember(news)
+        self._spread(news)
+        for one in news:
+            self._tell(one)
+
+    def when_quiet(self, event: UtteranceRevised) -> None:
+        """It was understood better. Recent talk and the page have it at once, NPCs when nobody speaks."""
+        self._remember([event])
+        self._waiting.append(event)
+        self._work.set()
+        self._tell(event)
+
+    async def run(self) -> None:
+        """The actor's body."""
+        while True:
+            if not self._waiting:
+                self._work.clear()
+                await self._work.wait()
+            await self._wait_until_quiet()
+            waiting, self._waiting = self._waiting, []
+            self._spread(waiting)
+
+    def _remember(self, news: Sequence[News]) -> None:
+        for one in news:
+            match one:
+                case UtteranceRetracted(utterance, is_retracted=True):
+                    self.recent.retracted(utterance.id)
+                case UtteranceRevised(utterance):
+                    self.recent.revised(utterance)
+                case _:
+                    pass  # what is given back is recalled; to those who talk it is over
+
+    def _spread(self, news: Sequence[News]) -> None:
+        concerned: dict[NpcId, None] = {}
+        for one in news:
+            heard_it = sorted(one.utterance.witnesses & self._npcs.keys())
+            concerned |= dict.fromkeys(heard_it)
+            for npc in heard_it:
+                self._npcs[npc].mailbox.post(one)
+        for npc in concerned:
+            self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
+
+
+class FollowedTalk:
+    """Follows what the game master decides of a session's talk: retracted, rolled back, or other words.
+
+    What an NPC has heard this evening stands in its prompt, and on the page: both follow at once. What is recalled
+    follows by itself.
+
+    Args:
+        refresh: Reads the talk that recall holds in memory: what leaves a prompt would else be recalled into it.
+        after_revise: Awaited when there are other words: what was derived from the old ones is made again. It must not
+            raise.
+    """
+
+    def __init__(
+        self,
+        state: TableState,
+        decisions: TalkDecisions,
+        revisions: Revisions,
+        *,
+        refresh: Callable[[CampaignId], Awaitable[object]],
+        after_revise: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._campaign = state.campaign.id
+        self._session = state.session
+        self._decisions = decisions
+        self._revisions = revisions
+        self._refresh = refresh
+        self._after_revise = after_revise
+        self._decided = DecidedTalk(self._text_of)
+
+    async def run(self) -> None:
+        """The actor's body."""
+        await follow(lambda: self._decisions.changes(self._campaign), self._follow, what="decisions of the DM")
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                decided = await self._decisions.decided(self._campaign, self._session)
+                break
+            except Unavailable as error:
+                logger.debug("what the DM has decided of the talk is not read yet: {}", error)
+                await asyncio.sleep(_AGAIN_S)
+        try:
+            await self._refresh(self._campaign)
+        except GlyphoxaError as error:
+            logger.debug("past talk is not read anew yet: {}", error)
+        news = self._decided.take(decided)
+        self._revisions.at_once(news)
+        if any(isinstance(one, UtteranceRevised) for one in news):
+            await self._after_revise()
+
+    def _text_of(self, utterance: UtteranceId) -> str | None:
+        recent = self._revisions.recent.of(self._session, limit=sys.maxsize)
+        return next((said.text for said in recent if said.id == utterance), None)

@@ -1,0 +1,164 @@
+"""What the NPCs' engines read while nobody asks them, so that the next answer comes soon.
+
+Rules of the preparation:
+
+- Engines of the opening scene read their personas before the table opens (`open_scene`), all others while the table is
+  idle (`run`). A small machine needs seconds for each.
+- The table is idle while nobody speaks and no answer is on its way. When somebody begins to speak, the engine that is
+  reading stops at once; it keeps what it has read so far.
+- NPCs of the scene come first: after a move they are read before all others.
+- An NPC that is addressed before it has read answers later than usual, and reads its persona with that answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loguru import logger
+
+from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
+from glyphoxa.domain.heard import SpeechStarted
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.npc.actor import Expect, GetReady, NpcActor, Relax
+from glyphoxa.npc.mouth import ReplyKnown
+from glyphoxa.npc.table import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """
+    Args:
+        present: The NPCs of the scene.
+    """
+
+    state: TableState
+    npcs: Mapping[NpcId, NpcActor]
+    present: Callable[[], Sequence[NpcId]]
+
+    def probably_asked(self, npc: NpcId, text: str, speaker_name: str) -> None:
+        """Somebody is saying this, probably to this NPC."""
+        self.relax_all_but(npc)
+        self.npcs[npc].mailbox.post(GetReady(text, speaker_name))
+
+    def expect(self, reply: ReplyKnown) -> None:
+        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
+        speaker = self.npcs[reply.npc].npc
+        for npc in (reply.npc, *self._others(reply.npc)):
+            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.somebody()))
+
+    def relax_all_but(self, npc: NpcId) -> None:
+        for other in self._others(npc):
+            self.npcs[other].mailbox.post(Relax())
+
+    def everybody(self, *, first: NpcId | None = None) -> None:
+        """Let those that are here and not asked anything read what has been said."""
+        for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
+            self.npcs[npc].mailbox.post(GetReady("", self.state.somebody()))
+
+    def _others(self, npc: NpcId | None) -> list[NpcId]:
+        return [other for other in self.present() if other != npc]
+
+
+class Preparation:
+    """An actor. See the module's rules.
+
+    Args:
+        wait_until_quiet: Until nobody speaks and no answer is on its way.
+        now_ms: Unix epoch.
+    """
+
+    def __init__(
+        self,
+        npcs: Mapping[NpcId, NpcActor],
+        state: TableState,
+        *,
+        wait_until_quiet: Callable[[], Awaitable[None]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        for npc in npcs.values():
+            npc.wait_for_its_turn()
+        self._npcs = npcs
+        self._present = state.present
+        self._somebody = state.somebody
+        self._wait_until_quiet = wait_until_quiet
+        self._tell = state.events.tell
+        self._now_ms = now_ms
+        self._told: tuple[NpcId, ...] = ()
+        self._give_way = asyncio.Event()
+        self._is_done = asyncio.Event()
+
+    async def open_scene(self, tell: Callable[[str], None]) -> None:
+        """Open all engines, and let those of the scene read, before anybody speaks.
+
+        Args:
+            tell: Takes a line for the user about each.
+        """
+        for npc in self._npcs.values():
+            await npc.open()
+        present = self._present()
+        for n, npc_id in enumerate(present, start=1):
+            npc = self._npcs[npc_id]
+            await npc.read_persona(self._somebody())
+            npc.is_ready = True
+            tell(f"{npc.npc.name} is ready ({n} of {len(present)})")
+
+    def on(self, event: TableEvent) -> None:
+        """Be told what happens at the table."""
+        match event:
+            case SpeechStarted():
+                self._give_way.set()
+            case SceneChanged():
+                self._give_way.set()
+                self._tell_of_scene()
+
+    async def run(self) -> None:
+        """The actor's body. Ends when all are ready."""
+        while (npc := self._next()) is not None:
+            await self._wait_until_quiet()
+            self._give_way.clear()
+            if await self._read(npc):
+                n_ready = sum(1 for other in self._npcs.values() if other.is_ready)
+                logger.info("{} is ready ({} of {})", npc.npc.name, n_ready, len(self._npcs))
+                self._tell_of_scene()
+        self._is_done.set()
+
+    async def wait_until_done(self) -> None:
+        """Until all are ready, for who measures answers."""
+        await self._is_done.wait()
+
+    def _next(self) -> NpcActor | None:
+        waiting = [self._npcs[npc] for npc in (*self._present(), *self._npcs)]
+        return next((npc for npc in waiting if not npc.is_ready), None)
+
+    async def _read(self, npc: NpcActor) -> bool:
+        """False when somebody needs the machine."""
+        reading = asyncio.ensure_future(self._after_the_others(npc))
+        giving_way = asyncio.ensure_future(self._give_way.wait())
+        try:
+            await asyncio.wait((reading, giving_way), return_when=asyncio.FIRST_COMPLETED)
+            if self._give_way.is_set():
+                npc.let_go()
+                return False
+            if (error := reading.exception()) is not None:  # it reads when it is addressed
+                logger.warning("{} could not get ready: {}", npc.npc.name, error)
+            npc.is_ready = True
+            return True
+        finally:
+            for task in (reading, giving_way):
+                task.cancel()
+            await asyncio.gather(reading, giving_way, return_exceptions=True)
+
+    async def _after_the_others(self, npc: NpcActor) -> None:
+        """Who is in the scene may be reading what was just said: that is needed sooner."""
+        for other in self._present():
+            if self._npcs[other].is_ready:
+                await self._npcs[other].wait_until_read()
+        await npc.read_persona(self._somebody())
+
+    def _tell_of_scene(self) -> None:
+        unready = tuple(npc for npc in self._present() if not self._npcs[npc].is_ready)
+        if unready != self._told:
+            self._told = unready
+            self._tell(NpcsGetReady(tuple(self._npcs[npc].npc.name for npc in unready), self._now_ms()))

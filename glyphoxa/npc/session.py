@@ -1,0 +1,529 @@
+"""The session of a table: it owns the campaign, its memory, the room and the NPCs.
+
+Protocol of use: build it from its parts (`glyphoxa.app.table` does), `open` it before anybody speaks, `close` it at the
+end. What a human says goes from an ear through `on_ear`, what is typed through `say`, into the room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from loguru import logger
+
+from glyphoxa.actors.closing import STEP_MS, ClosingStack
+from glyphoxa.actors.deadline import within
+from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.identity import beginning_of
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.domain.campaign import Campaign, Player, Scene
+from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
+from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
+from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
+from glyphoxa.names.table_names import TableNames
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.dm_channel import CommandInbox, ControlsStore, FollowedCommands, FollowedTalk, KeptControls, Revisions
+from glyphoxa.npc.readiness import Preparation
+from glyphoxa.npc.room import End, Leave, Move, Obey, Room
+from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableState, TypedLines
+from glyphoxa.transcript.journal import Journal, SessionMark
+from glyphoxa.transcript.ports import TalkDecisions
+from glyphoxa.transcript.reviser import Reviser
+
+WRITE_DOWN_MS = 5_000
+SECOND_LOOK_MS = 5_000
+LEARN_MS = 2_000
+LAST_WORDS_MS = 2_000
+FALL_SILENT_MS = 2_000
+LEAVE_MS = 2_000
+_END_MS = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS + STEP_MS
+_LOOK_EVERY_MS: Final = 10_000
+"""Who comes and leaves between two looks at an empty table does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """What was said in a session before a restart, oldest first.
+
+    Attributes:
+        remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
+            of the rest was rolled back.
+        shown: What those who said and heard it are shown. While the database is away, players' words as they were
+            heard: nobody can tell which of the names that were put there is hidden.
+    """
+
+    remembered: Sequence[Utterance]
+    shown: Sequence[Utterance]
+
+
+class SessionMemory(Protocol):
+    """What a session remembers with. No call waits for a database that is away."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def health(self) -> MemoryHealth: ...
+
+    async def open(self) -> None: ...
+
+    def start(self, supervisor: Supervisor) -> None: ...
+
+    async def said_before(self, session: SessionId) -> SaidBefore: ...
+
+    async def kept(self, session: SessionId) -> int:
+        """See `glyphoxa.npc.table.Table.kept`."""
+        ...
+
+    async def embed_what_is_new(self) -> None: ...
+
+    async def finish(self) -> bool:
+        """Send what waits for the database. False when it has not taken everything in time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DmChannels:
+    """How what the game master decides in another process reaches an open table.
+
+    Attributes:
+        read: Finds whom a command means; raises `InvalidInput`.
+        refresh: Reads the talk that recall holds in memory.
+    """
+
+    controls: ControlsStore
+    commands: CommandInbox
+    talk: TalkDecisions
+    read: Callable[[Mapping[str, object]], TableCommand]
+    refresh: Callable[[CampaignId], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionParts:
+    """What a session is made of.
+
+    Attributes:
+        mark: Remembers where the session was left.
+        open_ear: Builds an ear for a human that reports to the listener; it does not listen yet.
+        dm: None without long-term memory.
+        close_after_ms: The session ends after nobody has sat at the table for so long; None: never.
+        now_ms: Unix epoch.
+    """
+
+    state: TableState
+    voices: NpcVoices
+    room: Room
+    npcs: Mapping[NpcId, NpcActor]
+    names: TableNames
+    prefetch: Prefetch
+    context: HotContextAssembly
+    memory: SessionMemory
+    mark: SessionMark
+    open_ear: Callable[[Player, EarListener], Awaitable[Ear]]
+    dm: DmChannels | None
+    close_after_ms: int | None
+    now_ms: Callable[[], int]
+
+
+class TableSession:
+    """See `glyphoxa.npc.table.Table`, and the module's protocol of use.
+
+    Attributes:
+        earlier: See `Table.earlier`.
+        revisions: Takes better words for what was said.
+        supervisor: Restarts the actors of this session.
+    """
+
+    def __init__(self, parts: SessionParts) -> None:
+        self.parts = parts
+        self.earlier: Sequence[Utterance] = ()
+        self.supervisor = Supervisor(on_crash=self._on_crash, on_given_up=self._on_given_up)
+        self._state = parts.state
+        self._room = parts.room
+        self._memory = parts.memory
+        self._journal = parts.memory.journal
+        self._typed = TypedLines()
+        self._reviser: Reviser | None = None
+        self._stack = AsyncExitStack()
+        self._is_closing = False
+        self._events = parts.state.events
+        wait_until_quiet = self._room.wait_until_quiet
+        self.revisions = Revisions(self._journal.recent, parts.npcs, self._state, wait_until_quiet=wait_until_quiet)
+        self._preparation = Preparation(parts.npcs, self._state, wait_until_quiet=wait_until_quiet, now_ms=parts.now_ms)
+        self._seats = TableSeats(
+            self._state,
+            open_ear=lambda player: parts.open_ear(player, self.on_ear),
+            on_left=self._left,
+            is_paused=lambda: self.is_paused,
+        )
+        for watcher in (parts.names.on, self._typed.on, self._preparation.on, parts.mark.on):
+            self._events.subscribe(watcher)
+
+    def look_again(self, reviser: Reviser) -> None:
+        """Have what is said looked at a second time. Before `open`."""
+        self._reviser = reviser
+        self._events.subscribe(reviser.on)
+
+    # -- opening
+
+    async def open(self, stack: ClosingStack, *, tell: Callable[[str], None]) -> None:
+        """Open every engine and start the actors; `stack` closes them in reverse order.
+
+        Args:
+            tell: Takes lines for the user about what takes long.
+        """
+        parts, state, supervisor = self.parts, self._state, self.supervisor
+        stack.push_step("an actor", STEP_MS, supervisor.close)
+        tell("opening memory")
+        await self._memory.open()
+        await parts.names.open()
+        before = await self._memory.said_before(self.session)
+        self._remember(before)
+        if before.shown:
+            tell(f"session {self.session} goes on: its last {len(before.shown)} utterances are known")
+        await enter(state.scene, state, parts.context)
+        controls = await self._restore_controls()
+        await self._preparation.open_scene(tell)
+        self._memory.start(supervisor)
+        supervisor.start("journal", self._journal.run)
+        stack.push_step("what the session leaves", _END_MS, self._write_down)
+        supervisor.start("room", self._room.run)
+        for npc in parts.npcs.values():
+            supervisor.start(_group_of(npc), npc.run)
+        parts.names.start(supervisor)
+        if self._reviser is not None:
+            supervisor.start("second look", self._reviser.run)
+            supervisor.start("revisions", self.revisions.run)
+        await self.move(state.scene.id)
+        self._room.remember(before.remembered)  # a scene that is entered makes who speaks with whom forgotten
+        if parts.dm is not None and controls is not None:
+            self._follow(parts.dm, controls)
+        supervisor.start("preparation", self._preparation.run)
+        if parts.close_after_ms is not None:
+            supervisor.start("idle close", self._close_when_idle)
+
+    def _remember(self, before: SaidBefore) -> None:
+        """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
+        self._state.remember(before.remembered)
+        self._journal.recent.remember(before.remembered)
+        self._typed.kept(before.shown)
+        self.earlier = before.shown
+
+    async def _restore_controls(self) -> KeptControls | None:
+        """What was in force in this session is so again."""
+        if self.parts.dm is None:
+            return None
+        kept = KeptControls(self.campaign.id, self.session, self.parts.dm.controls)
+        control = self._room.control
+        control.restore(await kept.before(control.controls.npcs))
+        control.on_change(kept.on_changed)
+        return kept
+
+    def _follow(self, dm: DmChannels, controls: KeptControls) -> None:
+        async def obey(command: TableCommand) -> str:
+            told = await self.obey(command)
+            await controls.wait_until_kept()
+            return told
+
+        talk = FollowedTalk(
+            self._state,
+            dm.talk,
+            self.revisions,
+            refresh=dm.refresh,
+            after_revise=self._memory.embed_what_is_new,
+        )
+        commands = FollowedCommands(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
+        self.supervisor.start("talk", talk.run)
+        self.supervisor.start("the DM's commands", commands.run)
+        self.supervisor.start("what the DM has in force", controls.run)
+
+    # -- what is there
+
+    @property
+    def campaign(self) -> Campaign:
+        return self._state.campaign
+
+    @property
+    def session(self) -> SessionId:
+        return self._state.session
+
+    @property
+    def scene(self) -> Scene:
+        return self._state.scene
+
+    @property
+    def health(self) -> MemoryHealth:
+        return self._memory.health
+
+    @property
+    def is_paused(self) -> bool:
+        return self._room.control.controls.is_paused
+
+    def may_show(self, text: str) -> bool:
+        return self.parts.names.may_show(text)
+
+    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
+        return self._events.subscribe(listener)
+
+    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
+        return self.parts.voices.add_sink(sink)
+
+    async def kept(self) -> int:
+        await self._journal.wait_until_written()
+        return await self._memory.kept(self.session)
+
+    async def wait_until_quiet(self) -> None:
+        await self._room.wait_until_quiet()
+
+    async def wait_until_ready(self) -> None:
+        """Until every NPC answers as fast as it can: for who measures that. Nobody speaks meanwhile."""
+        await self._preparation.wait_until_done()
+
+    # -- what happens
+
+    async def seat(self, player: Player) -> Seat:
+        return await self._seats.seat(player)
+
+    def on_ear(self, event: EarEvent) -> None:
+        """Take every event of every ear."""
+        self.parts.names.on_ear(event)
+        self._hear(event)
+
+    def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
+        if self.is_paused:
+            raise InvalidInput(
+                "the game master has paused the table, and nothing that is said is kept; try again later"
+            )
+        text = " ".join(text.split())
+        if not text:
+            return True
+        utterance = id_of_line(self.session, player, line) if line is not None else None
+        if utterance is not None and (known := self._typed.take(utterance)) != "new":
+            return known != "kept"
+        at_ms = self.parts.now_ms()
+        corrected = self.parts.names.correct(text)
+        heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
+        draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
+        self._hear(SpeechStarted(player, at_ms))
+        self._hear(TurnEnded(draft, at_ms))
+        return True
+
+    async def move(self, scene: SceneId) -> None:
+        entered = self.campaign.scene(scene)
+        await enter(entered, self._state, self.parts.context)
+        moved = asyncio.Event()
+        forget = self.subscribe(lambda event: moved.set() if isinstance(event, SceneChanged) else None)
+        self._room.mailbox.post(Move(entered))
+        try:
+            await moved.wait()
+        finally:
+            forget()
+
+    async def obey(self, command: TableCommand) -> str:
+        """Do what the DM commands. Returns what was done, in words.
+
+        Raises:
+            InvalidInput: It cannot be done, and nothing of it was.
+        """
+        answered: asyncio.Queue[str | InvalidInput] = asyncio.Queue()
+        self._room.mailbox.post(Obey(command, answered.put_nowait))
+        answer = await answered.get()
+        if isinstance(answer, InvalidInput):
+            raise answer
+        return answer
+
+    def _hear(self, event: EarEvent) -> None:
+        if isinstance(event, SpeechStarted):
+            self.parts.prefetch.forget(event.player)
+            self.parts.context.new_speech()
+        self._room.mailbox.post(event)
+
+    def _left(self, player: PlayerId) -> None:
+        self.parts.names.left(player)
+        self._room.mailbox.post(Leave(player))
+
+    # -- actors that crash
+
+    def _on_crash(self, group: str, error: BaseException) -> None:
+        self._alarm(f"{group} crashed and was restarted ({type(error).__name__})", Trouble.RESTARTED, group)
+
+    def _on_given_up(self, group: str) -> None:
+        """An NPC that is out tells whoever asks it."""
+        self._alarm(f"{group} crashed too often and is out until the session is opened again", Trouble.OUT, group)
+        if (npc := self._npc_of(group)) is not None:
+            self.supervisor.start(f"{group}, who declines", npc.decline)
+
+    def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
+        logger.warning("{}", what)
+        npc = self._npc_of(group)
+        self._events.tell(Degraded(what, self.parts.now_ms(), trouble, npc.npc.id if npc is not None else None))
+
+    def _npc_of(self, group: str) -> NpcActor | None:
+        return next((npc for npc in self.parts.npcs.values() if _group_of(npc) == group), None)
+
+    # -- the end
+
+    def adopt(self, stack: AsyncExitStack) -> None:
+        """Close this with the table: what was opened for it, the last one first."""
+        self._stack = stack
+
+    async def close(self) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        await self._seats.leave_all(LEAVE_MS)
+        self._room.mailbox.post(End())
+        await within(FALL_SILENT_MS, "an NPC that speaks", self._room.wait_until_quiet())
+        await self._stack.aclose()
+
+    async def _write_down(self) -> None:
+        """What the session leaves is written, looked at again, learned and sent, each within its time."""
+        try:
+            async with asyncio.timeout(WRITE_DOWN_MS / 1000):
+                await self._journal.wait_until_written()
+        except TimeoutError:
+            if n_lost := await asyncio.to_thread(self.write_last_words):
+                logger.error("the last {} utterances of the session could not be written to disk in time", n_lost)
+        if self._reviser is not None:
+            await self._reviser.finish(SECOND_LOOK_MS)
+        await self.parts.names.finish(LEARN_MS)
+        await self.parts.mark.closed()
+        if not await self._memory.finish():
+            logger.warning("the database has not taken everything yet; the next session sends it")
+
+    def write_last_words(self) -> int:
+        """Write what was said and is not on disk yet, though the event loop be blocked: for a process that ends now. In
+        any thread. Returns how much of it could not be written.
+        """
+        said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
+        return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
+
+    async def _close_when_idle(self) -> None:
+        after_ms = self.parts.close_after_ms or 0
+        await wait_until_deserted(lambda: self._state.is_empty, for_ms=after_ms)
+        logger.info("nobody has sat at the table for {} minutes: the session ends", after_ms // 60_000)
+        self._events.tell(SessionEnds(self.parts.now_ms()))
+
+
+def _group_of(npc: NpcActor) -> str:
+    """An NPC may be called Room or Scribe, and still crashes alone."""
+    return f"NPC {npc.npc.id}"
+
+
+async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> None:
+    """Until nobody has sat at the table for so long: an evening that is over holds a machine's memory."""
+    empty_ms = 0
+    while empty_ms < for_ms:
+        await asyncio.sleep(_LOOK_EVERY_MS / 1_000)
+        empty_ms = empty_ms + _LOOK_EVERY_MS if is_empty() else 0
+
+
+async def enter(scene: Scene, state: TableState, context: HotContextAssembly) -> None:
+    """The table is in this scene as soon as what its NPCs know there has been read."""
+    await context.enter(scene)
+    state.scene = scene
+    for npc in state.campaign.npcs:
+        # The DM may have decided otherwise since the file was written.
+        conversation = state.conversations[npc.id]
+        conversation.beginning = beginning_of(state.campaign, npc, context.known(npc.id))
+        conversation.enter(scene)
+
+
+# Who sits at a table, each with an ear of their own.
+
+
+CLOSE_EAR_MS = 5_000
+
+
+class LiveSeat:
+    """See `glyphoxa.npc.table.Seat`.
+
+    Args:
+        is_paused: Whether its ear hears silence in place of what is said.
+        close_within_ms: An ear that has not closed by then is left behind, and the seat is left all the same.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        ear: Ear,
+        *,
+        on_left: Callable[[Player], None],
+        is_paused: Callable[[], bool] = lambda: False,
+        close_within_ms: int = CLOSE_EAR_MS,
+    ) -> None:
+        self.player = player
+        self._ear = ear
+        self._on_left = on_left
+        self._is_paused = is_paused
+        self._close_within_ms = close_within_ms
+        self._is_empty = False
+
+    def hear(self, pcm: bytes) -> None:
+        if not self._is_empty:
+            self._ear.hear(bytes(len(pcm)) if self._is_paused() else pcm)
+
+    async def leave(self) -> None:
+        if self._is_empty:
+            return
+        self._is_empty = True
+        try:
+            await within(self._close_within_ms, f"the ear of {self.player.name}", self._ear.close())
+        finally:
+            self._on_left(self.player)
+
+
+class TableSeats:
+    """
+    Args:
+        open_ear: Builds an ear for a human; it does not listen yet.
+        on_left: Told who has left.
+        is_paused: Whether the table is: then no recogniser is given what is said.
+    """
+
+    def __init__(
+        self,
+        state: TableState,
+        *,
+        open_ear: Callable[[Player], Awaitable[Ear]],
+        on_left: Callable[[PlayerId], None],
+        is_paused: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._state = state
+        self._open_ear = open_ear
+        self._on_left = on_left
+        self._is_paused = is_paused
+        self._seats: dict[PlayerId, LiveSeat] = {}
+
+    async def seat(self, player: Player) -> LiveSeat:
+        """
+        Raises:
+            InvalidInput: Someone already sits there.
+        """
+        if self._state.is_seated(player.id):
+            raise InvalidInput(f"{player.name} sits at the table already")
+        self._state.sits_down(player)
+        try:
+            ear = await self._open_ear(player)
+            seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left, is_paused=self._is_paused)
+            await ear.start()
+        except BaseException:  # also of who is cancelled: the seat is free again
+            self._seats.pop(player.id, None)
+            self._state.stands_up(player.id)
+            raise
+        return seat
+
+    async def leave_all(self, within_ms: int) -> None:
+        seats = tuple(self._seats.values())
+        await asyncio.gather(*(within(within_ms, f"the ear of {seat.player.name}", seat.leave()) for seat in seats))
+
+    def _left(self, player: Player) -> None:
+        self._seats.pop(player.id, None)
+        self._state.stands_up(player.id)
+        self._on_left(player.id)

@@ -1,0 +1,391 @@
+"""Days of our calendar, where the table is, and days of its story.
+
+A moment is milliseconds since the Unix epoch, a day is its number since 1970-01-01. A day begins at midnight of the
+table's clock, and is 23 or 25 hours long where that clock is changed: each boundary is looked up by itself. Every
+moment is in one day.
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from loguru import logger
+from numpy import int64
+from numpy.typing import NDArray
+
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.ids import CampaignId
+
+Zone = tzinfo | None
+"""As `datetime` takes it. None: the machine's, as its C library has it, with its daylight saving."""
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+FADES_DAYS: Final = 3
+"""Before a day or month that was named. Measured on five conversations of LoCoMo: 1 to 7 days differ little."""
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_FIRST_DAY: Final = date(1800, 1, 1).toordinal() - _EPOCH_DAY
+_LAST_DAY: Final = date(9998, 12, 31).toordinal() - _EPOCH_DAY
+_EARLIEST_NOW: Final = 366
+_SHORTEST_MONTH: Final = 10
+"""Days of a month of the story; shorter ones are festivals, and nobody means them by "last month"."""
+
+
+def read_zone(name: str) -> Zone:
+    """
+    Args:
+        name: Such as "Europe/Berlin"; "" for the machine's.
+
+    Raises:
+        InvalidInput: This machine knows no zone of that name.
+    """
+    if not name:
+        return None
+    if name == "UTC":
+        return UTC  # also where there is no time zone data
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        known = zoneinfo.available_timezones()
+    if not known:
+        raise InvalidInput(f"time zone {name!r}: this machine has no time zone data; pip install tzdata brings it")
+    raise InvalidInput(f"unknown time zone {name!r}, {did_you_mean(name, known)} (IANA names, such as Europe/Berlin)")
+
+
+@lru_cache(maxsize=64)
+def zone_of_campaign(name: str) -> Zone:
+    """Of one that was stored, maybe by a machine that knows more zones than this one: what it does not know is UTC."""
+    try:
+        return read_zone(name)
+    except InvalidInput as error:
+        logger.warning("days begin at midnight UTC: {}", error)
+        return UTC
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """A span of session time: `from_ms` is in it, `until_ms` is not; None is open.
+
+    Attributes:
+        fades_ms: How far before it something is still about as likely to be meant as not.
+        is_of_days: It is of whole days: an evening counts as the day on which it began.
+    """
+
+    from_ms: int | None
+    until_ms: int | None
+    fades_ms: int
+    is_of_days: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """What the words for days mean at a moment and a place.
+
+    Args:
+        now_ms: Milliseconds since the Unix epoch.
+        zone: Of the table's clock.
+        evening: The day on which the evening began that is being played: to those who sit there it is still that day
+            after midnight. None: it is the day that the clock tells.
+    """
+
+    now_ms: int
+    zone: Zone = UTC
+    evening: int | None = None
+
+    @property
+    def today(self) -> int:
+        """Days since 1970-01-01."""
+        return self.day_of(self.now_ms) if self.evening is None else self.evening
+
+    def day_of(self, at_ms: int) -> int:
+        """The day of a moment by the clock, from 1971 to 9998."""
+        at_ms = min(max(at_ms, _EARLIEST_NOW * DAY_MS), _LAST_DAY * DAY_MS)
+        day = datetime.fromtimestamp(at_ms / 1_000, self.zone).toordinal() - _EPOCH_DAY
+        # A clock that is put back over midnight tells the end of a day twice.
+        if at_ms >= self.begins_ms(day + 1):
+            return day + 1
+        return day - 1 if at_ms < self.begins_ms(day) else day
+
+    def begins_ms(self, day: int, *, hour: int = 0) -> int:
+        """When the clock tells that hour of a day, in milliseconds since the Unix epoch.
+
+        Args:
+            hour: From midnight; beyond 24 is the day after.
+        """
+        later, hour = divmod(hour, 24)
+        ordinal = min(max(day + later, _FIRST_DAY), _LAST_DAY) + _EPOCH_DAY
+        return round(datetime.fromordinal(ordinal).replace(hour=hour, tzinfo=self.zone).timestamp() * 1_000)
+
+    @property
+    def _date(self) -> date:
+        return date.fromordinal(self.today + _EPOCH_DAY)
+
+    def window(self, first: int, last: int, *, fades: float = FADES_DAYS) -> TimeWindow:
+        """Days, both in it."""
+        return TimeWindow(self.begins_ms(first), self.begins_ms(last + 1), round(fades * DAY_MS), is_of_days=True)
+
+    def part_of_day(self, day: int, first_hour: int, last_hour: int) -> TimeWindow:
+        """Hours of a day from midnight, `last_hour` not in it; beyond 24 is the day after."""
+        return TimeWindow(self.begins_ms(day, hour=first_hour), self.begins_ms(day, hour=last_hour), DAY_MS // 2)
+
+    def in_calendar(
+        self, year: int | None, month: int | None = None, day: int | None = None, *, n_months: int = 1
+    ) -> TimeWindow | None:
+        """A year, some months or a day. Without a year the latest that has begun. None when there is no such day.
+
+        Args:
+            month: The first, from 1.
+        """
+        if year is None:
+            year = self._date.year
+            latest = self.in_calendar(year, month, day, n_months=n_months)
+            is_ahead = latest is not None and latest.from_ms is not None and latest.from_ms > self.now_ms
+            return self.in_calendar(year - 1, month, day, n_months=n_months) if latest is None or is_ahead else latest
+        n_months = n_months if month else 12
+        after = (month or 1) + n_months
+        try:
+            first = _number(year, month or 1, day or 1)
+            last = first if day else _number(year + (after - 1) // 12, (after - 1) % 12 + 1, 1) - 1
+        except ValueError:
+            return None
+        return self.window(first, last, fades=FADES_DAYS * (1 if day else n_months))
+
+    def weekday(self, nth: int) -> int:
+        """The day of the latest such weekday before today, 0 is Monday."""
+        back = (self._date.weekday() - nth) % 7
+        return self.today - (back or 7)
+
+    def of_unit(self, unit: str, ago: int) -> TimeWindow | None:
+        """This week, weekend, month or year, or one before; None for another unit. The last weekend is that before this
+        one on its own days only. Friday is in it: tables meet in its evening.
+        """
+        today, year, month = self.today, self._date.year, self._date.month
+        match unit:
+            case "week":
+                monday = today - self._date.weekday() - 7 * ago
+                return self.window(monday, monday + 6, fades=1)
+            case "weekend":
+                weekday = self._date.weekday()
+                friday = today - (weekday - 5) % 7 - 1 - (7 * ago if weekday > 4 else 0)
+                return self.window(friday, friday + 2, fades=1)
+            case "month":
+                counted = year * 12 + month - 1 - ago
+                return self.in_calendar(counted // 12, counted % 12 + 1)
+            case "year":
+                return self.in_calendar(year - ago)
+            case _:
+                return None
+
+    def about(self, days_ago: float, *, within: float) -> TimeWindow:
+        """Around a moment in the past, `within` days to either side."""
+        at, reach = self._ago_ms(days_ago), round(within * DAY_MS)
+        return TimeWindow(at - reach, at + reach, round(max(within, 0.02) * DAY_MS))
+
+    def since(self, days_ago: float) -> TimeWindow:
+        return TimeWindow(self._ago_ms(days_ago), None, round(max(days_ago / 4, 0.02) * DAY_MS))
+
+    def _ago_ms(self, days_ago: float) -> int:
+        """Days are counted back from the day that it still is, hours from now."""
+        from_ms = self.now_ms
+        if self.evening is not None and days_ago >= 1:
+            from_ms = min(self.now_ms, self.begins_ms(self.evening + 1) - 1)
+        return from_ms - round(days_ago * DAY_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """
+    Attributes:
+        today: The day that it stands at; None if nobody has said.
+    """
+
+    calendar: StoryCalendar
+    today: int | None = None
+
+    @property
+    def year(self) -> int | None:
+        if self.today is None or not self.calendar.months:
+            return None
+        return self.calendar.date_of(self.today)[0]
+
+    def month(self, nth: int, *, day: int | None, year: int | None) -> StoryDays | None:
+        """A month or one of its days; without a year the latest that has begun. None if there is no such day, or
+        nobody has said which year it is.
+        """
+        if year is not None:
+            return self.calendar.days_of(nth, year=year, day=day)
+        if self.today is None or self.year is None:
+            return None
+        found = self.calendar.days_of(nth, year=self.year, day=day)
+        is_ahead = found is not None and found.first is not None and found.first > self.today
+        return self.calendar.days_of(nth, year=self.year - 1, day=day) if is_ahead else found
+
+    def weekday(self, nth: int) -> StoryDays | None:
+        """The latest such day before today."""
+        if self.today is None:
+            return None
+        n = len(self.calendar.weekdays)
+        return StoryDays(*[self.today - ((self.calendar.weekday_of(self.today) - nth) % n or n)] * 2)
+
+    def of_window(self, window: TimeWindow, days: Days) -> StoryDays | None:
+        """Days as far from its today as the span is from ours: at a table "yesterday" may be either."""
+        if self.today is None:
+            return None
+        first = None if window.from_ms is None else self.today + days.day_of(window.from_ms) - days.today
+        last = None if window.until_ms is None else self.today + days.day_of(window.until_ms - 1) - days.today
+        return StoryDays(first, last)
+
+    def of_unit(self, unit: str, ago: int) -> StoryDays | None:
+        """This month or year of the story, or the last one; None where it has none, or another unit is meant."""
+        months = [nth for nth, (_, length) in enumerate(self.calendar.months) if length >= _SHORTEST_MONTH]
+        if self.today is None or self.year is None or unit not in ("year", "month"):
+            return None
+        if unit == "year":
+            first = (self.year - ago) * self.calendar.days_a_year
+            return StoryDays(first, first + self.calendar.days_a_year - 1)
+        if not months:
+            return None
+        now = self.calendar.date_of(self.today)[1]
+        at = max((place for place, nth in enumerate(months) if nth <= now), default=-1) - ago
+        return self.calendar.days_of(months[at % len(months)], year=self.year + at // len(months))
+
+
+def _number(year: int, month: int, day: int) -> int:
+    if year > 9998:
+        raise ValueError(f"{year} is too far")
+    return date(year, month, day).toordinal() - _EPOCH_DAY
+
+
+# -- evenings
+#
+# Evenings: talk without a long silence belongs to the day on which it began, also what is said after midnight.
+#
+# An evening is found by the talk and not by sessions: a table that was opened anew after midnight still plays on, and a
+# session whose name is used for weeks is many evenings. It lasts until noon of the next day at the most.
+
+
+STILL_PLAYED_MS: Final = 6 * HOUR_MS
+"""Talk after less silence than this goes on with the same evening."""
+_NOON: Final = 12
+
+
+def evenings_in(at_ms: NDArray[int64]) -> NDArray[int64]:
+    """When the first and the last thing was said of each evening, in order.
+
+    Args:
+        at_ms: When everything was said at a table, in any order; milliseconds since the Unix epoch.
+
+    Returns:
+        Shape (evenings, 2).
+    """
+    if not len(at_ms):
+        return np.zeros((0, 2), int64)
+    ordered = np.sort(at_ms, kind="stable")
+    breaks = np.flatnonzero(np.diff(ordered) >= STILL_PLAYED_MS)
+    return np.stack([ordered[np.r_[0, breaks + 1]], ordered[np.r_[breaks, len(ordered) - 1]]], axis=1)
+
+
+def days_at(now_ms: int, zone: Zone, evenings: NDArray[int64]) -> Days:
+    """What the words for days mean now, at a table that has played those evenings."""
+    at = int(np.searchsorted(evenings[:, 0], now_ms, "right")) - 1
+    if at >= 0:
+        first_ms, last_ms = (int(one) for one in evenings[at])
+        began = _day_of(zone, first_ms)
+        if now_ms - last_ms < STILL_PLAYED_MS and now_ms < began.noon_ms:
+            return Days(now_ms, zone, began.day)
+    return Days(now_ms, zone)
+
+
+def as_of_its_evening(at_ms: NDArray[int64], zone: Zone, evenings: NDArray[int64]) -> NDArray[int64]:
+    """The same moments for a comparison with whole days: what was said after midnight is the last of the day before.
+    Shape (n,).
+    """
+    night = [(began.ends_ms, min(last, began.noon_ms - 1)) for began, last in _past_midnight(zone, evenings)]
+    if not night:
+        return at_ms
+    begins, ends = np.array(night, int64).T
+    which = np.searchsorted(begins, at_ms, "right") - 1
+    is_night = (which >= 0) & (at_ms <= ends[which])
+    counted: NDArray[int64] = np.where(is_night, begins[which] - 1, at_ms)
+    return counted
+
+
+class TimesOfCampaigns(Protocol):
+    async def times(self, campaign: CampaignId) -> CampaignTimes:
+        """How a campaign tells the time; as by default for one that is not stored.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        ...
+
+
+def _never() -> NDArray[int64]:
+    return np.zeros(0, int64)
+
+
+@dataclass(slots=True, eq=False)
+class TableTimes:
+    """
+    Args:
+        story: None if it counts no days.
+        sessions: The days of the story on which they were played, where that is known.
+        said_at_ms: When everything was said at the table, in any order. Asked once, and only where a day is told: the
+            evenings are the table's, also for an NPC that came after midnight.
+    """
+
+    zone: Zone = UTC
+    story: Story | None = None
+    sessions: Mapping[str, StoryDays] = field(default_factory=dict)
+    said_at_ms: Callable[[], NDArray[int64]] = _never
+    _evenings: NDArray[int64] | None = None
+
+    @classmethod
+    def of(cls, times: CampaignTimes, said_at_ms: Callable[[], NDArray[int64]]) -> TableTimes:
+        story = None if times.calendar is None else Story(times.calendar, times.today)
+        return cls(zone_of_campaign(times.time_zone), story, times.sessions, said_at_ms)
+
+    @property
+    def evenings(self) -> NDArray[int64]:
+        """See `evenings_in`."""
+        if self._evenings is None:
+            self._evenings = evenings_in(self.said_at_ms())
+        return self._evenings
+
+    def days(self, now_ms: int) -> Days:
+        """What the words for days mean now."""
+        return days_at(now_ms, self.zone, self.evenings)
+
+    def as_of_its_evening(self, at_ms: NDArray[int64]) -> NDArray[int64]:
+        """See the function of that name."""
+        return as_of_its_evening(at_ms, self.zone, self.evenings)
+
+
+class _Day(NamedTuple):
+    """A day, when it ends, and when it is noon of the next one."""
+
+    day: int
+    ends_ms: int
+    noon_ms: int
+
+
+@lru_cache(maxsize=4096)
+def _day_of(zone: Zone, at_ms: int) -> _Day:
+    days = Days(at_ms, zone)
+    return _Day(days.today, days.begins_ms(days.today + 1), days.begins_ms(days.today + 1, hour=_NOON))
+
+
+def _past_midnight(zone: Zone, evenings: NDArray[int64]) -> list[tuple[_Day, int]]:
+    found = []
+    for first_ms, last_ms in evenings.tolist():
+        began = _day_of(zone, first_ms)
+        if last_ms >= began.ends_ms:
+            found.append((began, last_ms))
+    return found

@@ -1,0 +1,319 @@
+"""How much each turn of a view bears on a question: the signals, each with its weight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy import bool_, float32, int32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.recall.signals import Fit, fit_of, signals_of
+from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
+from glyphoxa.recall.terms import RecallQuestion, SearchTerms
+from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
+
+# -- several
+#
+# Questions that want several things ("Which cities has Joren seen?"): their answers lie in several sessions.
+
+APART: Final = 0.5
+"""What each turn that is told already takes from the others of its session, in the scale of the ranking."""
+POOL: Final = 50
+"""So many of the best are put in another order."""
+
+
+@cache
+def _several(language: str) -> re.Pattern[str]:
+    return lexicon("recall", language).pattern("several", flags=re.IGNORECASE)
+
+
+def wants_several(question: str, *, language: str) -> bool:
+    """False for a language whose questions are not known here.
+
+    >>> wants_several("Which cities has Joren seen?", language="en")
+    True
+    """
+    return _several(language).search(question) is not None
+
+
+def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32], *, cost: float = APART) -> list[int]:
+    """Places in an order in which each takes something from the others of its session, so that no session has all of
+    the first ones. Greedy, as maximal marginal relevance is (Carbonell & Goldstein, 1998).
+
+    Args:
+        best: Places, best first; those behind the first fifty stay where they are.
+        scores: Of all turns.
+        sessions: Of all turns.
+        cost: What each takes.
+    """
+    pool = np.array(best[:POOL], np.int64)
+    left = scores[pool].astype(np.float64)
+    of = sessions[pool]
+    order: list[int] = []
+    for _ in range(len(pool)):
+        at = int(np.argmax(left))
+        order.append(int(pool[at]))
+        left[at] = -np.inf
+        left[of == of[at]] -= cost
+    return [*order, *best[POOL:]]
+
+
+Scores = NDArray[float32]
+ExtraSignal = Callable[[TalkIndex, Viewer, SearchTerms, ViewSnapshot], Scores]
+"""A signal that is registered with the weights: one number for each turn of the snapshot."""
+
+BY_WORDS: Final[Mapping[Signal, float]] = {
+    Signal.WORDS: 5.0,
+    Signal.LED_UP: 3.5,
+    Signal.SCENE: 10.0,
+    Signal.SPEAKER: 1.0,
+    Signal.ASKS: -1.0,
+    Signal.ANSWERS: 5.0,
+    Signal.TELLS_TIME: 2.5,
+    Signal.TELLS_NUMBER: 2.5,
+    Signal.TIME: 6.5,
+}
+BY_WORDS_AND_MEANING: Final[Mapping[Signal, float]] = {
+    Signal.WORDS: 2.5,
+    Signal.LED_UP: 2.5,
+    Signal.SCENE: 14.0,
+    Signal.SPEAKER: 1.2,
+    Signal.ASKS: -1.0,
+    Signal.ANSWERS: 2.5,
+    Signal.TELLS_TIME: 2.5,
+    Signal.TELLS_NUMBER: 2.5,
+    Signal.TIME: 6.5,
+    Signal.MEANING: 3.0,
+    Signal.MEANING_BEFORE: 0.2,
+    Signal.MEANING_AFTER: 0.6,
+    Signal.MEANING_ANSWERS: 1.0,
+    Signal.MEANING_NEAR: 2.5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWeights:
+    """What each signal counts; one that is not named counts nothing.
+
+    Learnt by a listwise softmax (Cao et al., 2007) from five conversations of LoCoMo and, at three tenths of the
+    weight, three evenings of Critical Role, and rounded; how that serves other talk is in `docs/recall-measured.md`.
+
+    Attributes:
+        apart: See the function of that name; 0: an answer may lie in one session as well as in many.
+        by_words: While the question has no vector: it is not asked for on partial transcripts, or it is late.
+        extra: Signals that are computed elsewhere, by the names that they have in the tables.
+        min_cosine: With no word in common, less similar than this is not about the question. True hits are as low (at
+            0.25 questions in other words lose 2.9 points of R@10); what is worth telling is decided after it.
+    """
+
+    by_words: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS)
+    by_words_and_meaning: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS_AND_MEANING)
+    apart: float = APART
+    extra: Mapping[Signal, ExtraSignal] = field(default_factory=dict)
+    min_cosine: float = 0.15
+
+
+DEFAULT: Final = RankingWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """
+    Attributes:
+        scores: Shape (n,), higher is better: the sum of the signals, each with its weight.
+        signals: Those with a weight, each of shape (n,).
+    """
+
+    scores: Scores
+    signals: Mapping[Signal, Scores]
+    weights: Mapping[Signal, float]
+
+    def shares_of(self, at: int) -> dict[Signal, float]:
+        """What the score of one turn is made of; signals that add nothing are left out."""
+        found = {name: self.weights[name] * float(values[at]) for name, values in self.signals.items()}
+        return {name: round(share, 4) for name, share in found.items() if share}
+
+
+def rank(
+    question: RecallQuestion,
+    seen: ViewSnapshot,
+    *,
+    speakers: frozenset[int] = frozenset(),
+    also: Mapping[Signal, Scores] = MappingProxyType({}),
+    weights: RankingWeights = DEFAULT,
+) -> Ranking:
+    """
+    Args:
+        speakers: The numbers of those whom the question names.
+        also: What speaks for each turn beside, as computed for this question: the time that it tells, and
+            `weights.extra`.
+    """
+    signals = signals_of(question, seen, speakers) | dict(also)
+    table = weights.by_words if seen.cosines is None else weights.by_words_and_meaning
+    weighed = {name: signals[name] for name in table if name in signals}
+    scores, share = np.zeros(len(seen), float32), np.empty(len(seen), float32)
+    for name, values in weighed.items():
+        scores += np.multiply(values, np.float32(table[name]), out=share)
+    return Ranking(scores, weighed, table)
+
+
+# -- ranked
+#
+# A view in the light of a question: what of it is best, and how each turn is told.
+
+
+_FITS: Final = 0.5
+"""A turn that fits the time of the question so well is told with that reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A view in the light of a question.
+
+    Attributes:
+        changes: Of the index, before it was looked at.
+        is_about_it: Turns that have something of the question themselves.
+        may_be_told: Turns that are not in the prompt already, and were said in the time that is asked for.
+        apart: See `RankingWeights`.
+        is_of_then: The question tells days that are over.
+    """
+
+    index: TalkIndex
+    changes: int
+    viewer: Viewer
+    question: RecallQuestion
+    query: TalkQuery
+    seen: ViewSnapshot
+    ranking: Ranking
+    fit: Fit | None
+    is_about_it: NDArray[bool_]
+    may_be_told: NDArray[bool_]
+    apart: float
+    is_of_then: bool
+
+    def items(self, limit: int) -> list[RecalledUtterance]:
+        """The best that are about it, or beside what is."""
+        return [self.recalled(at, score=score) for at, score in self.best(limit)]
+
+    def best(self, limit: int) -> list[tuple[int, float]]:
+        """Where those stand in the view, each with its score, 0 to 1. Not always falling: see `apart`."""
+        scores = self.ranking.scores
+        among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
+        best = _best(scores, among, max(limit, POOL) + 1)
+        if self.apart and wants_several(self.question.text, language=self.index.terms.language):
+            best = apart(best, scores, self.seen.columns.sessions, cost=self.apart)
+        found = [at for at in best[: limit + 1] if not self.is_the_question(at)][:limit]
+        if not found:
+            return []
+        least, most = float(scores.min()), float(scores[found].max())
+        return [(at, _relative(float(scores[at]), least, most)) for at in found]
+
+    def is_the_question(self, at: int) -> bool:
+        """It may be in the log already, under an id that the caller does not know."""
+        return self.index.text(self._row(at)).casefold() == self.question.text.casefold()
+
+    def recalled(self, at: int, *, score: float = 1.0) -> RecalledUtterance:
+        said = self._said(at)
+        cosines = self.seen.cosines
+        reason = f"witnessed in session {said.session_id}"
+        signals = self.ranking.shares_of(at)
+        if self.fit is not None and self.fit.scores[at] >= _FITS:
+            reason = f"{reason}; {self.fit.reason}"
+            if self.is_of_then:
+                signals[Signal.THEN] = 1.0
+        return RecalledUtterance(
+            said.utterance_id,
+            said.session_id,
+            said.speaker_id,
+            said.speaker_name,
+            said.text,
+            said.at_ms,
+            is_own=str(said.speaker_id) == self.viewer,
+            score=score,
+            reason=reason,
+            similarity=None if cosines is None or np.isnan(cosines[at]) else float(cosines[at]),
+            signals=signals,
+        )
+
+    def _said(self, at: int) -> FeedUtterance:
+        return self.index.said(self._row(at))
+
+    def _row(self, at: int) -> int:
+        return int(self.seen.columns.rows[at])
+
+
+def rank_view(
+    index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery, weights: RankingWeights
+) -> Ranked:
+    """All that a viewer may know of, as it is now. What was said at another time than the query's is not told, and
+    still leads to what is.
+    """
+    changes, between = index.changes, query.between
+    seen = index.look(viewer, asked.terms, asked.vector)
+    fit = fit_of(asked, index, viewer, seen)
+    heard = index.speakers(viewer)
+    also = {name: signal(index, viewer, asked.terms, seen) for name, signal in weights.extra.items()}
+    if fit is not None:
+        also[Signal.TIME] = fit.prior
+    speakers = frozenset(heard[name] for name in asked.speakers if name in heard)
+    ranking = rank(asked, seen, speakers=speakers, also=also, weights=weights)
+    excluded = index.rows_of(query.exclude)
+    may_be_told = np.isin(seen.columns.rows, excluded, invert=True) if excluded else np.ones(len(seen), bool_)
+    if between.after_ms is not None:
+        may_be_told &= seen.columns.at_ms >= between.after_ms
+    if between.before_ms is not None:
+        may_be_told &= seen.columns.at_ms < between.before_ms
+    about = _is_about_it(seen, weights.min_cosine)
+    story = asked.times.story
+    is_of_then = asked.time.tells_what_is_over(now_ms=asked.now_ms, story_day=None if story is None else story.today)
+    return Ranked(
+        *(index, changes, viewer, asked, query, seen, ranking, fit, about, may_be_told),
+        apart=weights.apart,
+        is_of_then=is_of_then,
+    )
+
+
+def _is_about_it(seen: ViewSnapshot, min_cosine: float) -> NDArray[bool_]:
+    """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in the
+    question makes its turns likelier, none of them relevant.
+    """
+    found = np.zeros(len(seen), bool_)
+    for match in seen.matches:
+        found[match.places] = True
+    if seen.cosines is not None:
+        found |= seen.cosines >= min_cosine  # false for one that has none
+    return found
+
+
+def _with_neighbours(found: NDArray[bool_], seen: ViewSnapshot) -> NDArray[bool_]:
+    """An answer need not repeat the words of its question: it follows within two turns."""
+    widened = found.copy()
+    for distance in (1, 2):
+        same = seen.columns.sessions[distance:] == seen.columns.sessions[:-distance]
+        widened[distance:] |= found[:-distance] & same
+        widened[:-distance] |= found[distance:] & same
+    return widened
+
+
+def _best(scores: NDArray[float32], among: NDArray[bool_], limit: int) -> list[int]:
+    """The places of the highest scores, the later first among equals."""
+    places = np.flatnonzero(among)
+    n = min(limit, len(places))
+    if n <= 0:
+        return []
+    values = scores[places]
+    candidates = places[values >= np.partition(values, -n)[-n]]
+    order = np.lexsort((-candidates, -scores[candidates]))
+    return [int(at) for at in candidates[order][:n]]
+
+
+def _relative(score: float, least: float, best: float) -> float:
+    return (score - least) / (best - least) if best > least else 1.0

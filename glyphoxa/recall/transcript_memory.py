@@ -1,0 +1,236 @@
+"""The transcript of a campaign in memory: who said what, what it means, and how the campaign tells the time.
+
+It is read when it is first needed and follows the log from then on. All utterances may be embedded again, by the same
+model or by another one. Those vectors are another `IndexGeneration`: they are never in one index with others, and
+questions are embedded by the model that embedded them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import Final, TypeVar
+
+from loguru import logger
+
+from glyphoxa.domain.calendar import CampaignTimes
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
+from glyphoxa.recall.days import TableTimes, TimesOfCampaigns
+from glyphoxa.recall.talk_index import TalkIndex
+from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.vectors import Embedder
+from glyphoxa.transcript.ports import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
+
+T = TypeVar("T")
+Another = Callable[[str, int], Awaitable[Embedder | None]]
+"""The embedder of a name and of so many dimensions, when utterances were embedded by it; None if there is none."""
+
+_PAGE = 500
+_FEW = 20
+"""Utterances that are indexed faster than a thread is started."""
+_MOST_CAMPAIGNS = 16
+_MOST_VECTOR_BYTES = 1 << 28
+"""Of one campaign: 170,000 utterances of 384 dimensions. Older ones are found by words alone."""
+_ANOTHER_AGAIN_S = 30.0
+"""An embedder that could not be had is asked for again after this."""
+_DEFAULT_TIMES: Final = CampaignTimes(time_zone="UTC")
+
+
+@dataclass(slots=True, eq=False)
+class _Transcript:
+    """What was read of a campaign, and how far.
+
+    Attributes:
+        head: As of the last page.
+        asked: What there was when vectors were last asked for: up to which change, and how far they were embedded.
+        times: How the campaign tells the time, with the version of that.
+    """
+
+    index: TalkIndex
+    head: TalkHead
+    cursor: Cursor[FeedUtterance] = field(
+        default_factory=lambda: Cursor(seq_of=attrgetter("change_seq"), key_of=attrgetter("utterance_id"))
+    )
+    asked: tuple[int, str, IndexGeneration] | None = None
+    times: tuple[str, CampaignTimes] | None = None
+    _table_times: tuple[int, CampaignTimes, TableTimes] | None = None
+
+    @property
+    def campaign_times(self) -> CampaignTimes:
+        return _DEFAULT_TIMES if self.times is None else self.times[1]
+
+    @property
+    def table_times(self) -> TableTimes:
+        """As of the utterances that are here now; the same object as long as nothing changes."""
+        known, times = self._table_times, self.campaign_times
+        if known is None or known[0] != self.index.changes or known[1] is not times:
+            table_times = TableTimes.of(times, self.index.told_at_ms)
+            known = self._table_times = (self.index.changes, times, table_times)
+        return known[2]
+
+
+class TranscriptMemory:
+    """
+    Args:
+        feed: Where utterances are read.
+        embedder: The model of their vectors; None: words alone are compared.
+        another: Gives the model of a later generation; None: there is none.
+        times: Where it is read how campaigns tell the time; None: days begin at midnight UTC, and no story counts its
+            own.
+
+    Attributes:
+        embedder: The latest whose vectors the feed had.
+    """
+
+    def __init__(
+        self,
+        feed: TalkFeed,
+        *,
+        embedder: Embedder | None = None,
+        another: Another | None = None,
+        times: TimesOfCampaigns | None = None,
+    ) -> None:
+        self._feed = feed
+        self.embedder = embedder
+        self._dimensions = 1 if embedder is None else embedder.dimensions
+        self._another = another
+        self._times = times
+        self._missed: tuple[IndexGeneration | None, float] = (None, 0.0)
+        self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
+
+    def index(self, campaign: CampaignId) -> TalkIndex | None:
+        """The utterances of a campaign as they are in memory; None when they were not read to the end yet."""
+        held = self._held.get(campaign)
+        return None if held is None else held.index
+
+    def table_times(self, campaign: CampaignId) -> TableTimes:
+        """How the campaign tells the time, as of what is in memory."""
+        held = self._held.get(campaign)
+        return TableTimes() if held is None else held.table_times
+
+    def story_day(self, campaign: CampaignId) -> str:
+        """The present day of the story, as its calendar writes it; empty if it counts no days or none was set."""
+        held = self._held.get(campaign)
+        times = _DEFAULT_TIMES if held is None else held.campaign_times
+        return "" if times.calendar is None or times.today is None else times.calendar.in_words(times.today)
+
+    async def refresh(self, campaign: CampaignId) -> TalkIndex:
+        """Read what has changed until now; all of it, the first time. See `CampaignCache.refresh`.
+
+        Raises:
+            Unavailable: The database cannot be reached, and what is held stays as it is; or this was closed.
+        """
+        return (await self._held.refresh(campaign)).index
+
+    async def close(self) -> None:
+        """End what is being read. Nothing is held any more, and nothing is read."""
+        await self._held.close()
+
+    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_Transcript]) -> None:
+        held = entry.held
+        if held is not None:
+            # Also before everything is read again, which takes a while: what was rolled back is not recalled meanwhile.
+            if not await self._read_on(campaign, held):
+                entry.held = None
+            elif held.head.language == held.index.terms.language and not held.index.wastes:
+                return
+        head = (await self._feed.changes(campaign, since=0, limit=0)).head
+        # A language's lists of words are long.
+        terms = await asyncio.to_thread(Terms, head.language)
+        anew = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
+        if held is not None:
+            anew.times = held.times
+        if not await self._read_on(campaign, anew):
+            raise Unavailable(f"the log of {campaign} was replaced while it was read")
+        entry.held = anew
+
+    async def _read_on(self, campaign: CampaignId, held: _Transcript) -> bool:
+        """False if the log is not the one that was read: its database was restored from a backup."""
+
+        async def fetch(since: int, limit: int) -> Sequence[FeedUtterance]:
+            page = await self._feed.changes(campaign, since=since, limit=limit)
+            held.head = page.head
+            return page.said
+
+        while True:
+            changes = await held.cursor.read(fetch, limit=_PAGE)
+            if changes is None:
+                return False
+            if changes.n_new:
+                await _in_thread_if(changes.n_new > _FEW, partial(held.index.put, changes.new()))
+            if changes.is_last:
+                break
+        await self._read_embeddings(campaign, held)
+        await self._read_times(campaign, held)
+        return True
+
+    async def _read_times(self, campaign: CampaignId, held: _Transcript) -> None:
+        """If they are others than those that are known. While the database is away these stand."""
+        version = held.head.times
+        if self._times is None or (held.times is not None and held.times[0] == version):
+            return
+        try:
+            held.times = (version, await self._times.times(campaign))
+        except GlyphoxaError as error:
+            logger.debug("how {} tells the time is not read: {}", campaign, error)
+
+    async def _read_embeddings(self, campaign: CampaignId, held: _Transcript) -> None:
+        """If there may be some that were not there before.
+
+        The latest come first: of more utterances than memory may hold the oldest are found by words alone, for good.
+        Utterances are embedded the oldest first, so that later readings look at both ends of what is missing.
+        """
+        generation = held.head.generation
+        if generation is None:
+            return
+        there = (held.index.change_seq, held.head.embedded, generation)
+        if there == held.asked or not await self._can_embed(generation):
+            return
+        is_first = held.index.edition != generation
+        if is_first:
+            exchange = partial(held.index.for_edition, generation, dimensions=self._dimensions)
+            held.index = await _in_thread_if(len(held.index) > _PAGE, exchange)
+        index = held.index
+        most = _MOST_VECTOR_BYTES // (4 * index.dimensions)
+        wanted = index.unembedded(limit=max(most - index.n_vectors, _PAGE))
+        pages = [wanted[at : at + _PAGE] for at in range(0, len(wanted), _PAGE)]
+        from_the_oldest = False
+        while pages:
+            page = pages.pop(0)
+            found = await self._feed.embeddings(campaign, page, generation)
+            if found:
+                await asyncio.to_thread(index.put_meanings, found)
+            elif from_the_oldest:
+                break
+            elif not is_first:
+                pages.reverse()
+                from_the_oldest = True
+            if index.n_vectors >= most:
+                index.want_no_meanings(before=page[-1])
+                break
+        held.asked = there
+
+    async def _can_embed(self, generation: IndexGeneration) -> bool:
+        """Whether questions can be embedded by the model of that generation."""
+        if self.embedder is None or generation.is_of(self.embedder.name, self.embedder.dimensions):
+            return True
+        now = asyncio.get_running_loop().time()
+        missed, asked_at = self._missed
+        if self._another is None or (missed == generation and now - asked_at < _ANOTHER_AGAIN_S):
+            return False
+        another = await self._another(generation.model, generation.dimensions)
+        if another is None:
+            self._missed = (generation, now)
+            return False
+        logger.info("utterances are embedded by {} from now on", another.name)
+        self.embedder, self._dimensions = another, another.dimensions
+        return True
+
+
+async def _in_thread_if(is_long: bool, work: Callable[[], T]) -> T:
+    return await asyncio.to_thread(work) if is_long else work()

@@ -1,0 +1,295 @@
+"""The talk that one may know of, in its order: everything a ranking looks at, and nothing else.
+
+An NPC's view holds only what it witnessed. Places, neighbours, sessions, lengths and frequencies are counted in it, so
+that what somebody else heard changes nothing of what this one recalls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+from numpy import bool_, float32, int32, int64, uint8
+from numpy.typing import NDArray
+
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.recall.terms import Trait
+from glyphoxa.recall.vectors import NOWHERE, grown
+from glyphoxa.transcript.ports import FeedUtterance
+
+# -- utterance table
+#
+# Every utterance that an index has read, in columns.
+#
+# No object stays for each: a hundred thousand of them would be looked through by the garbage collector again and again,
+# and whoever speaks would wait for it for a tenth of a second.
+
+ROW: Final = np.dtype(
+    [
+        ("change_seq", int64),
+        ("at_ms", int64),
+        ("session", int32),
+        ("ordinal", int32),
+        ("length", int32),
+        ("speaker", int32),
+        ("speaker_id", int32),
+        ("audience", int32),
+        ("traits", uint8),
+        ("is_told", bool_),
+    ]
+)
+"""Numbers for everything: `length` in terms, `speaker` the name, `audience` the set of those who were there, `is_told`
+false for what was rolled back or said otherwise since."""
+
+_NO_CHANGE_SEQ: Final = -1
+"""Of what is nobody's any more."""
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Numbered(Generic[T]):
+    """Values that come again and again, each with a number from 0."""
+
+    def __init__(self) -> None:
+        self.values: list[T] = []
+        self._numbers: dict[T, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def of(self, value: T) -> int:
+        """Its number; the next one, if it is new."""
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return number
+
+
+class UtteranceTable:
+    """
+    Attributes:
+        speakers: Their names.
+        audiences: Who was there.
+    """
+
+    def __init__(self) -> None:
+        self.sessions = Numbered[SessionId]()
+        self.speakers = Numbered[str]()
+        self.audiences = Numbered[frozenset[NpcId]]()
+        self._speaker_ids = Numbered[SpeakerId]()
+        self._utterances: list[UtteranceId] = []
+        self._texts: list[str] = []
+        self._table = np.zeros(64, ROW)
+
+    def __len__(self) -> int:
+        return len(self._utterances)
+
+    @property
+    def table(self) -> NDArray[Any]:
+        """Of type `ROW`; one for each utterance."""
+        return self._table[: len(self)]
+
+    def text(self, row: int) -> str:
+        return self._texts[row]
+
+    def said(self, row: int) -> FeedUtterance:
+        of = self._table[row]
+        return FeedUtterance(
+            change_seq=int(of["change_seq"]),
+            utterance_id=self._utterances[row],
+            session_id=self.sessions.values[of["session"]],
+            ordinal=int(of["ordinal"]),
+            speaker_id=self._speaker_ids.values[of["speaker_id"]],
+            speaker_name=self.speakers.values[of["speaker"]],
+            text=self._texts[row],
+            at_ms=int(of["at_ms"]),
+            witnesses=self.audiences.values[of["audience"]],
+            retracted=not of["is_told"],
+        )
+
+    def append(self, said: FeedUtterance, length: int, traits: Trait) -> int:
+        """Its row."""
+        row = len(self)
+        if row == len(self._table):
+            self._table = grown(self._table)
+        self._utterances.append(said.utterance_id)
+        self._texts.append(said.text)
+        self.put(row, said, length, traits)
+        return row
+
+    def put(self, row: int, said: FeedUtterance, length: int, traits: Trait) -> None:
+        """All of it but its words."""
+        self._table[row] = (
+            said.change_seq,
+            said.at_ms,
+            self.sessions.of(said.session_id),
+            said.ordinal,
+            length,
+            self.speakers.of(said.speaker_name),
+            self._speaker_ids.of(said.speaker_id),
+            self.audiences.of(said.witnesses),
+            traits,
+            not said.retracted,
+        )
+
+    def bury(self, row: int) -> None:
+        """It is nobody's any more."""
+        self._table["is_told"][row] = False
+        self._table["change_seq"][row] = _NO_CHANGE_SEQ
+
+
+NEVER: Final = int(np.iinfo(int64).max)
+"""When a session began of which nothing is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumns:
+    """The turns of a view, in the order in which they were said; arrays of one length n. They stay as they are while
+    the view grows; what is said otherwise changes in them.
+
+    Attributes:
+        rows: Of the index.
+        sessions: Which session of the view a turn belongs to, from 0, never decreasing.
+        starts: The first turn of each session.
+        lengths: In terms.
+        speakers: A number for each speaker.
+        at_ms: Milliseconds since the Unix epoch.
+        traits: See `glyphoxa.recall.terms.Trait`.
+    """
+
+    rows: NDArray[int32]
+    sessions: NDArray[int32]
+    starts: NDArray[int64]
+    lengths: NDArray[float32]
+    speakers: NDArray[int32]
+    at_ms: NDArray[int64]
+    traits: NDArray[uint8]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class View:
+    """A growing view.
+
+    Args:
+        table: All rows of the index, of type `glyphoxa.recall.view.ROW`.
+        chosen: Those that are in the view.
+        session_ids: By their numbers in the table; sessions that began at one time are in the order of their ids.
+    """
+
+    def __init__(self, table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]) -> None:
+        rows, began = _in_order(table, chosen, session_ids)
+        of_rows = {name: table[name][rows] for name in ("session", "length", "speaker", "at_ms", "traits")}
+        n = self._n = len(rows)
+        changes = np.flatnonzero(np.diff(of_rows["session"])) + 1
+        self._starts = [0, *changes.tolist()] if n else []
+        self._began = {session: at_ms for session, at_ms in enumerate(began.tolist()) if at_ms != NEVER}
+        self._last_began = max(self._began.values(), default=-NEVER)
+        self._last = (int(table["session"][rows[-1]]), int(table["ordinal"][rows[-1]])) if n else (NOWHERE, 0)
+        self.total_length = int(of_rows["length"].sum(dtype=int64))
+        """Of all turns together, in terms."""
+        self.speakers = set(np.flatnonzero(np.bincount(of_rows["speaker"])).tolist())
+        """The numbers of all who speak in it."""
+        of_session = np.zeros(n, int32)
+        of_session[changes] = 1
+        self._rows = grown(rows.astype(int32))
+        self._sessions = grown(np.cumsum(of_session, dtype=int32))
+        self._lengths = grown(of_rows["length"].astype(float32))
+        self._speakers = grown(of_rows["speaker"])
+        self._at_ms = grown(of_rows["at_ms"])
+        self._traits = grown(of_rows["traits"])
+        self._place_of = np.full(len(table), NOWHERE, int32)
+        self._place_of[rows] = np.arange(n, dtype=int32)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def columns(self) -> ViewColumns:
+        n = self._n
+        return ViewColumns(
+            self._rows[:n],
+            self._sessions[:n],
+            np.array(self._starts, int64),
+            self._lengths[:n],
+            self._speakers[:n],
+            self._at_ms[:n],
+            self._traits[:n],
+        )
+
+    def cover(self, n_rows: int) -> None:
+        """Be ready to be asked for so many rows of the index: others say much that is not in here."""
+        if n_rows > len(self._place_of):
+            self._place_of = grown(self._place_of, n_rows, fill=NOWHERE)
+
+    def places(self, rows: NDArray[int32]) -> NDArray[int32]:
+        """Where rows of the index stand in this view; -1 for those that are not in it."""
+        return self._place_of[rows]
+
+    def follows(self, row: Any) -> bool:
+        """Whether it belongs behind everything that is here: what is said now does."""
+        session, ordinal = self._last
+        if row["session"] == session:
+            return bool(row["ordinal"] > ordinal and row["at_ms"] >= self._began[session])
+        return int(row["session"]) not in self._began and bool(row["at_ms"] > self._last_began)
+
+    def append(self, at: int, row: Any) -> None:
+        """Put in one that `follows`.
+
+        Args:
+            at: Its place in the table of the index.
+        """
+        n, session = self._n, int(row["session"])
+        if n == len(self._rows):
+            for name in ("_rows", "_sessions", "_lengths", "_speakers", "_at_ms", "_traits"):
+                setattr(self, name, grown(getattr(self, name), n + 1))
+        self.cover(at + 1)
+        if session != self._last[0]:
+            self._starts.append(n)
+            self._began[session] = self._last_began = int(row["at_ms"])
+        self._last = (session, int(row["ordinal"]))
+        self._rows[n] = at
+        self._sessions[n] = len(self._starts) - 1
+        self._lengths[n] = row["length"]
+        self._speakers[n] = row["speaker"]
+        self._at_ms[n] = row["at_ms"]
+        self._traits[n] = row["traits"]
+        self._place_of[at] = n
+        self.speakers.add(int(row["speaker"]))
+        self.total_length += int(row["length"])
+        self._n += 1
+
+    def replace(self, old: int, new: int, row: Any) -> None:
+        """Put a row in the place of one that is of the same session, ordinal and speaker: it was said otherwise."""
+        place = int(self._place_of[old])
+        self.cover(new + 1)
+        self.total_length += int(row["length"]) - int(self._lengths[place])
+        self._rows[place] = new
+        self._lengths[place] = row["length"]
+        self._traits[place] = row["traits"]
+        self._place_of[old] = NOWHERE
+        self._place_of[new] = place
+
+
+def _in_order(
+    table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]
+) -> tuple[NDArray[int64], NDArray[int64]]:
+    """The rows by when their session began, and then by their number in it; and when each session began."""
+    sessions, ordinals = table["session"][chosen], table["ordinal"][chosen]
+    began = began_ms(table, chosen, len(session_ids))
+    by_id = np.empty(len(session_ids), int64)
+    by_id[sorted(range(len(session_ids)), key=session_ids.__getitem__)] = np.arange(len(session_ids))
+    position = np.empty(len(session_ids), int64)
+    position[np.lexsort((by_id, began))] = np.arange(len(session_ids))
+    # One key instead of two: what is nearly in order already is sorted in one pass.
+    return chosen[np.argsort((position[sessions] << 32) + ordinals, kind="stable")], began
+
+
+def began_ms(table: NDArray[Any], rows: NDArray[int64], n_sessions: int) -> NDArray[int64]:
+    """When each session began, as far as those rows tell it."""
+    began = np.full(n_sessions, NEVER, int64)
+    np.minimum.at(began, table["session"][rows], table["at_ms"][rows])
+    return began

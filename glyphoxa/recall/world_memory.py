@@ -1,0 +1,448 @@
+"""A campaign's world in memory, asked by name and in the name of a viewer.
+
+    the world's state ──▶ names and ties ──▶ who is named, of those whom the viewer may know of
+          ▲                                            │
+          └── events, by the world's own rules         └──▶ what the viewer may know of them
+
+It says what `KnowledgeGraph.known` and `identity_snapshot` say, without asking the database. What a viewer may not know
+is left out before a name is looked at: it hides no name, corrects no typo and ties nothing together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final, Protocol
+
+from loguru import logger
+
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
+from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
+from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
+from glyphoxa.recall.facts import named_entity, named_relation, tie_id
+from glyphoxa.recall.gate import ExactGate, Named
+from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.time_reader import MOST_CHARACTERS
+from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
+from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
+from glyphoxa.world.state import Changes, WorldEntity, WorldState
+
+# -- by name
+#
+# What a table asks of memory by name.
+
+
+@dataclass(frozen=True, slots=True)
+class KnownByName:
+    """
+    Attributes:
+        known: As far as the one who is asked may know, and as it holds now.
+        why: "named 'the smith'".
+        is_named: It stands in the question itself, and did not come along with what does.
+    """
+
+    known: Known
+    why: str
+    is_named: bool = True
+
+
+class FactsByName(Protocol):
+    """See `glyphoxa.recall.world_memory.WorldMemory`."""
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        """Have in memory what is known now.
+
+        Raises:
+            Unavailable: It cannot be read; what is in memory stays.
+        """
+        ...
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        """Whom a question names, at once, in the order in which they are named; who only comes along stands last. None
+        when nothing is in memory.
+        """
+        ...
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it.
+
+        Raises:
+            Unavailable: Nothing is in memory.
+        """
+        ...
+
+
+# -- worded facts
+#
+# Facts found by the words of their text: "When does the gate close?" names nobody, and a town's description tells.
+
+LEAST_WORDS: Final = 3
+"""A text: what is shorter is a value, and is asked for by its entity's name."""
+_LEAST_SHARED: Final = 2
+_LEAST_SHARE: Final = 0.6
+"""Of the words of a question that say something."""
+_MOST_ALIKE: Final = 2
+"""Texts with the one word of a question: with more of them the word says too little."""
+_MOST_LOOKED_AT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WordedFact:
+    """
+    Attributes:
+        words: The stems that it shares with the question.
+    """
+
+    id: FactId
+    words: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class WordedFacts:
+    """An inverted index of texts.
+
+    Args:
+        terms: Of the language of texts and questions.
+    """
+
+    terms: Terms
+    _having: dict[str, set[FactId]] = field(default_factory=dict)
+    _of: dict[FactId, frozenset[str]] = field(default_factory=dict)
+
+    def put(self, fact: FactId, text: str) -> None:
+        """A fact with its text, in the place of the one it had. A short text is not found by its words."""
+        self.drop(fact)
+        if len(text.split()) < LEAST_WORDS:
+            return
+        stems = self._of[fact] = frozenset(self.terms.stems(text))
+        for stem in stems:
+            self._having.setdefault(stem, set()).add(fact)
+
+    def drop(self, fact: FactId) -> None:
+        """It is found no more; nothing where it never was."""
+        for stem in self._of.pop(fact, ()):
+            having = self._having[stem]
+            having.discard(fact)
+            if not having:
+                del self._having[stem]
+
+    def find(self, question: str, *, may_see: Callable[[FactId], bool], most: int) -> list[WordedFact]:
+        """Facts that share enough words with a question, those with most of them first.
+
+        Args:
+            may_see: What it refuses neither is found nor keeps another one from being found.
+        """
+        asked = dict.fromkeys(self.terms.stems(question))
+        shared: Counter[FactId] = Counter()
+        for stem in asked:
+            shared.update(self._having.get(stem, ()))
+        if len(asked) == 1:
+            few = [fact for fact in sorted(shared) if may_see(fact)] if len(shared) <= _MOST_LOOKED_AT else []
+            return self._told(few if len(few) <= _MOST_ALIKE else [], asked)[:most]
+        wanted = max(_LEAST_SHARED, _LEAST_SHARE * len(asked))
+        ranked = sorted((fact for fact, n in shared.items() if n >= wanted), key=lambda fact: (-shared[fact], fact))
+        return self._told((fact for fact in ranked[:_MOST_LOOKED_AT] if may_see(fact)), asked)[:most]
+
+    def _told(self, facts: Iterable[FactId], asked: Iterable[str]) -> list[WordedFact]:
+        return [WordedFact(fact, tuple(stem for stem in asked if stem in self._of[fact])) for fact in facts]
+
+
+_MOST_KEPT: Final = 256
+"""What viewers know of entities, which is asked for again with each partial transcript; a capital has a thousand facts.
+"""
+_MOST_BROUGHT: Final = 8
+"""Who took part in a battle may be an army: no prompt has room for it."""
+
+
+_MOST_BY_WORDS: Final = 2
+
+
+class NamedWorld:
+    """Changes and questions come from one thread.
+
+    Args:
+        state: Complete, but for what ended. It is this world's from now on.
+        language: Of names and questions.
+        also_called: Other names of entities; those of entities that are not there count for nobody.
+    """
+
+    def __init__(
+        self, state: WorldState, *, language: str = "en", also_called: Mapping[EntityId, Sequence[str]] | None = None
+    ) -> None:
+        self._state = state
+        self._also_called = also_called or {}
+        self._gate = ExactGate(language=language)
+        self._worded = WordedFacts(Terms(language))
+        self._ties: dict[str, Fact] = {}
+        self._secrets_of: dict[NpcId, set[FactId]] = {}
+        self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
+        self._kept: dict[tuple[Viewer, EntityId], Known] = {}
+        self._identities: dict[tuple[NpcId, EntityId], IdentitySnapshot] = {}
+        for entity in state.entities.values():
+            self._put_entity(entity)
+        for fact in state.facts.values():
+            self._put_fact(fact)
+        state.begin()
+
+    def take(self, events: Iterable[WorldEvent]) -> None:
+        """What happened since.
+
+        Raises:
+            ValueError: One of the events speaks of others: the world is to be read anew.
+        """
+        for event in events:
+            apply(self._state, event)
+        self._kept.clear()
+        self._identities.clear()
+        self._follow(self._state.changes())
+        self._state.begin()
+
+    def by_name(self, viewer: Viewer, question: str, *, at_ms: int) -> list[KnownByName]:
+        """Whom a question names, and what the viewer knows of them; see `FactsByName.by_name`.
+
+        Args:
+            question: Its end counts, if it is long.
+            at_ms: Now, session time.
+        """
+        found: list[KnownByName] = []
+        brought = 0
+        for called in self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=at_ms):
+            brought += not called.is_named
+            known = self.known(viewer, EntityId(called.item.id), at_ms=at_ms) if brought <= _MOST_BROUGHT else None
+            if known is not None:
+                found.append(KnownByName(known, called.why, called.is_named))
+        return [*found, *self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)]
+
+    def _by_words(self, viewer: Viewer, question: str, named: Set[EntityId], *, at_ms: int) -> Iterable[KnownByName]:
+        """Facts whose text has the question's words, of whom the question does not name."""
+        facts, visibility_of = self._state.facts, self._state.visibility_of
+
+        def may_see(fact: FactId) -> bool:
+            found = facts[fact]
+            return (
+                found.claim.subject not in named and may_know(viewer, found, visibility_of) and _holds_at(found, at_ms)
+            )
+
+        for found in self._worded.find(question[-MOST_CHARACTERS:], may_see=may_see, most=_MOST_BY_WORDS):
+            fact = facts[found.id]
+            node = self._state.entity(fact.claim.subject)
+            if node is not None:
+                known = Known(_entity(node), (fact,), ())
+                yield KnownByName(known, f"its words: {', '.join(found.words)}", is_named=False)
+
+    def known(self, viewer: Viewer, entity: EntityId, *, at_ms: int) -> Known | None:
+        """What a viewer may know of an entity, as it holds at a time; None when there is none for this viewer.
+
+        Args:
+            entity: Also the id of one that was merged into it.
+        """
+        node = self._state.entity(entity)
+        if node is None or not node.visibility.is_visible_to(viewer):
+            return None
+        kept = self._kept.get((viewer, node.id))
+        if kept is not None:
+            return kept
+        visibility_of = self._state.visibility_of
+        facts = [fact for fact in self._state.touching(node.id) if may_know(viewer, fact, visibility_of)]
+        known = self._known(viewer, node, [fact for fact in facts if _holds_at(fact, at_ms)])
+        if all(fact.validity == ALWAYS for fact in facts):
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[viewer, node.id] = known
+        return known
+
+    def identity(self, npc: NpcId, entity: EntityId, *, at_ms: int) -> IdentitySnapshot | None:
+        """What an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
+        known = self.known(npc, entity, at_ms=at_ms)
+        if known is None:
+            return None
+        kept = self._identities.get((npc, entity))
+        if kept is not None and kept.known is known:
+            return kept
+        visibility_of = self._state.visibility_of
+        secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
+        mine = [fact for fact in secrets if may_know(npc, fact, visibility_of) and _holds_at(fact, at_ms)]
+        snapshot = IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
+        if all(fact.validity == ALWAYS for fact in secrets):
+            if len(self._identities) >= _MOST_KEPT:
+                self._identities.clear()
+            self._identities[npc, entity] = snapshot
+        return snapshot
+
+    def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
+        attributes: list[Fact] = []
+        relations: list[tuple[Fact, Entity]] = []
+        for fact in facts:
+            claim = fact.claim
+            if claim.object is None:
+                attributes.append(fact)
+                continue
+            other = self._state.entities.get(claim.object if claim.subject == node.id else claim.subject)
+            if other is not None:
+                relations.append((fact, _entity(other)))
+        attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
+        relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
+        return Known(_entity(node), tuple(attributes), tuple(relations))
+
+    def _may_see(self, viewer: Viewer) -> Callable[[Named], bool]:
+        entities, ties, visibility_of = self._state.entities, self._ties, self._state.visibility_of
+
+        def may_see(item: Named) -> bool:
+            tie = ties.get(item.id)
+            if tie is not None:
+                return may_know(viewer, tie, visibility_of)
+            return entities[EntityId(item.id)].visibility.is_visible_to(viewer)
+
+        return may_see
+
+    def _follow(self, changes: Changes) -> None:
+        # What is gone first: a fact may have moved to another entity.
+        for gone in changes.facts_gone:
+            self._drop_tie(gone)
+            self._drop_secret(gone)
+            self._worded.drop(gone)
+        for entity in changes.entities_gone:
+            self._gate.remove(entity)
+        for put in changes.entities_put:
+            self._put_entity(put)
+        for fact in changes.facts_put:
+            self._put_fact(fact)
+
+    def _put_entity(self, entity: WorldEntity) -> None:
+        self._gate.put(named_entity(entity, *self._also_called.get(entity.id, ())))
+
+    def _put_fact(self, fact: Fact) -> None:
+        self._drop_secret(fact.id)
+        if fact.visibility.scope == "secret":
+            knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
+            for npc in knowers:
+                self._secrets_of.setdefault(npc, set()).add(fact.id)
+        if fact.claim.object is None:
+            self._drop_tie(fact.id)
+            if fact.status == "accepted" and fact.visibility.scope != "secret":
+                self._worded.put(fact.id, _text_of(fact))
+            else:
+                self._worded.drop(fact.id)
+            return
+        tie = named_relation(fact)
+        self._ties[tie.id] = fact
+        self._gate.put(tie)
+
+    def _drop_tie(self, fact_id: str) -> None:
+        tie = tie_id(fact_id)
+        if self._ties.pop(tie, None) is not None:
+            self._gate.remove(tie)
+
+    def _drop_secret(self, fact: FactId) -> None:
+        for npc in self._knowers_of.pop(fact, ()):
+            self._secrets_of[npc].discard(fact)
+
+
+def _text_of(fact: Fact) -> str:
+    """Empty where its value is no text."""
+    value = None if fact.claim.value is None else json.loads(fact.claim.value)
+    return value if isinstance(value, str) else ""
+
+
+def _holds_at(fact: Fact, at_ms: int) -> bool:
+    since, until = fact.validity.from_ms, fact.validity.to_ms
+    return (since is None or since <= at_ms) and (until is None or at_ms < until)
+
+
+def _entity(entity: WorldEntity) -> Entity:
+    """Without its attributes, which are facts."""
+    return Entity(entity.id, entity.type, entity.name, entity.aliases)
+
+
+# -- worlds of campaigns
+#
+# A world changes only by events, in one order. Most refreshes find none. What speaks of earlier events (something
+# undone, a rollback), and more than a few events, have the world read again. Until that is done nothing of it is shown:
+# what was taken back or hidden must not be.
+
+_MOST_CAMPAIGNS: Final = 2
+"""A world of 10,000 entities and 30,000 facts takes about 60 MB."""
+_FEW: Final = 50
+"""Events that are taken one by one."""
+
+
+@dataclass(slots=True, eq=False)
+class _World:
+    named: NamedWorld
+    cursor: Cursor[WorldEvent]
+
+
+class WorldMemory:
+    """A `FactsByName`.
+
+    Args:
+        now_ms: Session time.
+    """
+
+    def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int]) -> None:
+        self._feed = feed
+        self._now_ms = now_ms
+        self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
+
+    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+        """See `FactsByName.by_name`."""
+        world = self.world(campaign)
+        return None if world is None else world.by_name(npc, question, at_ms=self._now_ms())
+
+    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        """See `FactsByName.identity`."""
+        world = self.world(campaign)
+        if world is None:
+            raise Unavailable(f"the world of {campaign} is not in memory")
+        return world.identity(npc, entity, at_ms=self._now_ms())
+
+    def world(self, campaign: CampaignId) -> NamedWorld | None:
+        """As it was read last; None when it was not."""
+        held = self._held.get(campaign)
+        return None if held is None else held.named
+
+    async def refresh(self, campaign: CampaignId) -> None:
+        """Take what has happened until now; read all of it, the first time. See `CampaignCache.refresh`.
+
+        Raises:
+            Unavailable: The database cannot be reached, and what is held stays as it is; or this was closed.
+        """
+        await self._held.refresh(campaign)
+
+    async def close(self) -> None:
+        """End what is being read. Nothing is held any more, and nothing is read."""
+        await self._held.close()
+
+    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_World]) -> None:
+        if entry.held is not None and await self._take_new(campaign, entry.held):
+            return
+        entry.held = None
+        read = await self._feed.read(campaign)
+        world = await asyncio.to_thread(NamedWorld, read.state, language=read.language, also_called=read.also_called)
+        cursor = Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"), last=read.last)
+        entry.held = _World(world, cursor)
+
+    async def _take_new(self, campaign: CampaignId, held: _World) -> bool:
+        """False if the world must be read again."""
+        is_empty = held.cursor.last is None
+        changes = await held.cursor.read(
+            lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), limit=_FEW + 2
+        )
+        if changes is None or (is_empty and not changes.n_new):
+            return False  # the database was restored; or there may have been no campaign yet, and so no language
+        new = list(changes.new())
+        if len(new) > _FEW or any(isinstance(recorded.event, Undone | TakenBack) for recorded in new):
+            return False
+        try:
+            held.named.take(new)
+        except Exception:
+            # Whatever it was, half of it may be taken in by now.
+            logger.exception("what happened in {} cannot be taken in; its world is read again", campaign)
+            return False
+        return True

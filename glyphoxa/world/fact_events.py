@@ -1,0 +1,292 @@
+"""Events of facts: stated, confirmed, rejected, replaced, closed, and who may know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from glyphoxa.domain.ids import FactId, NpcId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.world import change as read_set
+from glyphoxa.world.change import Change, bad_claim, no_fact, since, stated_again, until
+from glyphoxa.world.state import Key, WorldState
+from glyphoxa.world.wording import Words, moment
+
+
+@dataclass(frozen=True, slots=True)
+class FactStated:
+    """Said, concluded, written in a campaign file. A claim that is already held is mentioned once more."""
+
+    claim: Claim
+    provenance: Provenance = CERTAIN
+    visibility: Visibility = PUBLIC
+    validity: Validity = ALWAYS
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    supports: tuple[FactId, ...] = ()
+
+    def read_set(self) -> Iterator[Key]:
+        yield from read_set.of_claim(self.claim)
+        yield from (("fact", support) for support in self.supports)
+
+    def failed_precondition(self, state: WorldState) -> str | None:
+        return bad_claim(state, self.claim)
+
+    def effect(self, change: Change) -> None:
+        claim = change.resolved(self.claim)
+        if claim is None:
+            return
+        stated = replace(self, visibility=self._guarded(change.state))
+        held = change.state.of_claim(claim)
+        if held is not None:
+            change.state.put_fact(stated_again(held, stated))
+            change.status.settle([held.id])
+            return
+        fact = Fact(change.free_id(claim), claim, change.seq, "pending").with_(
+            provenance=stated.provenance,
+            visibility=stated.visibility,
+            validity=stated.validity,
+            attributes=stated.attributes,
+            supports=tuple(dict.fromkeys(stated.supports)),
+            doubted=change.state.was_refused(claim.fact_id),
+        )
+        change.state.put_fact(fact)
+        change.status.settle([fact.id, *change.status.dependents(fact.id)])
+
+    def _guarded(self, state: WorldState) -> Visibility:
+        """A conclusion tells of what it was drawn from: only who may know that may know it, unless the DM says so."""
+        visibility = self.visibility
+        if self.provenance.origin != "dm":
+            for support in self.supports:
+                if (on := state.fact(support)) is not None:
+                    visibility = visibility.within(on.visibility)
+        return visibility
+
+    def in_words(self, words: Words) -> str:
+        return f"stated: {words.claim(self.claim)} ({words.visibility(self.visibility)})"
+
+
+class _OneFact:
+    """An event that changes one fact which is held."""
+
+    __slots__ = ()
+    fact: FactId
+
+    def read_set(self) -> Iterator[Key]:
+        yield from read_set.of_fact(self.fact)
+
+    def failed_precondition(self, state: WorldState) -> str | None:
+        return no_fact(state, self.fact)
+
+
+@dataclass(frozen=True, slots=True)
+class FactConfirmed(_OneFact):
+    """The DM says so. What it disagrees with ends."""
+
+    fact: FactId
+
+    def effect(self, change: Change) -> None:
+        _confirm(change, self.fact)
+
+    def in_words(self, words: Words) -> str:
+        return f"confirmed: {words.fact(self.fact)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactRejected(_OneFact):
+    """It never was so: a wrong extraction, or (`retcon`) the story is changed."""
+
+    fact: FactId
+    why: Literal["reject", "retcon"] = "reject"
+
+    def effect(self, change: Change) -> None:
+        fact = change.state.fact(self.fact)
+        if fact is not None:
+            change.status.settle(change.status.end(fact, "rejected" if self.why == "reject" else "retconned"))
+
+    def in_words(self, words: Words) -> str:
+        return f"{'rejected' if self.why == 'reject' else 'retconned'}: {words.fact(self.fact)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactClosed(_OneFact):
+    """It was so and is no longer.
+
+    Attributes:
+        at_ms: Since when; None: since this was said.
+    """
+
+    fact: FactId
+    at_ms: int | None = None
+    story: int | None = None
+
+    def effect(self, change: Change) -> None:
+        fact = change.state.fact(self.fact)
+        if fact is None:
+            return
+        at_ms = change.at_ms if self.at_ms is None else self.at_ms
+        validity = replace(fact.validity, to_ms=at_ms, story_to=self.story)
+        change.status.settle(change.status.end(fact, "closed", validity=validity))
+
+    def in_words(self, words: Words) -> str:
+        since = f" since {moment(self.at_ms)}" if self.at_ms is not None else ""
+        return f"no longer so{since}: {words.fact(self.fact)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactReplaced(_OneFact):
+    """Something else is so, and was so as long as this was held."""
+
+    fact: FactId
+    claim: Claim
+    why: Literal["edit", "retcon"] = "edit"
+
+    def read_set(self) -> Iterator[Key]:
+        yield from read_set.of_claim(self.claim)
+        yield from read_set.of_fact(self.fact)
+
+    def failed_precondition(self, state: WorldState) -> str | None:
+        return no_fact(state, self.fact) or bad_claim(state, self.claim)
+
+    def effect(self, change: Change) -> None:
+        state, status = change.state, change.status
+        old, claim = state.fact(self.fact), change.resolved(self.claim)
+        if old is None or claim is None:
+            return
+        if claim == old.claim:
+            _confirm(change, old.id)
+            return
+        held = state.of_claim(claim)
+        new_id = held.id if held is not None else change.free_id(claim)
+        status.end(old, "edited" if self.why == "edit" else "retconned", by=new_id)
+        if held is not None:
+            # It may be better guarded than the one that held it: what the DM corrects is told to nobody new.
+            state.put_fact(held.with_(visibility=held.visibility.within(old.visibility)))
+        else:
+            fact = Fact(new_id, claim, change.seq, "pending", visibility=old.visibility, validity=old.validity)
+            state.put_fact(fact.with_(provenance=old.provenance, attributes=old.attributes))
+        _confirm(change, new_id, also=status.dependents(old.id))
+
+    def in_words(self, words: Words) -> str:
+        verb = "edited" if self.why == "edit" else "retconned"
+        return f"{verb}: {words.fact(self.fact)}, now {words.claim(self.claim)}"
+
+
+def _confirm(change: Change, fact_id: FactId, *, also: Iterable[FactId] = ()) -> None:
+    """The DM stands for it: it rests on nothing that is gone, and what disagrees with it ends."""
+    state, status = change.state, change.status
+    fact = state.fact(fact_id)
+    if fact is None:
+        return
+    kept = tuple(s for s in fact.supports if (on := state.fact(s)) is not None and on.status == "accepted")
+    fact = fact.with_(provenance=replace(fact.provenance, dm_confirmed=True), supports=kept)
+    state.put_fact(fact)
+    concerned = [fact.id, *also]
+    for rival in status.rivals(fact):
+        if status.rule(fact) in ("functional", "functional_object") and since(rival) > since(fact):
+            continue  # both are true, each in its time
+        concerned += status.end(rival, "superseded", by=fact.id, validity=until(rival, fact))
+    for disputing in state.disputing(fact.id):
+        concerned += status.end(disputing, "rejected", by=fact.id)
+    status.settle(concerned)
+
+
+# Who may know a fact: decided by the DM, revealed, told.
+
+
+class _KnowingOneFact:
+    """An event that changes who may know one fact which is held."""
+
+    __slots__ = ()
+    fact: FactId
+
+    def read_set(self) -> Iterator[Key]:
+        yield "fact", self.fact
+
+    def failed_precondition(self, state: WorldState) -> str | None:
+        return no_fact(state, self.fact)
+
+    def effect(self, change: Change) -> None:
+        if (fact := change.state.fact(self.fact)) is not None:
+            change.state.put_fact(fact.with_(visibility=self._visibility(fact.visibility, at_ms=change.at_ms)))
+
+    def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
+        """What becomes of it.
+
+        Args:
+            at_ms: When it happens.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FactScoped(_KnowingOneFact):
+    """The DM decides who may know it."""
+
+    fact: FactId
+    visibility: Visibility
+
+    def read_set(self) -> Iterator[Key]:
+        yield "fact", self.fact
+        if self.visibility.scope != "public":
+            yield "resting_on", self.fact
+
+    def effect(self, change: Change) -> None:
+        _KnowingOneFact.effect(self, change)  # `super()` is of the class before it got its slots
+        self._guard_what_rests_on_it(change.state)
+
+    def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
+        return self.visibility
+
+    def _guard_what_rests_on_it(self, state: WorldState) -> None:
+        """What the DM guards is not to be told by what was concluded from it."""
+        waiting = [] if self.visibility.scope == "public" else [self.fact]
+        while waiting:
+            for resting in state.resting_on(waiting.pop()):
+                narrower = resting.visibility.within(self.visibility)
+                if narrower != resting.visibility:
+                    state.put_fact(resting.with_(visibility=narrower))
+                    waiting.append(resting.id)
+
+    def in_words(self, words: Words) -> str:
+        return f"{words.visibility(self.visibility)}: {words.fact(self.fact)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactRevealed(_KnowingOneFact):
+    """To these NPCs, or to everybody when none is named."""
+
+    fact: FactId
+    to: tuple[NpcId, ...] = ()
+
+    def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
+        if not self.to:
+            return replace(seen, scope="public")
+        if seen.scope == "public":
+            return seen
+        told = (Knower(npc, "told", SpeakerId("dm"), at_ms) for npc in self.to)
+        # What was hidden is revealed to those who are named, not to those who happened to hear of it.
+        return Visibility.of("secret", told) if seen.scope == "hidden" else seen.known_to(*told)
+
+    def in_words(self, words: Words) -> str:
+        return f"revealed to {words.people(self.to) or 'everybody'}: {words.fact(self.fact)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactTold(_KnowingOneFact):
+    """Somebody told it. What the DM hid stays hidden, and who was told is noted."""
+
+    fact: FactId
+    to: tuple[NpcId, ...]
+    by: SpeakerId
+    at_ms: int | None = None
+    utterance: UtteranceId | None = None
+
+    def knowers(self) -> tuple[Knower, ...]:
+        return tuple(Knower(npc, "told", self.by, self.at_ms, self.utterance) for npc in self.to)
+
+    def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
+        return seen if seen.scope == "public" else seen.known_to(*self.knowers())
+
+    def in_words(self, words: Words) -> str:
+        return f"{words.names.person(self.by)} told {words.people(self.to)}: {words.fact(self.fact)}"

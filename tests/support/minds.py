@@ -1,0 +1,70 @@
+"""What the NPCs of a campaign have in mind, over twins of its memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import Budgets
+from glyphoxa.context.selection import ByName
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import NpcId, PlayerId, UtteranceId
+from tests.support.memory import ByNameTwin, GraphTwin
+from tests.support.patience import DEADLINE_MS
+
+PATIENT = Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS)
+"""Twins answer at once, or, told to be late, never."""
+
+
+class Mind:
+    """Prefetch and assembly of a campaign.
+
+    Args:
+        graph: None: what the campaign's file says.
+        talk: Memory of what was said; None without.
+        present: The NPCs in the scene; None: all.
+        known_utterances: What an NPC's prompt already holds.
+        options: Of `HotContextAssembly`.
+    """
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        *,
+        graph: GraphTwin | None = None,
+        by_name: ByNameTwin | None = None,
+        talk: Any = None,
+        present: Callable[[], Mapping[NpcId, str]] | None = None,
+        known_utterances: Callable[[NpcId], Sequence[UtteranceId]] = lambda _: (),
+        budgets: Budgets = PATIENT,
+        **options: Any,
+    ) -> None:
+        self.graph = graph or GraphTwin.of(campaign)
+        self.by_name = by_name or ByNameTwin(self.graph)
+        self.prefetch = Prefetch(
+            campaign.id,
+            by_name=ByName(campaign, self.by_name),
+            talk=talk,
+            language=campaign.language,
+            present=present or (lambda: {npc.id: npc.name for npc in campaign.npcs}),
+            known_utterances=known_utterances,
+        )
+        self.assembly = HotContextAssembly(
+            campaign,
+            graph=self.graph,
+            talk=talk,
+            prefetch=self.prefetch,
+            known_utterances=known_utterances,
+            budgets=budgets,
+            **options,
+        )
+
+    async def partial(self, player: PlayerId, text: str) -> None:
+        """Somebody begins to speak, a partial transcript, and the look-ups these start."""
+        before = asyncio.all_tasks()
+        self.prefetch.forget(player)
+        self.prefetch.on_partial(player, text)
+        await asyncio.gather(*(asyncio.all_tasks() - before))

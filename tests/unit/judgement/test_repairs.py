@@ -1,0 +1,218 @@
+"""What a small model says wrongly as an NPC, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.judgement.repairs import Repairs, takes_itself_for_another, unfounded, with_its_owner
+from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.language.content import language_of
+from tests.unit.judgement.cases import wrong_ones
+
+BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))
+OSKAR = Character("Oskar Fenn", aliases=("the harbourmaster",), others=("Brunhild", "Peter"))
+SERAFINA = Character("Serafina Vale", aliases=("the Grey Lady",), others=("Tamsin", "Oskar Fenn", "Peter Vale"))
+MIRELLE = Character("Mirelle")
+UNTOLD = "Nobody has told Mirelle anything about that."
+BROTHER = "What did Korvald tell you about my brother?"
+
+
+def decided(sentence: str, asked: str = "", npc: Character = BRUNHILD, **more: tuple[object, ...]) -> Verdict:
+    return ReplyCheck(npc, Asked(question=asked, **more)).decide(sentence)  # type: ignore[arg-type]  # by its name
+
+
+def spoken(*pieces: str, asked: str = "") -> list[str | None]:
+    check = ReplyCheck(OSKAR, Asked(asked))
+    return [check.clean(piece).text or None for piece in pieces]
+
+
+def identity(sentence: str, *, so_far: str = "") -> Fault | None:
+    return takes_itself_for_another(sentence, SERAFINA, Asked("What is your name?", "Ilvy", so_far=so_far))
+
+
+def memory(sentence: str, question: str = BROTHER, *, untold: bool = False, **more: tuple[object, ...]) -> Fault | None:
+    if untold:
+        more |= {"facts": (UNTOLD,), "not_known": (UNTOLD,)}
+    return unfounded(sentence, MIRELLE, Asked(question=question, **more))  # type: ignore[arg-type]  # by its name
+
+
+def test_narration_is_not_spoken() -> None:
+    assert wrong_ones("repairs", "narrated", lambda narrated: spoken(narrated) == [None]) == []
+    assert spoken("Oskar nods,", "and looks at the sea.", "Two crowns.") == [None, None, "Two crowns."]
+    assert spoken('Oskar nods and says, "Two crowns."') == ["Two crowns."]
+
+
+def test_sentence_about_the_npc_by_name_says_i() -> None:
+    assert wrong_ones("repairs", "first_person", lambda wrong, right: spoken(wrong) == [right]) == []
+
+
+@pytest.mark.parametrize("sentence", ["Brunhild brews potions.", "I know Brunhild well."])
+def test_sentence_about_the_npc_that_cannot_say_i_is_rejected(sentence: str) -> None:
+    assert decided(sentence, "What do you do?").fault is Fault.THIRD_PERSON
+
+
+def test_word_of_its_name_that_somebody_else_has_too_is_not_its_own() -> None:
+    repairs = Repairs(Character("Oskar Fenn", others=("Greta Fenn",)), Asked())
+    assert repairs.judge("Fenn nods at everybody.").text == "Fenn nods at everybody."
+
+
+@pytest.mark.parametrize(
+    ("of_the_prompt", "said"),
+    [
+        ("Nobody has told Brunhild anything about that.", "Nobody has told me anything about that."),
+        ("Brunhild has never heard of Tarquin.", "I have never heard of Tarquin."),
+        ("Brunhild never said that.", "I never said that."),
+        ("Brunhild knows nothing more about it.", "I know nothing more about it."),
+        ("Niemand hat Brunhild etwas davon erzählt.", "Niemand hat mir etwas davon erzählt."),
+        ("Von Korbinian hat Brunhild nie gehört.", "Von Korbinian habe ich nie gehört."),
+        ("Das hat Brunhild nie gesagt.", "Das habe ich nie gesagt."),
+        ("Mehr weiß Brunhild darüber nicht.", "Mehr weiß ich darüber nicht."),
+    ],
+)
+def test_line_of_the_prompt_about_missing_knowledge_says_i(of_the_prompt: str, said: str) -> None:
+    npc = replace(BRUNHILD, language=language_of(said) or "en")
+    assert decided(of_the_prompt, "Tarquin?", npc) == Verdict(said)
+
+
+def test_question_that_is_given_back_is_not_spoken() -> None:
+    asked = "Oskar, what do I pay for my boat?"
+    assert spoken("What do I pay for my boat?", "Two crowns.", asked=asked) == [None, "Two crowns."]
+    reeds = "Oskar, what happened in the Night of Reeds?"
+    assert spoken("In the Night of Reeds,", "seven drowned.", asked=reeds) == [
+        "In the Night of Reeds,",
+        "seven drowned.",
+    ]
+    assert spoken("And you?", asked="I am well, and you?") == ["And you?"]
+
+
+def test_thing_and_words_of_the_asker_stay_the_askers() -> None:
+    def said(question: str, sentence: str) -> str:
+        return with_its_owner(sentence, Asked(question))
+
+    assert wrong_ones("repairs", "owner_put_right", lambda asked, wrong, right: said(asked, wrong) == right) == []
+    assert wrong_ones("repairs", "owner_right", lambda asked, right: said(asked, right) == right) == []
+
+
+def test_npc_may_have_such_a_thing_of_its_own() -> None:
+    asked = Asked(question="Is that my horse?", identity=("Marta has a grey horse.",))
+    assert with_its_owner("No, that is my horse.", asked) == "No, that is my horse."
+
+
+def test_npc_has_its_own_name_and_greets_others() -> None:
+    assert wrong_ones("repairs", "not_itself", lambda sentence: identity(sentence) is Fault.IDENTITY) == []
+    assert wrong_ones("repairs", "itself", lambda sentence: identity(sentence) is None) == []
+
+
+def test_greeting_that_was_said_as_a_first_clause_goes_on() -> None:
+    assert identity("Serafina!", so_far="Hello,") is Fault.IDENTITY
+    assert identity("Serafina is my name.", so_far="Hello,") is None
+    assert identity("What will you have?", so_far="Hello, Serafina!") is None
+
+
+def test_name_that_it_shares_is_its_own_as_well() -> None:
+    assert identity("My name is Peter.") is Fault.IDENTITY
+    assert identity("My name is Vale.") is None
+
+
+def test_help_is_offered_only_at_the_beginning_of_a_talk() -> None:
+    before = (("Who is here?", "Only I."),)
+    assert (
+        wrong_ones("repairs", "offers_help", lambda q, s: decided(s, q, before=before).fault is Fault.ASSISTANT) == []
+    )
+    assert wrong_ones("repairs", "offers_no_help", lambda q, s: decided(s, q, before=before).text == s) == []
+
+
+def test_reply_says_nothing_twice() -> None:
+    check = ReplyCheck(BRUNHILD, Asked(question="Sing!"))
+    assert [check.decide(piece).fault for piece in ("Arrr.", "Arrr.")] == [None, Fault.REPEATED]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "before", "fault"),
+    [
+        ("Good night, Peter.", "What does a draught cost?", [("Good night, Brunhild.", 1)], Fault.REPEATED),
+        ("Good night, Peter.", "Good night then, Brunhild!", [("Good night, Brunhild.", 1)], None),
+        ("Arrr.", "Who are you, sailor?", [("Where is the mill?", 1)], None),
+        ("Arrr.", "Who are you, sailor?", [("Where is the mill?", 1), ("And the inn?", 1)], Fault.REPEATED),
+        ("Nine silver pieces.", "A draught, what does it cost again?", [("What does a draught cost?", 2)], None),
+        ("Nine silver pieces.", "What was that?", [("What does a draught cost?", 1)], None),
+    ],
+)
+def test_answer_is_repeated_only_to_the_same_question(
+    sentence: str, question: str, before: list[tuple[str, int]], fault: Fault | None
+) -> None:
+    talk = tuple((asked, f"{sentence} Sleep well.") for asked, times in before for _ in range(times))
+    assert decided(sentence, question, before=talk).fault is fault
+
+
+def test_memory_that_nothing_speaks_of_is_rejected() -> None:
+    assert wrong_ones("repairs", "unfounded", lambda sentence: memory(sentence) is Fault.UNFOUNDED) == []
+    assert wrong_ones("repairs", "claims_nothing", lambda sentence: memory(sentence) is None) == []
+    assert memory("I saw your brother at the mill.", facts=("Korvald is the smith.",)) is Fault.UNFOUNDED
+
+
+def test_memory_with_something_behind_it_passes() -> None:
+    sentence = "You told me that he went to Gull Rock."
+    assert memory(sentence, remembered=("Wenna said: My brother went to Gull Rock.",)) is None
+    assert memory(sentence, before=(("He is on Gull Rock.", "Is he?"),)) is None
+    assert memory(sentence, "He is on Gull Rock. What did I say?") is None
+    fire = "I remember the fire at the old mill."
+    assert memory(fire, "Do you remember the mill?", facts=("There was a fire at the old mill.",)) is None
+
+
+def test_npc_that_knows_nothing_may_not_state_anything_before_it_says_so() -> None:
+    assert memory("He went north last week.", untold=True) is Fault.UNFOUNDED
+    assert memory("Aye.", untold=True) is Fault.UNFOUNDED
+    assert memory("He went north last week.") is None
+    assert memory("Your brother?", untold=True) is None
+    assert memory("I do not know, dear.", untold=True) is None
+    assert memory("My secrets are my own.", "Tell me your secret.", untold=True) is None
+    check = ReplyCheck(MIRELLE, Asked(question=BROTHER, facts=(UNTOLD,), not_known=(UNTOLD,)))
+    pieces = ("I know nothing of that.", "Ask at the gate, they see everybody.", "I saw him at the mill.")
+    assert [check.decide(piece).fault for piece in pieces] == [None, None, Fault.UNFOUNDED]
+
+
+def test_what_else_it_knows_may_be_said() -> None:
+    facts = ("Captain Hesper carries wool.", "Mirelle knows nothing more about it.")
+    asked = Asked(question="Why did Hesper kill him?", facts=facts, not_known=facts[1:])
+    assert unfounded("Captain Hesper carries wool.", MIRELLE, asked) is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [("Ja, Swantje ist mit der Fürstin verwandt.", Fault.UNFOUNDED), ("Ja, sie ist die Hauptfrau.", None)],
+)
+def test_yes_to_something_unknown_is_unfounded(sentence: str, fault: Fault | None) -> None:
+    facts = ("Swantje ist die Hauptfrau der Stadtwache.", "Mehr weiß Brunhild darüber nicht.")
+    npc = replace(BRUNHILD, language="de")
+    question = "Ist Swantje mit der Fürstin verwandt?"
+    assert decided(sentence, question, npc, facts=facts, not_known=facts[1:]).fault is fault
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("The smoke you mentioned is from the mill.", Fault.FORGOTTEN),
+        ("I know nothing of that.", Fault.FORGOTTEN),
+        ("You saw it by the old watchtower.", None),
+        ("Smoke?", None),
+        ("Ah, that.", None),
+        ("You never told me about the watchtower.", Fault.FORGOTTEN),
+    ],
+)
+def test_answer_from_what_the_asker_told_is_not_left_out(sentence: str, fault: Fault | None) -> None:
+    told = ("You told me you saw smoke above the old watchtower at noon.",)
+    remembered = ("Rhea said: I saw smoke above the old watchtower at noon.",)
+    assert decided(sentence, "Where did I see smoke?", told=told, remembered=remembered).fault is fault
+
+
+def test_question_back_is_no_answer_from_what_the_asker_told() -> None:
+    told = ("You told me your horse Juniper is lame.",)
+    remembered = ("Rhea said: My horse Juniper is lame.",)
+    asked = Asked(question="What did I tell you about my horse?", told=told, remembered=remembered)
+    check = ReplyCheck(BRUNHILD, asked)
+    pieces = ("Juniper?", "You told me about it.", "Juniper is lame.")
+    assert [check.decide(piece).fault for piece in pieces] == [None, Fault.FORGOTTEN, None]

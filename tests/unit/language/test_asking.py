@@ -1,0 +1,84 @@
+"""What a question asks for, by its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from glyphoxa.language.asking import (
+    asks_for_memory,
+    asks_for_more,
+    asks_why,
+    names_in,
+    speaks_of_the_asker,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Do you remember my brother?", "en"),
+        ("What did I tell you about the mill?", "en"),
+        ("Mirelle, what does my brother wear?", "en"),
+        ("Have you ever seen the queen?", "en"),
+        ("Tell me Dorrick's secret.", "en"),
+        ("Weißt du noch, wohin er ging?", "de"),
+        ("Was hat dir Korbinian erzählt?", "de"),
+        ("Wie heißt meine Lehrerin?", "de"),
+        ("You owe me three crowns, don't you?", "en"),
+        ("So you sold us the map, remember?", "en"),
+        ("Du schuldest mir noch drei Taler, nicht wahr?", "de"),
+        ("Du hast unsere Karte, oder?", "de"),
+    ],
+)
+def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: str, language: str) -> None:
+    assert asks_for_memory(question, language=language)
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("How much is a room?", "en"),
+        ("Where can I sleep?", "en"),
+        ("How do I get to the mill?", "en"),
+        ("Good evening, how are you?", "en"),
+        ("Was kostet ein Bett bei dir?", "de"),
+        ("Wo kann ich schlafen?", "de"),
+        ("Guten Abend, wie geht es dir?", "de"),
+        ("A fine day, isn't it?", "en"),
+        ("We should go, right?", "en"),
+        ("Wir sollten gehen, oder?", "de"),
+        ("Ein schöner Tag, nicht wahr?", "de"),
+        ("Que dit ma mère ?", "fr"),
+    ],
+)
+def test_ordinary_questions_and_other_languages_ask_for_no_memory(question: str, language: str) -> None:
+    assert not asks_for_memory(question, language=language)
+
+
+def test_a_question_may_take_something_for_granted() -> None:
+    assert asks_for_more("Is it true that she burned the mill?", language="en")
+    assert asks_why("Why did she burn the mill?", language="en")
+    assert asks_why("Warum hat sie die Mühle verbrannt?", language="de")
+    assert not asks_for_more("It is true that she burned the mill.", language="en")
+    assert not asks_why("What did she burn?", language="en")
+
+
+def test_a_question_may_be_about_who_asks() -> None:
+    assert speaks_of_the_asker("How much do I owe?", language="en")
+    assert speaks_of_the_asker("Was schulde ich?", language="de")
+    assert not speaks_of_the_asker("How much does he owe?", language="en")
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "names"),
+    [
+        ("Who is Tarquin Fell?", "en", ["Tarquin Fell"]),
+        ("Have you seen Jorund's dog on Monday?", "en", ["Jorund"]),
+        ("Where is the mill?", "en", []),
+        ("Wer ist Tarquin?", "de", ["Tarquin"]),
+        ("Was hat die Katze im Garten gefressen?", "de", []),
+        ("Hat Bruder Heiko einen Brief dagelassen?", "de", ["Bruder Heiko"]),
+    ],
+)
+def test_names_within_a_question_are_found(question: str, language: str, names: list[str]) -> None:
+    assert names_in(question, language=language) == names

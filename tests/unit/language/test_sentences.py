@@ -1,0 +1,137 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.language.sentences import SentenceSplitter
+
+
+def pieces(text: str, *, chunk: int = 1) -> list[str]:
+    splitter = SentenceSplitter()
+    found: list[str] = []
+    for at in range(0, len(text), chunk):
+        found += splitter.push(text[at : at + chunk])
+    return found + splitter.flush()
+
+
+def test_a_sentence_is_released_with_the_character_after_its_end() -> None:
+    splitter = SentenceSplitter()
+    assert splitter.push("Well met.") == []
+    assert splitter.push(" ") == ["Well met."]
+    assert splitter.push("Sit") == []
+    assert splitter.flush() == ["Sit"]
+
+
+def test_a_mark_that_can_only_end_a_piece_releases_it_at_once() -> None:
+    splitter = SentenceSplitter(marks_end=True)
+    assert splitter.push("No, dear") == []
+    assert splitter.push(",") == ["No, dear,"]
+    assert splitter.push(" not before spring.") == ["not before spring."]
+    assert splitter.push(" Ask Dr.") == []
+    assert splitter.push(" Voss!") == ["Ask Dr. Voss!"]
+    assert splitter.flush() == []
+
+
+def test_the_first_piece_may_end_at_a_clause_so_that_the_voice_starts_early() -> None:
+    assert pieces("The blade is done, my friend, and sharp. It cost me sleep, sweat, and blood.") == [
+        "The blade is done,",
+        "my friend, and sharp.",
+        "It cost me sleep, sweat, and blood.",
+    ]
+
+
+def test_two_words_are_enough_to_begin_with() -> None:
+    assert pieces("No, dear, not before spring.") == ["No, dear,", "not before spring."]
+
+
+def test_a_first_clause_of_one_word_is_too_short_to_be_spoken_alone() -> None:
+    assert pieces("Aye, that it is.") == ["Aye, that it is."]
+
+
+@pytest.mark.parametrize("mark", [";", ":", " —"])
+def test_other_marks_end_a_first_clause_too(mark: str) -> None:
+    assert pieces(f"I know that man{mark} he owes me.") == [f"I know that man{mark}", "he owes me."]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Ask Dr. Voss or Mrs. Pock at St. Agnes.",
+        "Lt. Kane and Sgt. Holt and Prof. Crane vs. the dragon.",
+        "J. R. Stone sold it.",
+        "It weighs 3.5 pounds or 1,000 coins.",
+        "Hm... perhaps not.",
+        "Well… perhaps not.",
+        "1. Take the road.",
+        "Mr. Thorne Jr. lives at No. 4.",
+    ],
+)
+def test_what_looks_like_an_end_and_is_none(sentence: str) -> None:
+    splitter = SentenceSplitter(least_words_to_join=99)
+    assert [*splitter.push(sentence), *splitter.flush()] == [sentence]
+
+
+def test_quotes_stay_with_their_sentence() -> None:
+    assert pieces('"Stop!" He ran. “No more.” (Gone.) End') == ['"Stop!"', "He ran.", "“No more.”", "(Gone.)", "End"]
+
+
+def test_several_marks_end_one_sentence() -> None:
+    assert pieces("What?! Never... Ever. So do I. Good!!") == ["What?!", "Never...", "Ever.", "So do I.", "Good!!"]
+
+
+def test_a_line_break_ends_a_piece() -> None:
+    assert pieces("Bread\n\nAle\nCheese") == ["Bread", "Ale", "Cheese"]
+
+
+def test_a_flushed_splitter_begins_anew() -> None:
+    splitter = SentenceSplitter()
+    splitter.push("One two three, four")
+    splitter.flush()
+    assert splitter.push("One two three, four") == ["One two three,"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "...", "?!", ",,, ,"])
+def test_nothing_to_say_is_no_empty_piece(text: str) -> None:
+    assert all(pieces(text))
+
+
+TALK = st.lists(
+    st.sampled_from(
+        ["Dr.", "so", "I.", "wait...", "3.5", "no!", '"yes."', "then,", "A.", "—", "\n", "said:", "…", "End."]
+    ),
+    max_size=20,
+).map(" ".join)
+
+
+@given(TALK | st.text(max_size=80), st.integers(1, 9))
+def test_pieces_do_not_depend_on_how_the_tokens_are_cut(text: str, chunk: int) -> None:
+    assert pieces(text, chunk=chunk) == pieces(text)
+
+
+OF_THE_GRAMMAR = st.lists(
+    st.sampled_from(["Aye.", "The blade is done,", "Dr.", "so I;", "it is!", "Who?", "in No.", "I.", "forge"]),
+    max_size=12,
+).map(" ".join)
+"""As the local model can write it: behind a mark there is a space or nothing."""
+
+
+@given(OF_THE_GRAMMAR, st.integers(1, 9))
+def test_what_is_released_at_once_is_cut_as_what_is_waited_for(text: str, chunk: int) -> None:
+    splitter = SentenceSplitter(marks_end=True)
+    found = [piece for at in range(0, len(text), chunk) for piece in splitter.push(text[at : at + chunk])]
+    assert [*found, *splitter.flush()] == pieces(text)
+
+
+@given(TALK | st.text(max_size=80))
+def test_no_word_is_lost(text: str) -> None:
+    assert " ".join(pieces(text)).split() == text.split()
+
+
+def test_a_long_first_sentence_is_begun_before_a_word_that_joins() -> None:
+    splitter = SentenceSplitter()
+    assert splitter.push("Velkoreth was a sorcerer who") == []
+    assert splitter.push(" built") == ["Velkoreth was a sorcerer"]
+    assert splitter.push(" it and died. ") == ["who built it and died."]
+
+
+def test_a_short_beginning_is_not_torn_from_its_clause() -> None:
+    assert SentenceSplitter().push("You and I will go. ") == ["You and I will go."]
