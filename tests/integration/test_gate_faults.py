@@ -19,9 +19,7 @@ ROUNDS = 2
 LIMITS = gate.read_limits(gate.BASELINE)
 
 
-def test_gate_reports_a_name_corrector_that_scans_all_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gate_reports_a_name_corrector_that_scans_all_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = read_campaign(write_campaign(tmp_path, gate.SIZE)).campaign
     names = gate_growth.TableNames
     correct = names.correct
