@@ -170,7 +170,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "command-line.md": command_line,
     "metrics.md": metrics,
     "licences.md": lambda: rendered(everything()),
-    "modules.md": modules,
 }
 
 
