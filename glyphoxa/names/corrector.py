@@ -28,7 +28,6 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import Word, applied, composed, words, words_of_text
 from glyphoxa.names.evidence import (
-    SHORTEST,
     SPELLED,
     Look,
     Reader,
@@ -42,7 +41,7 @@ from glyphoxa.names.evidence import (
     weight_of,
 )
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.index import Similarity, Spelling
+from glyphoxa.names.index import LEAST_LENGTH_RATIO, SHORTEST, Similarity, Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,6 @@ def _suffix(window: Sequence[Word], name: Name) -> str:
     return last.tail or ("s" if stem + last.folded != name.joined else "")
 
 
-_LEAST_LENGTH_RATIO = 0.6
 _LEAST_OVERALL = 0.45
 _NEXT_OVERALL = 0.65
 """Of the next name when none was worth looking at."""
@@ -180,7 +178,7 @@ class Matcher:
         self._gazetteer = gazetteer
         # Without a word list nearly everything looks odd.
         self._caution = caution if gazetteer.vocabulary.is_known else caution + _WITHOUT_WORDS
-        self._longest_heard = int(gazetteer.longest / _LEAST_LENGTH_RATIO)
+        self._longest_heard = int(gazetteer.longest / LEAST_LENGTH_RATIO)
         # A partial transcript repeats the words of the one before it: their likenesses are remembered.
         # Not bound to this object: a circle would keep the names of a gone gazetteer until they are collected.
         self._similar = lru_cache(_REMEMBERED)(partial(_search, gazetteer))
@@ -252,7 +250,7 @@ class Matcher:
 
     def _is_plausible(self, transcript: Transcript, window: Window, heard: str, name: Name) -> bool:
         first, last = window.first, window.last
-        if min(len(heard), len(name.joined)) < _LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
+        if min(len(heard), len(name.joined)) < LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
         if first == last and _is_derived(heard, name.joined):
             return False

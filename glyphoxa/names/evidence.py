@@ -24,7 +24,7 @@ from typing import NamedTuple
 from glyphoxa.domain.heard import UNSURE, HeardWord
 from glyphoxa.language.vocabulary import ORDINARY, Vocabulary
 from glyphoxa.language.words import Word
-from glyphoxa.names.index import Similarity
+from glyphoxa.names.index import SHORTEST, Similarity
 from glyphoxa.names.naming import Name
 
 
@@ -205,8 +205,6 @@ def weight_of(log_odds: float, name: Name) -> float:
     return (log_odds + 1) * len(name.joined)
 
 
-SHORTEST = 4
-"""Letters of the shortest run that is looked at: less is like too much."""
 _REMEMBERED = 8192
 
 

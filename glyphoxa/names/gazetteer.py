@@ -80,7 +80,7 @@ class Gazetteer:
     def having(self, entries: Iterable[Entry]) -> Gazetteer:
         """The gazetteer of other entries; this one if they are the same. Known entries are not prepared again.
 
-        50 ms for 10,000 names: not for a loop that carries audio.
+        Takes a third of the time of `build`: not for a loop that carries audio.
         """
         wanted = tuple(entries)
         return self if wanted == self.entries else self._of(wanted, self.language, self._speech, self._named)

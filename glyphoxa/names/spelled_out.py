@@ -26,13 +26,12 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.index import likeness
+from glyphoxa.names.index import LEAST_LENGTH_RATIO, likeness
 from glyphoxa.names.naming import looks_like_a_name
 from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
 
 _FEWEST_SPELLED = 3
 _LEAST_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
-_LEAST_LENGTH_RATIO = 0.6
 
 _LEXICON: Final = lexicon("names")
 _BEFORE_A_NAME: Final = _LEXICON.compile(
@@ -164,7 +163,7 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
 
 
 def _fits(window: Sequence[Word], joined: str, wanted: Name, names: Gazetteer) -> bool:
-    if min(len(joined), len(wanted.joined)) < _LEAST_LENGTH_RATIO * max(len(joined), len(wanted.joined)):
+    if min(len(joined), len(wanted.joined)) < LEAST_LENGTH_RATIO * max(len(joined), len(wanted.joined)):
         return False
     stop = names.vocabulary.stop
     edges = ((window[0].folded, wanted.words[0]), (window[-1].folded, wanted.words[-1]))

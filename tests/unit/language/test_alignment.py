@@ -134,7 +134,7 @@ def transcripts(draw: st.DrawFn) -> tuple[str, tuple[HeardWord, ...], list[Corre
 
 
 @given(transcripts())
-def test_the_words_lie_in_the_text_one_after_the_other(
+def test_words_of_a_corrected_text_are_in_order_and_keep_what_is_known(
     case: tuple[str, tuple[HeardWord, ...], list[Correction]],
 ) -> None:
     text, words, corrections = case
@@ -143,32 +143,14 @@ def test_the_words_lie_in_the_text_one_after_the_other(
     assert all(0 <= w.start < w.end <= len(after) for w in found)
     assert all(a.end <= b.start for a, b in pairwise(found))
     assert not any(re.search(r"\s", after[w.start : w.end]) for w in found)
-
-
-@given(transcripts())
-def test_time_never_runs_backwards(case: tuple[str, tuple[HeardWord, ...], list[Correction]]) -> None:
-    _, words, corrections = case
-    timed = [(w.from_ms, w.to_ms) for w in words_of_text(words, corrections) if w.from_ms is not None]
+    timed = [(w.from_ms, w.to_ms) for w in found if w.from_ms is not None]
     assert timed == sorted(timed)
     assert all(begins <= ends for begins, ends in timed if begins is not None and ends is not None)
-
-
-@given(transcripts())
-def test_a_word_that_was_not_replaced_is_byte_for_byte_the_same_and_knows_the_same(
-    case: tuple[str, tuple[HeardWord, ...], list[Correction]],
-) -> None:
-    text, words, corrections = case
-    after = corrected(text, corrections)
-    kept = [w for w in words if not any(c.start < w.end and w.start < c.end for c in corrections)]
-    known = [(after[w.start : w.end], w.confidence, w.from_ms, w.to_ms) for w in words_of_text(words, corrections)]
-    for word in kept:
-        assert (text[word.start : word.end], word.confidence, word.from_ms, word.to_ms) in known
-    assert words_of_text(words, ()) == words
-
-
-@given(transcripts())
-def test_the_doubt_of_a_replaced_word_is_not_lost(case: tuple[str, tuple[HeardWord, ...], list[Correction]]) -> None:
-    _, words, corrections = case
+    # A word that was not replaced is the same and knows the same; the doubt of a replaced one is not lost.
+    known = [(after[w.start : w.end], w.confidence, w.from_ms, w.to_ms) for w in found]
+    for word in words:
+        if not any(c.start < word.end and word.start < c.end for c in corrections):
+            assert (text[word.start : word.end], word.confidence, word.from_ms, word.to_ms) in known
     lowest = min((w.confidence for w in words if w.confidence is not None), default=None)
-    found = words_of_text(words, corrections)
     assert min((w.confidence for w in found if w.confidence is not None), default=None) == lowest
+    assert words_of_text(words, ()) == words

@@ -1,4 +1,4 @@
-"""docs/reference/messages.md lists every message and every field that the page and the server send each other, and no other."""
+"""docs/reference/messages.md lists every route, message and field that page and server use, and no other."""
 
 from __future__ import annotations
 
