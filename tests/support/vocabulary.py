@@ -25,8 +25,7 @@ _LEFT_OUT = (
     "benchmarks/data/",  # speech
     "glyphoxa/language/data/",  # words to recognise, in any wording
     "tests/structure/vocabulary.toml",
-    "docs/licences.md",
-    "docs/reference/licences.md",
+    "docs/reference/",  # generated
 )
 _WHOLE = {".md", ".html", ".js", ".json", ".css", ".webmanifest", ".j2"}
 _HASH_COMMENTS = {".toml", ".yaml", ".yml", ".txt", ".conf", ".env", ""}
