@@ -58,7 +58,12 @@ async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldT
         ("Korvald", "npd", {}, "unknown entity type 'npd': did you mean 'npc'?"),
         ("Korvald", "dragon", {}, "unknown entity type 'dragon': valid: concept, event, faction, item, location, npc"),
         ("...", "npc", {}, "'...' is not a name: it has no letter or digit"),
-        ("grim jaw", "npc", {}, "Grimjaw is already called 'grim jaw'; if this is a different entity, give it its own id"),
+        (
+            "grim jaw",
+            "npc",
+            {},
+            "Grimjaw is already called 'grim jaw'; if this is a different entity, give it its own id",
+        ),
         ("Grim", "npc", {"id": "e-grimjaw"}, "'e-grimjaw' is taken by Grimjaw (npc): give another id"),
         ("Korvald", "npc", {"attributes": {"x": float("inf")}}, "is not a value that JSON can hold"),
     ],
