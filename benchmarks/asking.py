@@ -21,7 +21,7 @@ import yaml
 
 from benchmarks.runner import positive, tell
 from benchmarks.table import Listener, write_talk
-from glyphoxa.actors.closing import ClosingStack
+from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.app.background import local_slots

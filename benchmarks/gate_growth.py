@@ -65,15 +65,15 @@ class Growth:
     large_ms: float
 
 
-def names_growth(campaign: Campaign) -> Growth:
+def names_growth(campaign: Campaign, *, rounds: int = _ROUNDS) -> Growth:
     """Compare the decisions of a turn among many names and among few."""
     sentences = _SENTENCES.read_text("utf-8").splitlines()
     with asyncio.Runner() as runner:
         small, large = (_Mind(campaign, n_names) for n_names in NAMES)
-        return runner.run(_growth(small.turn, large.turn, sentences))
+        return runner.run(_growth(small.turn, large.turn, sentences, rounds=rounds))
 
 
-def talk_growth() -> Growth:
+def talk_growth(*, rounds: int = _ROUNDS) -> Growth:
     """Compare recalls in much talk and in little.
 
     A recall is one by words, as on a partial transcript, and one by words and meaning. The embedding of the question
@@ -82,17 +82,17 @@ def talk_growth() -> Growth:
     world = _world(max(TURNS))
     dice = world.dice("questions")
     # The number makes each question a new one: Recall remembers its answers.
-    questions = [f"{world.words.question(dice)} {n}" for n in range(_WARM_UP + _ROUNDS * _TEXTS_A_ROUND)]
+    questions = [f"{world.words.question(dice)} {n}" for n in range(_WARM_UP + rounds * _TEXTS_A_ROUND)]
     with asyncio.Runner() as runner:
         small, large = (runner.run(_recall(n_turns)) for n_turns in TURNS)
         try:
-            return runner.run(_growth(partial(_ask, small), partial(_ask, large), questions))
+            return runner.run(_growth(partial(_ask, small), partial(_ask, large), questions, rounds=rounds))
         finally:
             runner.run(small.close())
             runner.run(large.close())
 
 
-async def _growth(small: Work, large: Work, texts: Sequence[str]) -> Growth:
+async def _growth(small: Work, large: Work, texts: Sequence[str], *, rounds: int) -> Growth:
     for text in texts[:_WARM_UP]:
         await small(text)
         await large(text)
@@ -100,7 +100,7 @@ async def _growth(small: Work, large: Work, texts: Sequence[str]) -> Growth:
     gc.freeze()
     ratios: list[float] = []
     large_ns: list[int] = []
-    for at in range(_WARM_UP, _WARM_UP + _ROUNDS * _TEXTS_A_ROUND, _TEXTS_A_ROUND):
+    for at in range(_WARM_UP, _WARM_UP + rounds * _TEXTS_A_ROUND, _TEXTS_A_ROUND):
         took_ns = {small: 0, large: 0}
         for n, text in enumerate(texts[at : at + _TEXTS_A_ROUND]):
             for work in (small, large) if n % 2 else (large, small):

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
 from benchmarks.runner import above_zero, command, not_negative_count, percentile, positive, rss_mb, run, tell
 from benchmarks.table import PAUSE_MS, Size, TurnHeard, cloud_settings, load_history, players, write_campaign
-from glyphoxa.actors.closing import ClosingStack
+from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app import engines
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import load_local_models

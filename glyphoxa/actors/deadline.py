@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import ParamSpec, TypeVar
 
 from loguru import logger
 
@@ -74,3 +75,36 @@ def _forget(task: asyncio.Future[object]) -> None:
     """Nobody waits for it any more: what it raises is no news."""
     if not task.cancelled():
         task.exception()
+
+
+# Closing step by step: a step that hangs is given up and logged, and the next one is taken.
+
+
+P = ParamSpec("P")
+
+STEP_MS = 10_000
+"""An orderly step takes a fraction of that, unless a database server is just being created on a busy machine."""
+
+
+class ClosingStack(AsyncExitStack):
+    """An exit stack in which each step has a deadline, and a step that fails does not keep the next from being taken.
+
+    A context manager on it is not told why it is left.
+    """
+
+    async def enter_async_context(self, cm: AbstractAsyncContextManager[T, bool | None]) -> T:
+        entered = await cm.__aenter__()
+        made_by = getattr(cm, "gen", None)  # of a context manager that is a function
+        what = getattr(made_by, "__name__", type(cm).__name__)
+        self.push_step(what, STEP_MS, lambda: cm.__aexit__(None, None, None))
+        return entered
+
+    def push_async_callback(
+        self, callback: Callable[P, Awaitable[T]], /, *args: P.args, **kwds: P.kwargs
+    ) -> Callable[P, Awaitable[T]]:
+        name = getattr(callback, "__qualname__", type(callback).__name__)
+        self.push_step(name, STEP_MS, lambda: callback(*args, **kwds))
+        return callback
+
+    def push_step(self, what: str, deadline_ms: int, close: Callable[[], Awaitable[object]]) -> None:
+        super().push_async_callback(lambda: within(deadline_ms, what, close()))

@@ -41,15 +41,11 @@ from glyphoxa.recall.vectors import Embedder
 
 if TYPE_CHECKING:
     from hibari import Hibari
-if TYPE_CHECKING:
-    from glyphoxa.adapters.local.llama import LlamaServer
-if TYPE_CHECKING:
-    from glyphoxa.adapters.local.minilm import MiniLm
-if TYPE_CHECKING:
-    from glyphoxa.adapters.local.whisper import Whisper
-if TYPE_CHECKING:
+
     from glyphoxa.adapters.google_models import GoogleEmbeddings
-if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
+    from glyphoxa.adapters.local.minilm import MiniLm
+    from glyphoxa.adapters.local.whisper import Whisper
     from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from glyphoxa.actors.clock import call_at, now_ms
-from glyphoxa.actors.closing import STEP_MS, ClosingStack
+from glyphoxa.actors.deadline import STEP_MS, ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from glyphoxa.actors.closing import STEP_MS
-from glyphoxa.actors.deadline import within
+from glyphoxa.actors.deadline import STEP_MS, within
 from glyphoxa.app.table import Observers, make_observers, open_with_store
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening

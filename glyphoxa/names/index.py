@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -127,10 +127,9 @@ class NameIndex:
         if not candidates:
             return []
         sound = sounder(heard)
-        scored = sorted(
-            ((-likeness(heard, sound, name), name.joined, name) for name in candidates), key=itemgetter(0, 1)
-        )
-        return [name for _, _, name in scored[:limit]]
+        # Half of the worth is in the sound: what does not sound alike need not be spelled out.
+        candidates.sort(key=lambda name: (-edit_similarity(sound, name.sound), name.joined))
+        return sorted(candidates[: 2 * limit], key=lambda name: (-likeness(heard, sound, name), name.joined))[:limit]
 
     def _looked_at(self, heard: str, codes: tuple[str, ...], least_shared: float) -> list[Name]:
         """The names of about the same length that share most features with what was heard, at most `_LOOKED_AT`."""

@@ -29,6 +29,11 @@ SEARCH_SESSIONS = "memory.search_sessions"
 GET_SESSION_SUMMARY = "memory.get_session_summary"
 SEARCH_FACTS = "memory.search_facts"
 
+_DEEP_GAP_MS: Final = 30_000
+"""Between two turns that may go deep."""
+_BUSY_QUEUE: Final = 3
+"""From so many waiting turns on, everyone is brief."""
+
 MEMORY_TOOLS = (QUERY_ENTITIES, SEARCH_SESSIONS, GET_SESSION_SUMMARY, SEARCH_FACTS)
 
 
@@ -85,24 +90,13 @@ class TierSelector:
     Args:
         npc_tier: The most this NPC may ever use. An override of the DM does not lift it.
         words: What counts as asking for depth or memory; None: in English.
-        deep_gap_ms: Between two turns that may go deep.
-        busy_queue: From so many waiting turns on, everyone is brief.
     """
 
-    def __init__(
-        self,
-        npc_tier: BudgetTier,
-        *,
-        words: TriggerWords | None = None,
-        deep_gap_ms: int = 30_000,
-        busy_queue: int = 3,
-    ) -> None:
+    def __init__(self, npc_tier: BudgetTier, *, words: TriggerWords | None = None) -> None:
         self._npc_tier = npc_tier
         words = words or trigger_words("en")
         self._deep = _any_of(words.deep)
         self._standard = _any_of(words.standard)
-        self._deep_gap_ms = deep_gap_ms
-        self._busy_queue = busy_queue
         self._first = True
         self._last_deep_ms: int | None = None
 
@@ -123,10 +117,10 @@ class TierSelector:
     def _wanted(self, question: str, at_ms: int, queued: int) -> tuple[BudgetTier, str]:
         deep, standard = self._deep.search(question), self._standard.search(question)
         if deep is not None:
-            if self._last_deep_ms is not None and at_ms - self._last_deep_ms < self._deep_gap_ms:
+            if self._last_deep_ms is not None and at_ms - self._last_deep_ms < _DEEP_GAP_MS:
                 return "STANDARD", f"asks for depth again: {deep[0]!r}"
             return "DEEP", f"asks for depth: {deep[0]!r}"
-        if queued >= self._busy_queue:
+        if queued >= _BUSY_QUEUE:
             return "FAST", f"{queued} others wait for an answer"
         if standard is not None:
             return "STANDARD", f"asks for memory: {standard[0]!r}"

@@ -14,8 +14,7 @@ from typing import Final, Protocol
 
 from loguru import logger
 
-from glyphoxa.actors.closing import STEP_MS, ClosingStack
-from glyphoxa.actors.deadline import within
+from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.identity import beginning_of

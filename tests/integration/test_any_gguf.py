@@ -154,9 +154,9 @@ def test_another_file_under_a_pinned_name_is_refused_until_it_is_asked_for(
     found = weights(tmp_path).ensure([NAME])[NAME]
     found.unlink()
     hub.files[REPO]["chatty-Q4_K_M.gguf"] = other = model.read_bytes() + b"!"
-    with pytest.raises(Corrupt, match=r"another file than before.*models fetch --anew somebody/Chatty"):
+    with pytest.raises(Corrupt, match=r"another file than before.*models fetch --refetch somebody/Chatty"):
         weights(tmp_path).ensure([NAME])
-    assert weights(tmp_path).ensure([NAME], anew=True)[NAME].read_bytes() == other
+    assert weights(tmp_path).ensure([NAME], refetch=True)[NAME].read_bytes() == other
 
 
 def test_bytes_that_are_not_what_was_declared_are_refused(hub: Hub, model: Path, tmp_path: Path) -> None:
@@ -299,8 +299,8 @@ def test_the_command_measures_the_model_that_is_here_and_recommends(
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("mine.bin", "'mine.bin' is no GGUF file; valid: a path"),
-        ("a/b/big-00001-of-00003.gguf", "is one piece of a model that is cut in several"),
+        ("mine.bin", "'mine.bin' is not a GGUF file; valid: a path"),
+        ("a/b/big-00001-of-00003.gguf", "is one part of a split model"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_an_error_at_its_line(tmp_path: Path, model: str, why: str) -> None:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.servers.gemini_live import GeminiLiveServer
 from benchmarks.servers.openai import ToolCall
-from benchmarks.servers.realtime import RealtimeServer, SpokenReply
 from glyphoxa.context.prompt import Message
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import InvalidInput
@@ -16,8 +14,10 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
 from glyphoxa_pipelines.s2s import make_endpoint
+from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.memory_twins import tools_of
 from tests.support.provider import ProviderNamed
+from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import ASKED, Heard, brisk, play_with
 
 every_provider = pytest.mark.parametrize("kind", [RealtimeServer, GeminiLiveServer])

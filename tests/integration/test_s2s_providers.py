@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.servers.gemini_live import GeminiLiveServer
-from benchmarks.servers.realtime import RealtimeServer, SpokenReply
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa_processors.openai_realtime import RealtimeLimits
+from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.pipecat_fakes import GRIMJAW
+from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import ASKED, PERSONA, Heard, brisk, endpoint_of, play_with
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.servers.gemini_live import GeminiLiveServer
-from benchmarks.servers.realtime import RealtimeServer
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.local.hibari_voice import load_engine
 from glyphoxa.app.engines import MouthSpec, find_mouth
@@ -17,8 +15,10 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, TurnId
 from glyphoxa.npc.mouth import Finished, Injected, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost
+from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, model_server, prompt
+from tests.support.realtime_server import RealtimeServer
 
 
 async def _answer(s2s: dict[str, Any]) -> tuple[list[MouthEvent], Finished]:

@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.servers.gemini_live import GeminiLiveServer
-from benchmarks.servers.realtime import RealtimeServer, SpokenReply
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import TierChoice, Verdict
@@ -17,9 +15,11 @@ from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sParts, build, make_endpoint
+from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, SentenceSplitter
 from tests.support.provider import KEYS, ProviderNamed
+from tests.support.realtime_server import RealtimeServer, SpokenReply
 
 PERSONA = Message("system", "You are Grimjaw.")
 ASKED = Message("user", "Alice: How is my blade?")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from loguru import logger
 
-from glyphoxa.actors.deadline import in_time, within
+from glyphoxa.actors.deadline import ClosingStack, in_time, within
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 
@@ -121,3 +122,45 @@ async def test_work_that_fails_after_it_was_given_up_is_no_news() -> None:
     released.set()
     await asyncio.wait({working})
     assert late == []
+
+
+# What hangs or fails while a table closes keeps nothing else from being closed.
+
+
+async def test_what_hangs_or_fails_is_told_and_the_rest_is_closed_last_first() -> None:
+    lines: list[str] = []
+    sink = logger.add(lines.append, format="{message}")
+    closed: list[str] = []
+    over = asyncio.Event()
+
+    async def hang() -> None:
+        """Does not even end when it is cancelled."""
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await over.wait()
+
+    @asynccontextmanager
+    async def a_database() -> AsyncIterator[None]:
+        yield
+        closed.append("database")
+
+    async def close(what: str) -> None:
+        closed.append(what)
+
+    async with ClosingStack() as stack:
+        await stack.enter_async_context(a_database())
+        stack.push_async_callback(close, "memory")
+        stack.push_step("the graphs", 0, hang)
+        stack.push_step("recall", 1_000, fail)
+        stack.push_async_callback(close, "ears")
+        adopted = stack.pop_all()
+    assert closed == []
+    async with asyncio.timeout(DEADLINE_S):
+        await adopted.aclose()
+    over.set()
+    logger.remove(sink)
+    assert closed == ["ears", "memory", "database"]
+    assert [line.splitlines()[0] for line in lines] == [
+        "recall could not be closed",
+        "the graphs did not close within 0 ms, and is left as it is",
+    ]

@@ -12,7 +12,7 @@ from aiohttp import WSMsgType, web
 
 from benchmarks.servers.local import hang_up, tone, wait_ms
 from benchmarks.servers.openai import SPEECH_RATE_HZ, tokens
-from benchmarks.servers.realtime import Session, SpeechServer, SpokenReply
+from tests.support.realtime_server import Session, SpeechServer, SpokenReply
 
 _PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 
