@@ -1,4 +1,4 @@
-"""What becomes of an extraction: who is meant, what is written, and who may know it."""
+"""Turns an extraction into events: resolves names, drops invalid claims, and sets who may know them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from glyphoxa.world.state import rule_of
 
 MOST_ENTITIES: Final = 60
 MOST_CLAIMS: Final = 120
-"""Of one stretch: who finds more in forty utterances repeats or invents."""
+"""Limit for one stretch. More findings in forty utterances are repetitions or inventions."""
 LONGEST_NAME: Final = 80
 LONGEST_VALUE: Final = 300
 OF_AN_NPC: Final = 0.5
-"""What only an NPC said is no surer: its words are a model's, and the DM looks at them first."""
+"""Confidence limit if only an NPC said it. A model invented its words, so the DM reviews them."""
 OVERRULES: Final = 0.6
-"""What would end something that was written down, such as where somebody is, is left to the DM."""
+"""Confidence limit for a claim that would end a stored one, such as a location. The DM decides."""
 _SAME_NAME: Final = 92.0
-"""Similarity, of 100, from which two spellings of six letters or more are one name."""
+"""Similarity (of 100) at which two spellings of six letters or more are the same name."""
 _SHORTEST_MISSPELT: Final = 6
 _PREDICATE = re.compile(r"[^\W\d_]\w{0,39}")
 _ARTICLES: Final = lexicon("chronicle").compile(r"^{articles}\s+", flags=re.IGNORECASE)
@@ -46,7 +46,7 @@ _ARTICLES: Final = lexicon("chronicle").compile(r"^{articles}\s+", flags=re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one utterance tells."""
+    """The events from one utterance."""
 
     cause: Cause
     events: tuple[Event, ...]
@@ -54,10 +54,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """
+    """The result for a stretch.
+
     Attributes:
-        of: In the order in which it was said.
-        refused: What of an extraction was not believed, each with the reason.
+        of: Effects in the order of the utterances.
+        refused: Reasons why findings were rejected.
     """
 
     of: tuple[Effect, ...]
@@ -65,11 +66,10 @@ class Effects:
 
 
 def effects_of(extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity]) -> Effects:
-    """Events for what was found, by the utterance that tells it: the last of those it rests on.
+    """Return events for the findings, grouped by the last utterance of their evidence.
 
-    An NPC may know a claim if it heard all of them, and that there is such a thing if it heard one. Names are looked up
-    among those that are known before one is added. What rests on no utterance of the stretch, or has no valid form, is
-    left out.
+    An NPC may know a claim if it heard all of its evidence, and may know an entity if it heard one mention. Names are
+    looked up among known entities before one is added. Findings without valid evidence or form are dropped.
     """
     return _Writing(talk, known).write(extraction)
 
@@ -99,7 +99,7 @@ class _Writing:
             len(claims[MOST_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
         )
         if left:
-            self._refuse(f"{left} more than a stretch of talk can tell")
+            self._refuse(f"{left} findings above the limit for a stretch")
         told = sorted(self._events, key=lambda each: self._said[each].ordinal)
         return Effects(
             tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
@@ -110,7 +110,7 @@ class _Writing:
         name = " ".join(entity.name.split())
         rests_on = self._evidence(entity.evidence)
         if not rests_on or not folded(name) or len(name) > LONGEST_NAME or not name.isprintable():
-            self._refuse(f"no name, or rests on nothing that was said: {name[:LONGEST_NAME]!r}")
+            self._refuse(f"no name, or no evidence in the transcript: {name[:LONGEST_NAME]!r}")
             return
         visibility = self._heard_by_any(rests_on)
         met = self._met(entity, name)
@@ -174,10 +174,10 @@ class _Writing:
             at_ms=cause.at_ms,
             reason=f"{last.utterance.speaker_name} said so",
         )
-        # What is heard in a scene where somebody guarded is spoken of is heard by those who were there, no more.
+        # If a scene mentions a guarded entity, only its listeners may know the claim.
         also = {"evidence": [each.utterance.id for each in rests_on]} if len(rests_on) > 1 else {}
         for end in (claim.subject, claim.object):
-            # Who was first named in another utterance is there without that one, too.
+            # An entity that another utterance named first exists without this one.
             if end is not None and self._known[end].is_of_talk:
                 self._add_entity(self._known[end], last)
         self._add(last, FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also))
@@ -201,7 +201,7 @@ class _Writing:
         return Claim.attribute(subject, found.about, value)
 
     def _evidence(self, ids: Iterable[UtteranceId]) -> list[NumberedUtterance]:
-        """In order; empty when none of it is of the stretch itself, or one was never said."""
+        """Return the evidence in order; empty if none is in the stretch, or an utterance is unknown."""
         unique = dict.fromkeys(ids)
         if not unique or any(each not in self._said for each in unique) or self._new.isdisjoint(unique):
             return []
@@ -234,6 +234,6 @@ class _Writing:
 
 
 def folded(name: str) -> str:
-    """A name as it is compared: without an article, accents, case."""
+    """Normalise a name for comparison: no article, no accents, lower case."""
     plain = unicodedata.normalize("NFKD", _ARTICLES.sub("", " ".join(name.split())).casefold())
     return "".join(letter for letter in plain if not unicodedata.combining(letter))

@@ -1,7 +1,7 @@
-"""What a language model is asked about a stretch of talk.
+"""The prompt that asks a language model about a stretch of the transcript.
 
-It is shown the lines, each with its number and its speaker, and nothing else: no name that was not said, nothing that
-is known of the campaign. It can therefore repeat no secret, and can name no utterance but by a number of the stretch.
+The model sees only the numbered lines with their speakers: no other names and no campaign knowledge. It therefore
+cannot repeat a secret, and can cite utterances only by their numbers.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ FACTS: Final = (
     "wish",
     "past",
 )
-"""What the rules find, too: what both call the same is one thing."""
+"""Kinds that the rules find, too, so that both use the same names."""
 CONFIDENCE: Final = {"certain": 0.65, "likely": 0.55, "unsure": 0.4}
-"""Words: a model that is asked for a figure says 0.9 of everything. Even what it is certain of waits for the DM, unless
+"""Words instead of numbers, because a model answers 0.9 to everything. Even "certain" needs review by the DM, unless
 `memory.auto_accept` is lower.
 """
 LONGEST_LINE: Final = 800
-"""Characters: the rest of a speech without end is left to the rules."""
+"""Characters shown to the model; the rules read the rest of a longer line."""
 
 SYSTEM: Final = (
     "You read the talk of a fantasy role-playing game and note what is worth remembering later. "
@@ -74,12 +74,12 @@ SYSTEM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionLimits:
-    """Of a question and its answer.
+    """Limits of a prompt and its answer.
 
     Attributes:
-        most_chars: Of all lines together. What was said before the stretch is left out first, then its last lines.
-        most_found: Of each kind: a small model that has found all begins anew.
-        longest_text: Characters of each text in the answer; None: the model's schemas know no such limit.
+        most_chars: For all lines together. Lines before the stretch are dropped first, then its last lines.
+        most_found: For each kind. Without a limit a small model repeats its findings.
+        longest_text: Characters of each text in the answer; None: the model's schemas support no such limit.
     """
 
     most_chars: int
@@ -89,12 +89,12 @@ class QuestionLimits:
 
 @dataclass(frozen=True, slots=True)
 class TalkQuestion:
-    """As `glyphoxa.domain.structured.StructuredLlm` takes it.
+    """A prompt for `glyphoxa.domain.structured.StructuredLlm`.
 
     Attributes:
-        lines: What the numbers mean: the first line is number 1.
-        most_found: Of each kind that was asked for.
-        n_left: Lines of the stretch that were too many to show.
+        lines: The numbered lines; the first is number 1.
+        most_found: Limit for each kind.
+        n_left: Lines of the stretch that did not fit.
     """
 
     user: str
@@ -106,7 +106,7 @@ class TalkQuestion:
 
 
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
-    """None: no line of it may be shown. What was said out of character, and what was not to be written down, is not."""
+    """Return the prompt, without out-of-character and off-record lines. None: no line may be shown."""
     said, before = _shown(talk.said), _shown(talk.before)
     room, n_fit = limits.most_chars, 0
     for each in said:
@@ -169,11 +169,11 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-# How often a model is asked.
+# Rate limit.
 
 
 class Pace:
-    """At most so many calls a minute, evenly: who would be too early waits, in order.
+    """Spaces calls evenly to a number per minute. Early callers wait in order.
 
     Args:
         per_minute: 1 or more.
@@ -184,7 +184,7 @@ class Pace:
         self._next_at = 0.0
 
     async def wait(self) -> None:
-        """Until the next call may be made, which is then made."""
+        """Wait until the next call is allowed, and reserve it."""
         now = asyncio.get_running_loop().time()
         at = max(now, self._next_at)
         self._next_at = at + self.gap_ms / 1000

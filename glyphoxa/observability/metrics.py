@@ -1,4 +1,4 @@
-"""Figures of a table for Prometheus. Every label has a known, small set of values: no name, no id, no word."""
+"""Prometheus metrics of a table. Every label has a small, known set of values and no names, ids or spoken words."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ _STEP_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8, 1.2, 2.0, 3
 _LAG_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 OTHER: Final = "other"
 MOST_SERVICES: Final = 32
-"""Classes of services are named by whoever writes them: from here on they are all `OTHER`."""
+"""Limit for service labels, because other packages name their own classes. Further services become `OTHER`."""
 
 
 class TableMetrics:
-    """Takes what happens at a table and counts it in `registry`."""
+    """Counts the events of a table in `registry`."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
-        self._turns = self._counter("turns", "Turns by what came of them", "outcome", [o.value for o in Outcome])
+        self._turns = self._counter("turns", "Turns by outcome", "outcome", [o.value for o in Outcome])
         self._unaddressed = self._counter(
-            "unaddressed", "Turns that were meant for no NPC, by the reason", "reason", [u.value for u in Unaddressed]
+            "unaddressed", "Turns addressed to no NPC, by reason", "reason", [u.value for u in Unaddressed]
         )
         self._unsaid = self._counter(
-            "unsaid_sentences", "Sentences that were rejected before the voice", "fault", [f.value for f in Fault]
+            "unsaid_sentences", "Reply sentences rejected before speech", "fault", [f.value for f in Fault]
         )
         self._troubles = self._counter(
-            "troubles", "What did not work while the table played on", "trouble", [t.value for t in Trouble]
+            "troubles", "Failures that did not stop the table", "trouble", [t.value for t in Trouble]
         )
-        self._utterances = Counter("glyphoxa_utterances", "Utterances that are on disk", registry=self.registry)
-        self._fillers = Counter("glyphoxa_fillers", "Turns in which a filler was heard first", registry=self.registry)
+        self._utterances = Counter("glyphoxa_utterances", "Utterances stored on disk", registry=self.registry)
+        self._fillers = Counter("glyphoxa_fillers", "Turns that began with a filler", registry=self.registry)
         self._omitted = Counter(
-            "glyphoxa_omitted_parts", "Parts of a hot context that were late or failed", registry=self.registry
+            "glyphoxa_omitted_parts", "Context parts that were late or failed", registry=self.registry
         )
         self._first_audio = Histogram(
             "glyphoxa_first_audio_seconds",
-            "End of speech to the first sound of the answer",
+            "Time from end of speech to first sound of the answer",
             buckets=_FIRST_AUDIO_S,
             registry=self.registry,
         )
         self._silenced = Histogram(
             "glyphoxa_silenced_seconds",
-            "From the voice of a player that cut off an NPC to its last sound",
+            "Time from a player's interruption to the NPC's last sound",
             buckets=_LAG_S,
             registry=self.registry,
         )
         self._steps = Histogram(
             "glyphoxa_turn_step_seconds",
-            "How long a step of a turn took",
+            "Duration of a step of a turn",
             ["step"],
             buckets=_STEP_S,
             registry=self.registry,
@@ -67,7 +67,7 @@ class TableMetrics:
             self._steps.labels(name)
         self._services = Histogram(
             "glyphoxa_service_seconds",
-            "How long a service took, as its framework measured it",
+            "Service time, as measured by its framework",
             ["service", "measure"],
             buckets=_STEP_S,
             registry=self.registry,
@@ -75,16 +75,16 @@ class TableMetrics:
         self._known_services: set[str] = set()
         self._lag = Histogram(
             "glyphoxa_event_loop_lag_seconds",
-            "By how much a timer of the event loop was late",
+            "Lateness of event loop timers",
             buckets=_LAG_S,
             registry=self.registry,
         )
         self._is_degraded = Gauge(
-            "glyphoxa_memory_degraded", "1 while long-term memory is out of reach", registry=self.registry
+            "glyphoxa_memory_degraded", "1 while long-term memory is unreachable", registry=self.registry
         )
         self._waiting = Gauge(
             "glyphoxa_memory_waiting_utterances",
-            "Utterances that are on disk and not in the database yet",
+            "Utterances on disk that are not yet in the database",
             registry=self.registry,
         )
 
@@ -109,7 +109,7 @@ class TableMetrics:
         self._services.labels(service, time.measure).observe(time.took_s)
 
     def lagged(self, late_s: float) -> None:
-        """A timer of the event loop was that late."""
+        """Record by how many seconds a timer of the event loop was late."""
         self._lag.observe(late_s)
 
     def _count(self, turn: TurnRecord) -> None:
@@ -129,7 +129,7 @@ class TableMetrics:
             self._steps.labels(step.name).observe((step.end_ms - step.start_ms) / 1_000)
 
     def _counter(self, name: str, text: str, label: str, values: list[str]) -> Counter:
-        """One whose series all exist from the beginning, so that a rate of the first event can be seen."""
+        """Create a counter with all its series, so that the first event shows in a rate."""
         counter = Counter(f"glyphoxa_{name}", text, [label], registry=self.registry)
         for value in values:
             counter.labels(value)

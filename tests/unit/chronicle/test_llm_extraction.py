@@ -250,7 +250,7 @@ async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_els
     got = await an_extractor(Answers(failure)).extract(talk, ())
     rules = await RulesExtractor("en").extract(talk, ())
     assert (got.entities, got.facts) == (rules.entities, rules.facts)
-    assert got.refused == (f"read by rules alone: {failure}",)
+    assert got.refused == (f"read by rules only: {failure}",)
 
 
 async def test_a_model_that_is_away_is_not_waited_for_again_and_again() -> None:

@@ -218,12 +218,12 @@ async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
     ("command", "why"),
     [
         (SayAs(INNKEEPER, "Hello."), "Mirelle is not in this scene; here: Grimjaw"),
-        (SayAs(SMITH, "  "), "there are no words that an NPC is given to say"),
-        (SayAs(SMITH, "x" * 601), "an NPC is given to say 600 characters at most, not 601"),
-        (Direct(SMITH, "Be short.", 26), "a direction stands for 1 to 25 turns, not for 26"),
-        (Direct(SMITH, "Be short.", 0), "a direction stands for 1 to 25 turns, not for 0"),
+        (SayAs(SMITH, "  "), "words for an NPC must not be empty"),
+        (SayAs(SMITH, "x" * 601), "words for an NPC may have at most 600 characters, not 601"),
+        (Direct(SMITH, "Be short.", 26), "a direction applies to 1 to 25 turns, not 26"),
+        (Direct(SMITH, "Be short.", 0), "a direction applies to 1 to 25 turns, not 0"),
         (LetNpcsTalk(11), "NPCs give each other 0 to 10 answers in a row, not 11"),
-        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table, and would not read it"),
+        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table and would not see it"),
     ],
 )
 async def test_what_cannot_be_obeyed_says_why_and_nothing_of_it_is_done(
@@ -278,7 +278,7 @@ async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_the
     with pytest.raises(InvalidInput, match="the table is paused, and nobody would be heard: resume it first"):
         await obeyed(table, SayAs(SMITH, "Hush."))
 
-    assert await obeyed(table, Unpause()) == "the table is played on"
+    assert await obeyed(table, Unpause()) == "the table continues"
     await answered(table, "Grimjaw, and now?")
     assert kept(table) == [("Tamsin", "Grimjaw, and now?"), ("Grimjaw", REPLY)]
     assert [event.is_paused for event in table.events if isinstance(event, PauseChanged)] == [True, False]
