@@ -1,4 +1,4 @@
-# The application alone, for `docker build -t glyphoxa .`; compose.yaml runs it with a database. See docs/container.md.
+# The application alone, for `docker build -t glyphoxa .`; compose.yaml runs it with a database. See docs/configuration.md.
 FROM debian:bookworm-slim AS builder
 RUN apt-get update && apt-get install --yes --no-install-recommends python3-venv
 # The tools have an environment of their own, so that nothing of them is in the one that goes on.

@@ -17,7 +17,7 @@ JOBS ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test fetched quick types units proof fuzz sbom screenshots mutants check container gate bench models lock clean
+.PHONY: help demo serve test fetched quick types units proof fuzz sbom reference screenshots mutants check container gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -59,8 +59,11 @@ proof: .venv/dev ## Tests of properties and random histories at full size: five 
 fuzz: $(if $(GUIDED),.venv/fuzzing,.venv/dev) ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(if $(GUIDED),--guided) $(ARGS)
 
-sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneDX) and docs/licences.md
+sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneDX) and docs/reference/licences.md
 	@$(BIN)/python -m tests.support.supply
+
+reference: .venv/dev ## Write the generated pages of docs/reference: settings, command line, metrics, licences, modules
+	@$(BIN)/python -m tests.support.reference
 
 screenshots: .venv/dev ## Every page as a real browser draws it, phone and screen, light and dark: look at them
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)

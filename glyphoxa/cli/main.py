@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 128 + signal.SIGINT
 
-_GROUPS: Final = {
+GROUPS: Final = {
     "play": {
         "serve": ("glyphoxa.cli.serve:VERB", "open a table on a local page, and talk to NPCs in a browser"),
         "table": ("glyphoxa.cli.table:VERB", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
@@ -43,10 +43,29 @@ _GROUPS: Final = {
         "worker": ("glyphoxa.cli.worker:VERB", "read transcripts in the background; status, retry, reindex"),
     },
 }
-"""Of each verb: the module and name of its declaration, and its line in the help. Only the verb that is used is
+"""Each verb with the module and name of its declaration, and its line in the help. Only the verb that is used is
 imported.
 """
-_VERBS: Final = {verb: told for verbs in _GROUPS.values() for verb, told in verbs.items()}
+_VERBS: Final = {verb: row for verbs in GROUPS.values() for verb, row in verbs.items()}
+
+EXAMPLES: Final = {
+    "serve": "serve --campaign my-campaign.yaml --host 0.0.0.0 --tls-self-signed",
+    "table": 'table direct Korvald "be short with them" --turns 2',
+    "campaign": "campaign check my-campaign.yaml",
+    "entity": 'entity add npc "Old Bess" --occupation ferrywoman',
+    "facts": "facts accept 7fb0",
+    "transcript": 'transcript correct "the tithe" "They pay the tide."',
+    "names": 'names accept "core valid" Korvald',
+    "show": "show facts --as Korvald",
+    "recall": 'recall "Where was Thomas lost?" --npc Korvald --explain',
+    "privacy": "privacy export mira.json --player Mira",
+    "mcp": "mcp --npc Korvald --config glyphoxa.yaml",
+    "doctor": "doctor --config glyphoxa.yaml",
+    "config": "config check glyphoxa.yaml",
+    "models": "models fetch qwen2.5-coder-1.5b-instruct-q4_k_m",
+    "worker": "worker read last",
+}
+"""An example of each verb, for its help."""
 
 _MOVED: Final = {
     "audit": "table audit",
@@ -76,7 +95,7 @@ _MOVED: Final = {
 }
 """Where the verbs and actions of early versions are now."""
 
-_ENVIRONMENT: Final = """\
+ENVIRONMENT: Final = """\
 The settings file (--config) says where the database is, and which campaign is
 meant. Without one, all settings have their defaults.
 
@@ -111,14 +130,14 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
         prog="glyphoxa",
         description="Voice characters for tabletop role-playing.",
         usage="glyphoxa [-h] [--version] VERB ...",
-        epilog=f"{_verbs_in_groups()}\n{_ENVIRONMENT}",
+        epilog=f"{_verbs_in_groups()}\n{ENVIRONMENT}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     verbs = root.add_subparsers(dest="verb", metavar="VERB", prog="glyphoxa", help=argparse.SUPPRESS, required=True)
     for name, (place, text) in _VERBS.items():
         if verb in (name, None):
-            pkgutil.resolve_name(place).add_to(verbs, name, text)
+            pkgutil.resolve_name(place).add_to(verbs, name, text, example=f"glyphoxa {EXAMPLES[name]}")
         else:
             verbs.add_parser(name)
     return root
@@ -126,7 +145,7 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
 
 def _verbs_in_groups() -> str:
     lines: list[str] = []
-    for title, verbs in _GROUPS.items():
+    for title, verbs in GROUPS.items():
         lines += [f"{title}:", *(f"  {name:<12}{text}" for name, (_, text) in verbs.items()), ""]
     return "\n".join(lines)
 

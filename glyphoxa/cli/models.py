@@ -48,7 +48,7 @@ def fetch(
     out: TextIO,
     *,
     copy_from: Path | None = None,
-    anew: bool = False,
+    refetch: bool = False,
 ) -> int:
     """Fetch artefacts with progress (`None`: what the local stack needs).
 
@@ -57,7 +57,7 @@ def fetch(
     """
     with ShownProgress(out) as progress:
         wanted = DEFAULT_NAMES if names is None else names
-        paths = weights.ensure(wanted, progress, copy_from=copy_from, anew=anew)
+        paths = weights.ensure(wanted, progress, copy_from=copy_from, refetch=refetch)
     for name, path in paths.items():
         print(f"{name}: {path}", file=out)
     return 0
@@ -103,12 +103,13 @@ def _list(options: argparse.Namespace) -> int:
     "download missing models; an interrupted download continues",
     _named("default: what a table without any key needs"),
     _ALL,
-    argument("--anew", help="accept the files that the hub has now, even if they differ from those fetched before"),
+    argument("--refetch", help="accept the files that the hub offers now, even if they differ from the pinned ones"),
+    argument("--anew", dest="refetch", help=argparse.SUPPRESS),
     argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to copy from"),
 )
 def _fetch(options: argparse.Namespace) -> int:
     weights = _weights(options)
-    return fetch(weights, _names(options, weights), sys.stderr, copy_from=options.copy_from, anew=options.anew)
+    return fetch(weights, _names(options, weights), sys.stderr, copy_from=options.copy_from, refetch=options.refetch)
 
 
 @VERB.action(

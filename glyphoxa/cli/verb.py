@@ -124,14 +124,17 @@ class Verb(Generic[A]):
 
         return declare
 
-    def add_to(self, verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str) -> None:
+    def add_to(
+        self, verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, *, example: str = ""
+    ) -> None:
         """Add the verb to the command line.
 
         Args:
             text: Its line in the help of all verbs.
+            example: A command, shown below its options.
         """
         alone = self._itself is not None
-        parser = verbs.add_parser(name, description=self._text or text)
+        parser = verbs.add_parser(name, description=self._text or text, epilog=f"Example: {example}" if example else "")
         if self._itself is not None:
             self._itself.fill(parser)
             parser.set_defaults(**self._itself.told)

@@ -22,7 +22,7 @@ MOST_FALLBACKS = 3
 
 
 class SttSettings(ProviderSettings):
-    """Speech to text. `whisper` runs here."""
+    """Speech to text. `whisper` is local."""
 
     name: Annotated[str, NameOf("stt")] = "whisper"
 
@@ -33,7 +33,7 @@ def _named(value: object) -> object:
 
 
 class LlmFallback(ProviderSettings):
-    """A provider that answers when those before it fail; its key and address are its own."""
+    """A provider that answers when those before it fail. Its key and address are set here."""
 
     name: Annotated[str, NameOf("llm")]
 
@@ -42,7 +42,7 @@ class TtsFallback(ProviderSettings):
     """A provider that speaks when those before it fail.
 
     Attributes:
-        voice: A provider's id of a voice. An NPC's own is another provider's, and is not asked for here.
+        voice: The provider's id of a voice. Voices of NPCs belong to the first provider and are not used here.
     """
 
     name: Annotated[str, NameOf("tts")]
@@ -50,19 +50,19 @@ class TtsFallback(ProviderSettings):
 
 
 class LlmSettings(ProviderSettings):
-    """What NPCs think with. `qwen-*` run here, and so does `local`: any chat model in a GGUF file, whose `model` is a
-    path (`./mine.gguf`, from this file) or a file of the hub (`OWNER/REPO/FILE.gguf`). `openai-compatible` needs a
-    `base_url`.
+    """The language model of the NPCs. `qwen-*` and `local` run on this machine. `local` is any chat model in a GGUF
+    file: set `model` to a path (`./mine.gguf`, relative to this file) or to a file of the model hub
+    (`OWNER/REPO/FILE.gguf`). `openai-compatible` needs a `base_url`.
 
     Attributes:
-        context_tokens: Of prompt and reply together. A model that runs here is loaded with so many for each NPC; left
-            out, as its profile has it.
-        temperature: 0 is the most predictable; left out, the model's own recipe.
-        max_tokens: Of one reply.
-        fallback: Who answers when this provider fails, in this order: names, or blocks with `name`, `model`, `base_url`
-            and `api_key_env`. A model that runs here can be the last.
-        fallback_after_ms: Without a first word for so long, or with a pause of so long in the answer, it has failed,
-            where there is a fallback.
+        context_tokens: Tokens of prompt and reply together, for a local model. It reserves memory for this many tokens
+            for each NPC. Default: the model's profile.
+        temperature: 0 is the most predictable. Default: what the model recommends.
+        max_tokens: Most tokens of one reply.
+        fallback: Providers that answer when this one fails, in order: names, or blocks with `name`, `model`, `base_url`
+            and `api_key_env`. A local model must be the last.
+        fallback_after_ms: How long to wait for the first word, or for the next one, before the provider counts as
+            failed. Used only with a fallback.
     """
 
     name: Annotated[str, NameOf("llm")] = "qwen-1.5b"
@@ -74,11 +74,11 @@ class LlmSettings(ProviderSettings):
 
 
 class TtsSettings(ProviderSettings):
-    """Text to speech. `hibari` runs here, with a preset for each NPC.
+    """Text to speech. `hibari` is local, with a preset for each NPC.
 
     Attributes:
-        voice: A provider's id of a voice, for NPCs without one of their own.
-        fallback: Who speaks when this provider fails, as of `llm`, with a `voice`.
+        voice: The provider's id of a voice, for NPCs that have none of their own.
+        fallback: Providers that speak when this one fails, as for `llm`, with a `voice`.
     """
 
     name: Annotated[str, NameOf("tts")] = "hibari"
@@ -87,7 +87,7 @@ class TtsSettings(ProviderSettings):
 
 
 class EmbeddingsSettings(ProviderSettings):
-    """How past talk is found by meaning. `minilm` runs here; with `none` words alone decide.
+    """The model that finds earlier utterances by meaning. `minilm` is local. With `none`, only words are compared.
 
     `openai-compatible` is any server that speaks OpenAI's protocol, such as Ollama. It needs a `base_url`, a `model`,
     and memory.embedding_dimensions.
@@ -102,11 +102,11 @@ class EmbeddingsSettings(ProviderSettings):
 
 
 class S2sSettings(ProviderSettings):
-    """The engine of NPCs that have `engine: s2s` in the campaign file.
+    """The speech-to-speech service of NPCs that have `engine: s2s` in the campaign file.
 
     Attributes:
-        rescue: Where a session fails, the NPC answers by `providers.llm` and `providers.tts`: in that turn, and after
-            five failures in a row for the rest of the session.
+        rescue: If a session fails, `providers.llm` and `providers.tts` answer in that turn. After five failures in a
+            row they answer for the rest of the session.
     """
 
     name: Annotated[str, NameOf("s2s", or_none=True)] = "none"
@@ -187,27 +187,28 @@ def _wrong_model(choice: ProviderSettings) -> str:
 
 
 class SecondLookSettings(ProviderSettings):
-    """A language model that looks again at words the recogniser was unsure of, behind the talk. Off by default.
+    """A language model that reviews words of low confidence in the background. Off by default.
 
-    `local` is the NPCs' own model: it is asked while the table is quiet. `openai-compatible` needs a `base_url`.
+    `local` is the language model of the NPCs; it is used while the table is quiet. `openai-compatible` needs a
+    `base_url`.
     """
 
     name: Annotated[str, NameOf("structured", or_none=True)] = "none"
 
 
 class CorrectionSettings(Section):
-    """How misheard names are put right. Each stage can be left out.
+    """How misheard names are corrected.
 
     Attributes:
-        phonetic: The stage by sound and spelling, on every transcript.
-        algorithm: `documents` is the rule as it was first written down; it rewrites ordinary speech, and is there to
-            be compared with.
-        caution: Evidence, in log-odds, asked for beyond an even chance before words are replaced: 1 for a table that
-            would rather see a garble than a wrong name, -1 for one that would not.
-        phonetic_threshold: Of `documents`: least similarity of spellings that sound alike.
-        fuzzy_threshold: Of `documents`: the same where nothing sounds alike.
-        low_confidence: Words of which the recogniser is less sure are looked at again.
-        llm: Who looks again.
+        phonetic: Correct names by sound and spelling in every transcript.
+        algorithm: `shipped` is the default. `documents` is the first published rule; it also changes ordinary speech
+            and is kept for comparison.
+        caution: How much more evidence than an even chance a correction needs, in log-odds. Higher values make fewer
+            corrections: 1 prefers a misheard word to a wrong name, and -1 the opposite.
+        phonetic_threshold: For `documents`, the least similarity of spellings that sound alike.
+        fuzzy_threshold: For `documents`, the least similarity of spellings that do not sound alike.
+        low_confidence: Words below this confidence of the recogniser are reviewed by `llm`.
+        llm: The language model that reviews them.
     """
 
     phonetic: bool = True
@@ -220,18 +221,17 @@ class CorrectionSettings(Section):
 
 
 class RecallLlmSettings(ProviderSettings):
-    """Who picks memories, where a search asks a language model.
+    """The language model that selects memories, for the methods `llm` and `hybrid_llm`.
 
-    `local` is the NPCs' own model, in a place of its own in its prompt cache. Two cores take 7 to 12 s to read what it
-    picks from, and a tool has 3: it serves `glyphoxa recall`, at a table another is needed. `openai-compatible` needs
-    a `base_url`.
+    `local` is the language model of the NPCs, with its own prompt cache. On two cores it needs 7 to 12 s, and a tool
+    has 3 s: use it for `glyphoxa recall`, and another model at a table. `openai-compatible` needs a `base_url`.
     """
 
     name: Annotated[str, NameOf("structured")] = "local"
 
 
 class RerankSettings(ProviderSettings):
-    """Who gives a second opinion on the order, where a search asks for one: `cohere-compatible` is a server that
+    """The model that reorders search results, for the method `hybrid_rerank`. `cohere-compatible` is a server that
     answers `POST /rerank` as Cohere does. It needs a `base_url` and a `model`.
     """
 
@@ -239,8 +239,8 @@ class RerankSettings(ProviderSettings):
 
 
 class DeepRecallSettings(MemoryGraphSettings, Section):
-    """How an NPC of budget tier DEEP searches its memory with its tools. What it recalls in a turn by itself,
-    and what NPCs of other tiers find, is `hybrid` with no stage on, whatever is set here: somebody waits.
+    """How the tools of an NPC of budget tier DEEP search its memory. Recall within a turn, and NPCs of other tiers,
+    always use `hybrid` without stages, because somebody waits for the answer.
     """
 
     llm: RecallLlmSettings = RecallLlmSettings()
@@ -275,22 +275,21 @@ def not_here(thinks_with: str) -> str:
 
 
 class ChronicleLlmSettings(ProviderSettings):
-    """Who reads talk beside the rules, with `memory.chronicle: llm`.
+    """The language model that extracts facts besides the rules, with `memory.chronicle: llm`.
 
-    `local` is the NPCs' own model, which `glyphoxa worker read` and `glyphoxa worker` load for themselves: have it
-    read when nobody plays. `openai-compatible` needs a `base_url`.
+    `local` is the language model of the NPCs. `glyphoxa worker read` and `glyphoxa worker` load it themselves: run them
+    when nobody plays. `openai-compatible` needs a `base_url`.
     """
 
     name: Annotated[str, NameOf("structured")] = "local"
 
 
 class ChronicleSettings(Section):
-    """How talk is read with a language model.
+    """How a language model extracts facts from the transcript.
 
     Attributes:
-        calls_per_minute: The model is asked no more often, by each process that reads: once for a stretch of up to 40
-            lines.
-        llm: Who is asked.
+        calls_per_minute: Most calls to the model per minute and process. One call reads up to 40 lines.
+        llm: The language model.
     """
 
     calls_per_minute: Annotated[int, Field(ge=1, le=600)] = 20

@@ -81,10 +81,10 @@ KeyVariable = Annotated[str | None, BeforeValidator(_variable)]
 class ProviderSettings(Section):
     """
     Attributes:
-        name: Which provider.
-        model: Left out: the provider's usual one.
-        base_url: Another address than the provider's own: a proxy, a regional one, a server of your own.
-        api_key_env: The environment variable with the key; left out, the provider's usual one.
+        name: The provider.
+        model: The provider's model. Default: the one in the list of providers.
+        base_url: Another address than the provider's own, such as a proxy, a region or your own server.
+        api_key_env: The environment variable that holds the key. Default: the provider's usual one.
     """
 
     name: str
@@ -111,21 +111,21 @@ DsnText = Annotated[str | None, BeforeValidator(_unset), AfterValidator(_readabl
 
 
 class TurnsSettings(Section):
-    """When somebody has finished, and how long an answer may take. Milliseconds.
+    """When a turn ends, and how long an answer may take. All times are milliseconds.
 
     Attributes:
         pause_ms: Silence after which an answer is prepared.
-        end_of_turn_ms: Silence after which the speaker is taken to have finished.
-        unfinished_ms: The same, when the words so far sound unfinished ("and then ...").
-        reply_deadline_ms: From when a reply may be heard to its first sound; later is `timed_out`.
-        filler_after_ms: A short sound in character when nothing is heard after that; 0 is never. Left out, 1500 with a
-            language model on this machine, which may be slow, else never.
-        gap_ms: Silence between two NPCs, a sixth more or less. Behind a player an NPC leaves none: the end of their
-            turn was waited for.
-        barge_in_ms: A player's voice that goes on for so long silences an NPC until what it says is known; 0: words
-            alone do, for a room in which microphones hear the NPCs.
-        npc_to_npc: So many answers in a row may NPCs give to each other, where one calls another by name; 0: they
-            answer players alone.
+        end_of_turn_ms: Silence after which a turn ends.
+        unfinished_ms: Silence after which a turn ends if its words sound unfinished ("and then ...").
+        reply_deadline_ms: Longest time from the end of a turn to the first sound of the reply. A later reply has the
+            outcome `timed_out`.
+        filler_after_ms: Silence after which an NPC makes a short sound in character; 0 turns it off. Default: 1500 with
+            a local language model, otherwise 0.
+        gap_ms: Silence between the replies of two NPCs, varied by a sixth. No extra gap is added after a player's turn.
+        barge_in_ms: How long a player must speak to interrupt an NPC. With 0, only recognised words interrupt it: use
+            this in a room where microphones pick up the NPCs.
+        npc_to_npc: How many replies in a row NPCs may give to each other when one calls another by name. With 0, they
+            answer only players.
     """
 
     pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
@@ -145,24 +145,25 @@ class TurnsSettings(Section):
 
 
 class ContextSettings(Section):
-    """What an NPC has in mind for one turn.
+    """What a prompt contains for one turn.
 
     Attributes:
-        part_deadline_ms: For identity and facts each; a late part is left out.
-        recall_deadline_ms: For recall of past talk.
-        identity_tokens: Of what an NPC knows of itself, tokens of 4 characters each. Left out, this and the other
-            budgets are those of the model's profile.
-        scene_tokens: Of where it is, and with whom.
-        bible_tokens: Of the campaign's bible and coined words.
-        past_tokens: Of the summaries of earlier sessions.
-        facts_tokens: Of what an NPC recalls.
-        max_facts: Sentences of it; left out, one for each 22 tokens.
-        facts_depth: It stands in a message of its own, with so many messages of talk behind it. Left out: in the
-            message of the question, behind it. An NPC with engine s2s has it there always.
-        facts_role: Of that message. system: what was said stands behind it in one of the user's.
-        history_tokens: Of recent talk; the oldest half is cut when there is more.
-        guard_secrets: No sentence that tells one of the NPC's own secrets is said. false: the prompt still marks them
-            to be kept, and the model decides.
+        part_deadline_ms: Deadline for identity and facts, each. A late part is omitted.
+        recall_deadline_ms: Deadline for recalling earlier utterances.
+        identity_tokens: Budget for what the NPC knows about itself, in tokens of 4 characters. Default of this and of
+            the other budgets: the model's profile.
+        scene_tokens: Budget for the NPC's location and who is present.
+        bible_tokens: Budget for the campaign's bible and invented words.
+        past_tokens: Budget for the summaries of earlier sessions.
+        facts_tokens: Budget for what the NPC recalls.
+        max_facts: Most sentences that are recalled. Default: one for each 22 tokens of `facts_tokens`.
+        facts_depth: Puts recalled sentences into a message of their own, followed by this many messages of the
+            conversation. Default: in the message of the question, after it. Speech-to-speech NPCs always use
+            the default.
+        facts_role: Role of that message. With `system`, recalled utterances follow it in a message of the user.
+        history_tokens: Budget for the recent conversation. Above it, the oldest half is cut.
+        guard_secrets: Block sentences that reveal one of the NPC's own secrets. With false, the prompt still marks
+            secrets as such, and the model decides.
     """
 
     part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
@@ -259,17 +260,17 @@ _TAKEN_SERVER: Final = "memory"
 
 
 class McpServerSettings(Section):
-    """A server of tools by the Model Context Protocol, under a name of its own; see [MCP](mcp.md). It has a `command`
-    or a `url`.
+    """A tool server of the Model Context Protocol, under a name that you choose. Set either `command` or `url`. See
+    [MCP](../configuration.md#mcp).
 
     Attributes:
-        command: The program to start and its arguments.
-        env: Environment variables that the program is given besides PATH, HOME and the like.
-        url: Where it is served over streamable HTTP.
-        token_env: The environment variable with the token to send there.
-        tools: Its only tools that are offered; left out, all.
-        npcs: The ids of the NPCs that have them; left out, all.
-        usual_ms: What a call usually takes. An NPC whose tier allows less time does not have its tools.
+        command: The program to start, with its arguments.
+        env: Environment variables that are passed to the program, besides PATH, HOME and the like.
+        url: Address of a server that uses streamable HTTP.
+        token_env: The environment variable with the token to send to `url`.
+        tools: Tools to offer. Default: all of the server's tools.
+        npcs: Ids of the NPCs that get the tools. Default: all NPCs.
+        usual_ms: How long a call usually takes. NPCs whose tier allows less time do not get the tools.
     """
 
     command: tuple[str, ...] = ()
@@ -284,7 +285,7 @@ class McpServerSettings(Section):
 class McpSettings(Section):
     """
     Attributes:
-        servers: Servers whose tools NPCs are given, by name; each is a block as below.
+        servers: Servers with tools for NPCs, by name; each is a block as below.
     """
 
     servers: Annotated[dict[str, McpServerSettings], BeforeValidator(or_empty)] = Field(default_factory=dict)
@@ -329,8 +330,8 @@ class IceServerSettings(Section):
     """
     Attributes:
         urls: Such as `stun:stun.example:3478` or `turn:turn.example:3478?transport=udp`.
-        secret_env: Of a TURN server, the environment variable with the secret that it shares with us (coturn's
-            `static-auth-secret`). Each player is given a password made of it, which is good for a day.
+        secret_env: The environment variable with the secret that the TURN server shares with Glyphoxa (coturn's
+            `static-auth-secret`). Each player gets a password made from it, which is valid for a day.
     """
 
     urls: Annotated[tuple[IceUrl, ...], Field(min_length=1)]
@@ -350,19 +351,17 @@ class ServerSettings(Section):
     """The page of `glyphoxa serve`.
 
     Attributes:
-        host: The address to serve on; the default is reachable from this machine only.
-        port: 0 takes any free one.
-        public_url: Where players open the table, if not at that address: that of a server with https in front,
-            `https://table.example/`.
-        tls_cert: A certificate with its chain (PEM); the page is then served over https.
-        tls_key: Its private key (PEM).
-        tls_self_signed: Serve over https with a certificate that is made here and kept in the data directory. Browsers
-            warn of it once.
-        trusted_proxies: Addresses or networks (`10.0.0.0/8`) of servers with https in front. What they say of who asks
-            is believed (`X-Forwarded-For`); of nobody else.
-        ice_servers: STUN and TURN servers, by which browsers behind routers find a way to the table's sound. Without
-            any, sound reaches this machine's own network, and whoever can reach this machine's address directly.
-        close_after_minutes: The session ends, and the table closes, when nobody has sat at it for so long. Left out:
+        host: Address to listen on. The default is reachable from this machine only.
+        port: Port to listen on; 0 takes any free port.
+        public_url: Address that players open, if a reverse proxy with https is in front: `https://table.example/`.
+        tls_cert: Certificate with its chain (PEM). With it, the page is served over https.
+        tls_key: Private key of the certificate (PEM).
+        tls_self_signed: Serve over https with a generated certificate, which is kept in the data directory. Browsers
+            warn about it once.
+        trusted_proxies: Addresses or networks (`10.0.0.0/8`) of reverse proxies whose `X-Forwarded-For` is believed.
+        ice_servers: STUN and TURN servers for sound between networks. Without them, sound works within one network,
+            and for browsers that can reach this machine's address directly.
+        close_after_minutes: End the session and close the table after nobody has had a seat for this long. Default:
             never.
     """
 
@@ -383,14 +382,14 @@ class ServerSettings(Section):
 
 
 class ObservabilitySettings(Section):
-    """How a table is watched from outside. Nothing of it holds what anybody said.
+    """How to monitor a table. Metrics and traces never contain speech.
 
     Attributes:
-        metrics_port: Where `glyphoxa serve` answers `/metrics` for Prometheus, and `/healthz` and `/readyz` once more,
-            on a port of their own; 0 takes any free one. Left out: nowhere.
-        metrics_host: The address for that port; the default is reachable from this machine only.
-        traces_endpoint: Where a trace of each turn is sent, as OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`. Left
-            out: nowhere.
+        metrics_port: Port on which `glyphoxa serve` answers `/metrics` for Prometheus, `/healthz` and `/readyz`; 0
+            takes any free port. Default: none.
+        metrics_host: Address for that port. The default is reachable from this machine only.
+        traces_endpoint: Address to which a trace of each turn is sent, as OTLP over HTTP:
+            `http://127.0.0.1:4318/v1/traces`. Default: none.
     """
 
     metrics_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
@@ -399,11 +398,11 @@ class ObservabilitySettings(Section):
 
 
 class PrivacySettings(Section):
-    """How long talk is kept.
+    """How long transcripts are kept.
 
     Attributes:
-        retain_days: What was said longer ago is erased for good when a table opens, and once a day by
-            `glyphoxa worker`, with what rests on it alone. Left out: it is kept until somebody erases it.
+        retain_days: Erase utterances older than this, with everything that depends only on them, when a table opens
+            and once a day while `glyphoxa worker` runs. Default: keep them.
     """
 
     retain_days: Annotated[int, Field(ge=1, le=36_500)] | None = None

@@ -66,14 +66,14 @@ _FILLER_AFTER_MS = 1_500
 class MemorySettings(Section):
     """
     Attributes:
-        postgres_dsn: Left out: an embedded PostgreSQL in `data_dir`. "none": no long-term memory, the voice runs
-            all the same. Anything else: the DSN of a server with pgvector.
-        embedding_dimensions: Of the embeddings model; left out, the usual ones of providers.embeddings. Once the
-            database is made, only `glyphoxa worker reindex` brings it to others.
-        auto_accept: A fact at least so certain is accepted without the DM's word; one below waits for it.
-        chronicle: What makes facts of what is said: `rules`; `llm`, which is rules and the model of `chronicle.llm`; or
-            `none`. `glyphoxa worker read` and `glyphoxa worker` read at any time, by rules where it is `none`. A
-            model that runs here is asked by those two alone: an open table reads by rules.
+        postgres_dsn: The DSN of a PostgreSQL server with pgvector. "none" turns long-term memory off. Default: an
+            embedded PostgreSQL in `data_dir`.
+        embedding_dimensions: Dimensions of the embeddings model. Default: those of providers.embeddings. For an
+            existing database, only `glyphoxa worker reindex` changes them.
+        auto_accept: Facts with at least this certainty are accepted automatically. The others need review.
+        chronicle: How facts are extracted from the transcript: `rules`; `llm`, which is the rules and the model of
+            `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
+            worker read` do. These two use the rules with `none`.
     """
 
     postgres_dsn: DsnText = None
@@ -83,12 +83,12 @@ class MemorySettings(Section):
 
 
 class TiersSettings(Section):
-    """Which words of a question let an NPC look longer into its memory, up to its `budget_tier`. Those of the
-    campaign's language (English and German) are known; these are added.
+    """Words of a question that make an NPC search its memory longer, up to its `budget_tier`. They are added to the
+    built-in words for English and German.
 
     Attributes:
-        deep_words: Phrases that ask for tier DEEP, such as "think carefully".
-        standard_words: Phrases that ask for tier STANDARD, such as "remember".
+        deep_words: Phrases that request tier DEEP, such as "think carefully".
+        standard_words: Phrases that request tier STANDARD, such as "remember".
     """
 
     deep_words: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class TiersSettings(Section):
 class ModelsSettings(Section):
     """
     Attributes:
-        dir: Where model weights are; left out, the user's cache directory.
+        dir: Directory of local models. Default: the user's cache directory.
     """
 
     dir: FilePath | None = None
@@ -107,9 +107,9 @@ class ModelsSettings(Section):
 class LoggingSettings(Section):
     """
     Attributes:
-        level: What is less important is not logged.
-        content: Whether logs may hold what people say. Off unless somebody at the table asks for it.
-        form: `text` for people; `json` for programs: one object a line.
+        level: Lowest level that is logged.
+        content: Allow logs to contain speech. Ask everybody at the table before you turn it on.
+        form: `text` for people; `json` for programs, with one object per line.
     """
 
     level: LogLevel = "INFO"
@@ -118,13 +118,13 @@ class LoggingSettings(Section):
 
 
 class Settings(Section):
-    """All of it.
+    """All settings.
 
     Attributes:
-        campaign: The campaign file. Relative paths of a settings file count from that file.
-        data_dir: Database and spool. Left out: the directory that GLYPHOXA_DATA names, else the user's data directory;
-            root's is /var/lib/glyphoxa.
-        engines: Pipelines of the user's own, as `./file.py:function`, by the name that an NPC's `engine` gives.
+        campaign: The campaign file. Relative paths in a settings file start from the directory of that file.
+        data_dir: Directory of the database and of utterances that are not in it yet. Default: the directory in
+            GLYPHOXA_DATA, otherwise the user's data directory, which is /var/lib/glyphoxa for root.
+        engines: Your own pipelines, as `./file.py:function`. The key is the name that an NPC's `engine` uses.
     """
 
     _file: Path | None = PrivateAttr(None)

@@ -37,36 +37,37 @@ _Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 class MemoryGraphSettings(BaseModel):
     """
     Attributes:
-        method: `hybrid`: words, meaning and the structure of talk. `hybrid_llm`: a language model filters what that
-            finds. `llm`: a language model picks, and may ask for what is next to what it sees. `hybrid_rerank`: what
-            hybrid finds, in the order of a reranker. Left out: `llm` if `recall.llm` names another than `local`, else
-            `hybrid_rerank` if `recall.rerank` names one, else `hybrid`.
-        stages: Stages of the memory graph, and `second_hop` of the ranking before it, that are on. By default none is:
-            none has been measured to win.
+        method: `hybrid`: words, meaning and the structure of the transcript. `hybrid_llm`: a language model filters the
+            results of `hybrid`. `llm`: a language model selects memories and may ask for their neighbours.
+            `hybrid_rerank`: a reranker reorders the results of `hybrid`. Default: `llm` if `recall.llm` is not `local`,
+            otherwise `hybrid_rerank` if `recall.rerank` is set, otherwise `hybrid`.
+        stages: Stages of the memory graph to turn on, and `second_hop` of the ranking before it. None is on by default,
+            because no measurement shows a gain.
         semantic_edges: Diffusion follows edges between turns and the names in them.
-        temporal_edges: Diffusion follows edges between turns that came one after another.
-        forgetting: Energy fades with the turns since a node's entities were last mentioned.
-        vector_top_k: How many of the nearest pass the vector pre-filter, and how many seeds diffusion has.
+        temporal_edges: Diffusion follows edges between consecutive turns.
+        forgetting: Energy decreases with the turns since a node's entities were last mentioned.
+        vector_top_k: How many nearest results pass the vector pre-filter, and how many seeds diffusion has.
         diffusion_steps: Steps of spreading activation.
         diffusion_decay: Share of the energy that an edge passes on.
         diffusion_top_k: How many nodes keep energy after each step.
         teleport_probability: Share of the energy that returns to the seeds in each step.
-        refractory: What one of the 15 most energetic nodes of a step passes on in later steps. 1 passes on all.
-        half_lives_turns: Turns after which half is left, by type of node, for forgetting and recency. Types left out
-            keep theirs: event 50, character_sheet 200, location_state 100, others 50; rule_constraint never fades.
-        pool_factor: The stages after scoring work on this many times the wanted results.
-        diversity_relevance: Power of the score that is a candidate's quality in the diverse set. 1 is the document's;
-            higher values favour good candidates over unlike ones.
-        cap_of_type: Hits of one type, at most, with the stage `per_type_cap`.
-        max_results: Hits that a reranker or a language model that filters is given, at least.
-        max_query_chars: Characters of the question, from its end, that a reranker or a language model is given.
-        rerank_deadline_ms: For one answer of the reranker.
-        visible_recent_messages: Recent messages that the language model is shown.
-        exclude_recent_rounds: Turns, from the latest, that are not recalled.
-        include_world_info: The language model is shown what stands in every prompt of the NPC.
-        llm_rounds: Rounds of one question of the method `llm`. Left out, a model that runs here has 2.
-        llm_lines: Memories in one round of it. Left out, a model that runs here is shown 16.
-        llm_deadline_ms: For one answer of the language model.
+        refractory: Share of its energy that one of the 15 most energetic nodes of a step passes on in later steps. 1
+            passes on all.
+        half_lives_turns: Half-life in turns by type of node, for forgetting and recency. Default: event 50,
+            character_sheet 200, location_state 100, others 50; rule_constraint never fades.
+        pool_factor: The stages after scoring work on this many times the wanted number of results.
+        diversity_relevance: Exponent of a candidate's score in the diverse set. 1 is the published value; higher values
+            favour good candidates over dissimilar ones.
+        cap_of_type: Most results of one type, with the stage `per_type_cap`.
+        max_results: Least number of results that a reranker or a filtering language model receives.
+        max_query_chars: Characters of the question, counted from its end, that a reranker or a language model receives.
+        rerank_deadline_ms: Deadline for one answer of the reranker.
+        visible_recent_messages: Recent messages that the language model receives.
+        exclude_recent_rounds: Latest turns that are not recalled.
+        include_world_info: Send the language model what is in every prompt of the NPC.
+        llm_rounds: Rounds of one question with the method `llm`. Default for a local model: 2.
+        llm_lines: Memories in one round. Default for a local model: 16.
+        llm_deadline_ms: Deadline for one answer of the language model.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -1,4 +1,4 @@
-"""Prometheus metrics of a table. Every label has a small, known set of values and no names, ids or spoken words."""
+"""Count what happens at a table, for Prometheus. No label contains a name, an id or speech."""
 
 from __future__ import annotations
 
@@ -19,46 +19,49 @@ _STEP_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8, 1.2, 2.0, 3
 _LAG_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 OTHER: Final = "other"
 MOST_SERVICES: Final = 32
-"""Limit for service labels, because other packages name their own classes. Further services become `OTHER`."""
+"""Any pipeline can add service classes. Further ones are counted as `OTHER`."""
 
 
 class TableMetrics:
-    """Counts the events of a table in `registry`."""
+    """Count the events of a table in `registry`."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
-        self._turns = self._counter("turns", "Turns by outcome", "outcome", [o.value for o in Outcome])
+        self._turns = self._counter("turns", "Turns, by outcome", "outcome", [o.value for o in Outcome])
         self._unaddressed = self._counter(
-            "unaddressed", "Turns addressed to no NPC, by reason", "reason", [u.value for u in Unaddressed]
+            "unaddressed", "Turns that addressed no NPC, by reason", "reason", [u.value for u in Unaddressed]
         )
         self._unsaid = self._counter(
-            "unsaid_sentences", "Reply sentences rejected before speech", "fault", [f.value for f in Fault]
+            "unsaid_sentences",
+            "Sentences of NPCs rejected before they were spoken",
+            "fault",
+            [f.value for f in Fault],
         )
         self._troubles = self._counter(
-            "troubles", "Failures that did not stop the table", "trouble", [t.value for t in Trouble]
+            "troubles", "Failures during which the table continued", "trouble", [t.value for t in Trouble]
         )
-        self._utterances = Counter("glyphoxa_utterances", "Utterances stored on disk", registry=self.registry)
-        self._fillers = Counter("glyphoxa_fillers", "Turns that began with a filler", registry=self.registry)
+        self._utterances = Counter("glyphoxa_utterances", "Utterances written to disk", registry=self.registry)
+        self._fillers = Counter("glyphoxa_fillers", "Turns with a filler before the answer", registry=self.registry)
         self._omitted = Counter(
-            "glyphoxa_omitted_parts", "Context parts that were late or failed", registry=self.registry
+            "glyphoxa_omitted_parts", "Parts of a prompt that were late or failed", registry=self.registry
         )
         self._first_audio = Histogram(
             "glyphoxa_first_audio_seconds",
-            "Time from end of speech to first sound of the answer",
+            "Time from the end of speech to the first sound of the answer, fillers excluded",
             buckets=_FIRST_AUDIO_S,
             registry=self.registry,
         )
         self._silenced = Histogram(
             "glyphoxa_silenced_seconds",
-            "Time from a player's interruption to the NPC's last sound",
+            "Time from 250 ms of a player's interrupting voice to the NPC's last sound",
             buckets=_LAG_S,
             registry=self.registry,
         )
         self._steps = Histogram(
             "glyphoxa_turn_step_seconds",
-            "Duration of a step of a turn",
+            "Duration of a step of a turn; steps overlap",
             ["step"],
             buckets=_STEP_S,
             registry=self.registry,
@@ -67,7 +70,7 @@ class TableMetrics:
             self._steps.labels(name)
         self._services = Histogram(
             "glyphoxa_service_seconds",
-            "Service time, as measured by its framework",
+            "Duration that pipecat measured for a service",
             ["service", "measure"],
             buckets=_STEP_S,
             registry=self.registry,
@@ -75,16 +78,16 @@ class TableMetrics:
         self._known_services: set[str] = set()
         self._lag = Histogram(
             "glyphoxa_event_loop_lag_seconds",
-            "Lateness of event loop timers",
+            "Delay of a timer in the event loop; a delay affects every voice",
             buckets=_LAG_S,
             registry=self.registry,
         )
         self._is_degraded = Gauge(
-            "glyphoxa_memory_degraded", "1 while long-term memory is unreachable", registry=self.registry
+            "glyphoxa_memory_degraded", "1 while the database is unavailable", registry=self.registry
         )
         self._waiting = Gauge(
             "glyphoxa_memory_waiting_utterances",
-            "Utterances on disk that are not yet in the database",
+            "Utterances on disk that are not in the database yet",
             registry=self.registry,
         )
 
@@ -109,7 +112,7 @@ class TableMetrics:
         self._services.labels(service, time.measure).observe(time.took_s)
 
     def lagged(self, late_s: float) -> None:
-        """Record by how many seconds a timer of the event loop was late."""
+        """Record how late a timer of the event loop was."""
         self._lag.observe(late_s)
 
     def _count(self, turn: TurnRecord) -> None:
@@ -129,7 +132,7 @@ class TableMetrics:
             self._steps.labels(step.name).observe((step.end_ms - step.start_ms) / 1_000)
 
     def _counter(self, name: str, text: str, label: str, values: list[str]) -> Counter:
-        """Create a counter with all its series, so that the first event shows in a rate."""
+        """Create a counter with all its series, so that the rate of the first event is visible."""
         counter = Counter(f"glyphoxa_{name}", text, [label], registry=self.registry)
         for value in values:
             counter.labels(value)

@@ -154,9 +154,9 @@ def test_another_file_under_a_pinned_name_is_refused_until_it_is_asked_for(
     found = weights(tmp_path).ensure([NAME])[NAME]
     found.unlink()
     hub.files[REPO]["chatty-Q4_K_M.gguf"] = other = model.read_bytes() + b"!"
-    with pytest.raises(Corrupt, match=r"another file than before.*models fetch --anew somebody/Chatty"):
+    with pytest.raises(Corrupt, match=r"another file than before.*models fetch --refetch somebody/Chatty"):
         weights(tmp_path).ensure([NAME])
-    assert weights(tmp_path).ensure([NAME], anew=True)[NAME].read_bytes() == other
+    assert weights(tmp_path).ensure([NAME], refetch=True)[NAME].read_bytes() == other
 
 
 def test_bytes_that_are_not_what_was_declared_are_refused(hub: Hub, model: Path, tmp_path: Path) -> None:

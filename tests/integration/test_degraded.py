@@ -23,10 +23,11 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
+from glyphoxa.world.entity_events import AliasAdded
 from glyphoxa.world.events import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
@@ -316,3 +317,21 @@ async def test_a_session_without_long_term_memory_goes_on_from_the_disk(
         assert [one.text for one in evening.table.earlier] == said("Grimjaw, one.")
         await answered(evening, "Grimjaw, two.")
         assert "one" in str(evening.mouths[NpcId("grimjaw")].asked[-1].messages)
+
+
+async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        network.cut()
+        await answered(evening, "Grimjaw, one.")
+        async with open_store(dsn, data_dir=Path("unused")) as store:
+            await store.world.commit(TOWN, [AliasAdded(EntityId("eldrinax"), "Vashkari")], Cause("dm", at_ms=1))
+        assert ear.partial("and then vash karri came") == "and then vash karri came"
+        changed = evening.names_change()
+        network.well()
+        async with asyncio.timeout(DEADLINE_MS / 1_000):
+            while "Vashkari" not in ear.partial("and then vash karri came"):
+                changed.clear()
+                await changed.wait()

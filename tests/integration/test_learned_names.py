@@ -296,3 +296,12 @@ async def test_what_is_asked_often_is_served_by_its_index(
         await connection.execute("ANALYZE learned_name_events")
         plan = await connection.fetch(f"EXPLAIN {sql}", *arguments)
     assert index in "\n".join(row[0] for row in plan)
+
+
+async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
+    learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    names = await the_names(learned)
+    await learning.confirm("Finkeldrum", ELDRINAX, names)
+    with pytest.raises(InvalidInput, match="'Finkeldrum' was confirmed for 'Eldrinax' before"):
+        await learning.confirm("Finkeldrum", GRIMJAW, names)

@@ -279,3 +279,9 @@ async def test_a_table_is_served_over_https_and_its_cookies_are_for_https_alone(
         ) as socket:
             assert (await next_of(socket, "welcome"))["player"]["id"] == "tamsin"
     await table.close()
+
+
+async def test_another_sites_page_cannot_join(door: Door) -> None:
+    visitor = door.browser()
+    visitor.http.headers["Origin"] = "http://evil.example"
+    assert (await visitor.joins(door.links.link(TAMSINS))).status_code == 403

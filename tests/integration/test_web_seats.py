@@ -218,3 +218,12 @@ async def test_a_seat_that_is_asked_for_without_end_is_refused_with_a_word_and_o
         assert codes == {"seat_taken", "rationed"}
         async with site.sits("bran") as bran:
             await next_of(bran, "welcome")
+
+
+async def test_a_connection_that_was_long_on_its_way_throws_nobody_out() -> None:
+    async with a_site() as site, site.sits("tamsin", ticket=TICKET, attempt=3) as back:
+        await next_of(back, "welcome")
+        async with site.sits("tamsin", ticket=TICKET, attempt=2) as late:
+            assert (await next_of(late, "refused"))["code"] == "superseded"
+        await back.send('{"say": "Still here."}')
+        await next_of(back, "utterance")

@@ -248,3 +248,32 @@ async def test_every_table_of_a_campaign_is_known_to_forks(town: Store) -> None:
                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
         )
     assert sorted(row["relname"] for row in rows) == sorted({*COPIED, "world_snapshots", "table_commands"})
+
+
+async def test_what_the_dm_decided_and_what_a_file_says_survives_a_rollback(town: Store) -> None:
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
+    await town.world.commit(TOWN, [OWNS], Cause("dm", 0, FIRST, 3))
+    await town.world.commit(TOWN, [RUNS], Cause("campaign_file", 0))
+    before = await everything(town, TOWN)
+    assert await town.world.rollback(TOWN, FIRST, 1, DM) is not None
+    assert difference(await stands_as_replayed(town, TOWN), before).is_empty
+    assert await heard(town) == ["first-1"]
+    assert await town.world.rollback(TOWN, FIRST, 1, DM) is None
+    with pytest.raises(NotFound, match="no session 'never'"):
+        await town.world.rollback(TOWN, SessionId("never"), 1, DM)
+
+
+async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_what_it_took(town: Store) -> None:
+    await said(town, FIRST, ordinals=range(1, 4), began_ms=1_000)
+    first = await town.world.rollback(TOWN, FIRST, 2, DM)
+    await said(town, FIRST, ordinals=range(4, 6), began_ms=1_000)
+    second = await town.world.rollback(TOWN, FIRST, 1, DM)
+    assert first is not None
+    assert second is not None
+    assert await heard(town) == ["first-1"]
+    undone = await town.world.undo(TOWN, second.seq, DM)
+    assert await heard(town) == ["first-1", "first-2", "first-4", "first-5"]
+    await town.world.undo(TOWN, first.seq, DM)
+    assert await heard(town) == [f"first-{n}" for n in range(1, 6)]
+    await town.world.undo(TOWN, undone.seq, DM)
+    assert await heard(town) == ["first-1"]

@@ -18,11 +18,6 @@ def test_every_package_and_model_has_a_licence_that_may_be_used() -> None:
     assert supply.wrong_with(ALL) == []
 
 
-def test_the_page_of_licences_is_that_of_the_locks() -> None:
-    """`make sbom` writes it anew."""
-    assert supply.REPORT.read_text("utf-8") == supply.rendered(ALL)
-
-
 @pytest.mark.parametrize(
     ("licence", "says"),
     [

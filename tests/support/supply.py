@@ -1,8 +1,8 @@
 """The bill of materials (CycloneDX 1.6), the page of licences, and the check that every licence is an allowed one.
 
-`make sbom` writes `dist/sbom.cdx.json` and `docs/licences.md` from the locks under `requirements/`, the metadata of the
-installed packages and the manifest of models. The same locks make the same bytes. The usual tools (cyclonedx-bom,
-pip-licenses) read either a lock without licences or one installation without hashes, and no models.
+`make sbom` writes `dist/sbom.cdx.json` and `docs/reference/licences.md`. It reads the locks under `requirements/`, the
+metadata of the installed packages and the manifest of models. The same locks give the same bytes. The usual tools
+(cyclonedx-bom, pip-licenses) read either a lock without licences or one installation without hashes, and no models.
 """
 # ruff: noqa: T201 - it says what it wrote
 
@@ -21,7 +21,7 @@ from typing import Any, Final
 from glyphoxa.adapters.weights.download import Artefact, own_manifest
 
 ROOT: Final = Path(__file__).parents[2]
-REPORT: Final = ROOT / "docs" / "licences.md"
+REPORT: Final = ROOT / "docs" / "reference" / "licences.md"
 LOCKS: Final = {
     "app": "program",
     "build": "build",
@@ -59,9 +59,9 @@ DENIED: Final = re.compile(
 """These would cover our own code or forbid a use. No reason overrides that."""
 
 REASONS: Final = {
-    "doublemetaphone": "Artistic-2.0 lets anybody use it as it is, and we change nothing of it.",
-    "num2words": "a library of its own that anybody can replace, unchanged: the LGPL asks no more of its caller.",
-    "soxr": "a library of its own that anybody can replace, unchanged: the LGPL asks no more of its caller.",
+    "doublemetaphone": "Artistic-2.0 permits any use of the unchanged package.",
+    "num2words": "the LGPL permits use of an unchanged library that users can replace.",
+    "soxr": "the LGPL permits use of an unchanged library that users can replace.",
 }
 """Why a package under another licence may be used."""
 
@@ -234,9 +234,9 @@ def rendered(all_of_it: list[Licensed]) -> str:
     bundled = "\n".join(f"- {name}: {what}" for name, what in sorted(BUNDLED.items()))
     return f"""# Licences
 
-The packages that the locks pin, and every model. `make sbom` writes this page from what each package declares, and
-`make check` compares it with the locks. Each has a known licence. None declares the GPL, AGPL or SSPL, or forbids
-commercial use. Glyphoxa itself is Apache-2.0.
+This page lists the packages that the locks pin, and every model. `make sbom` generates it from what each package
+declares, and `make check` compares it with the locks. Every licence is known. No package declares the GPL, AGPL or
+SSPL, and none forbids commercial use. Glyphoxa itself is Apache-2.0.
 
 | package or model | version | licence | used by |
 |---|---|---|---|
@@ -246,7 +246,7 @@ commercial use. Glyphoxa itself is Apache-2.0.
 
 {reasons}
 
-## What wheels bundle
+## Libraries bundled in wheels
 
 Glyphoxa redistributes no wheel: each is installed from its publisher. If you redistribute an installation, such as a
 container image, you redistribute these too, under their own licences.

@@ -460,12 +460,12 @@ class ModelWeights:
         progress: Progress | None = None,
         *,
         copy_from: Path | None = None,
-        anew: bool = False,
+        refetch: bool = False,
     ) -> dict[str, Path]:
         """As `WeightStore.ensure`, also for names of the hub.
 
         Args:
-            anew: What the hub declares now replaces what was pinned.
+            refetch: What the hub declares now replaces what was pinned.
 
         Raises:
             Corrupt: Besides: the hub declares another file than it did.
@@ -474,8 +474,8 @@ class ModelWeights:
         for name in wanted:
             if hub := hub_name(name):
                 pinned = self._pins().get(name)
-                if anew or pinned is None or not self.store.is_here(name):
-                    self._pin(name, HubFile(repo=hub[0], file=hub[1]), None if anew else pinned)
+                if refetch or pinned is None or not self.store.is_here(name):
+                    self._pin(name, HubFile(repo=hub[0], file=hub[1]), None if refetch else pinned)
         return self.store.ensure(wanted, progress, copy_from=copy_from)
 
     def find(self, name: str) -> ModelFile:
@@ -528,7 +528,7 @@ class ModelWeights:
         if pinned is not None and now.sha256 != pinned.sha256:
             raise Corrupt(
                 f"{name}: the hub declares another file than before: SHA-256 {now.sha256}, and {pinned.sha256} is"
-                f" pinned; if its publisher meant that, take the new one with `glyphoxa models fetch --anew {name}`"
+                f" pinned; if its publisher meant that, take the new one with `glyphoxa models fetch --refetch {name}`"
             )
         with naming_disk_errors(self._pins_file):
             _write_whole(self._pins_file, _PINS.dump_json({**self._pins(), name: now}, indent=1, exclude_defaults=True))

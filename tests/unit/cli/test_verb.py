@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from glyphoxa.cli.main import _GROUPS, _MOVED, _VERBS, main, parser
+from glyphoxa.cli.main import _MOVED, _VERBS, GROUPS, main, parser
 from glyphoxa.cli.verb import Verb, any_option, argument, at_once, in_a_loop, one_of
 
 
@@ -91,7 +91,7 @@ def test_help_groups_at_most_fifteen_verbs_in_80_columns(capsys: pytest.CaptureF
         main(["--help"])
     shown = capsys.readouterr().out
     assert len(_VERBS) <= 15
-    for title, verbs in _GROUPS.items():
+    for title, verbs in GROUPS.items():
         assert [line.split()[0] for line in shown.partition(f"\n{title}:\n")[2].splitlines()[: len(verbs)]] == list(
             verbs
         )

@@ -90,6 +90,6 @@ def test_the_dashboard_and_the_page_about_it_know_every_metric_by_its_name() -> 
     dashboard = json.loads((ROOT / "deploy/grafana/glyphoxa.json").read_text("utf-8"))
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
     assert set(re.findall(r"\b(?:glyphoxa|process)_\w+", asked)) <= told | {"glyphoxa_service_seconds_bucket"}
-    written = set(re.findall(r"`(glyphoxa_\w+)`", (ROOT / "docs/monitoring.md").read_text("utf-8")))
+    written = set(re.findall(r"`(glyphoxa_\w+)`", (ROOT / "docs/reference/metrics.md").read_text("utf-8")))
     families = {metric.name for metric in metrics.registry.collect() if metric.name.startswith("glyphoxa_")}
     assert {name.removesuffix("_total") for name in written} == families
