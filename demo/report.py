@@ -225,11 +225,11 @@ def _unanswered(evening: Evening, campaign: Campaign, sessions: Iterable[Session
             to, turns = evening.line(played.line_id).to, turns_of(played, session)
             if to and not any(_is_answer_of(turn, to) for turn in turns):
                 meant = campaign.npc(NpcId(to)).name
-                wrong.append(f"line {played.line_id!r} to {meant}: {_what_became_of(turns)}")
+                wrong.append(f"line {played.line_id!r} to {meant}: {_outcome_of(turns)}")
     return tuple(wrong)
 
 
-def _what_became_of(turns: Sequence[TurnRecord]) -> str:
+def _outcome_of(turns: Sequence[TurnRecord]) -> str:
     if not turns:
         return "it was not heard"
     last = turns[-1]

@@ -136,10 +136,10 @@ def _local_kinds(settings: Settings) -> list[str]:
 _REST_MS: Final = 5_000
 """Time for everything except the model, with a margin."""
 _CLOUD_DEADLINE_MS: Final = 30_000
-_CLOUD: Final = QuestionLimits(most_chars=40_000)
+_CLOUD: Final = QuestionLimits(max_chars=40_000)
 _CLOUD_TOKENS: Final = 4_000
 _LOCAL_DEADLINE_MS: Final = 150_000
-_LOCAL: Final = QuestionLimits(most_chars=6_000, most_found=5, longest_text=80)
+_LOCAL: Final = QuestionLimits(max_chars=6_000, max_found=5, max_text_chars=80)
 _LOCAL_TOKENS: Final = 600
 _LOCAL_CONTEXT: Final = 4_096
 """Two cores read about 50 tokens a second and write 20, so a full stretch takes a minute."""

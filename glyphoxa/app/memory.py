@@ -115,7 +115,7 @@ class TableMemory:
         self.guard: MemoryGuard | None = None
         self.around: TalkAround | None = None
         if store is not None:
-            log = _AfterItsCampaign(store.log, self.store_campaign)
+            log = _CampaignFirstLog(store.log, self.store_campaign)
             self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.over(around)
@@ -290,7 +290,7 @@ class TableMemory:
         if health.state == "ok":
             logger.info("long-term memory is available again; {} utterances are being sent", health.waiting)
         else:
-            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.journal.delivery.disk_fails))
+            logger.warning("{}", _outage_message(health.why, disk_fails=self.journal.delivery.disk_fails))
         self._tell(MemoryChanged(health, self._now_ms()))
 
 
@@ -305,7 +305,7 @@ def _as_heard(said: Utterance) -> Utterance:
     return said if said.npc_id is not None else replace(said, text=said.raw_text, corrections=())
 
 
-def _what_is_wrong(why: str, *, disk_fails: bool) -> str:
+def _outage_message(why: str, *, disk_fails: bool) -> str:
     if disk_fails:
         return f"the disk rejects writes, so utterances go to the database only; the table plays on: {why}"
     return f"long-term memory is unavailable; the table plays on, and utterances are stored on disk: {why}"
@@ -325,7 +325,7 @@ def _log_changes(campaign: Campaign, done: CampaignChanges) -> None:
         logger.info("campaign {}: {}", campaign.id, remark)
 
 
-class _AfterItsCampaign:
+class _CampaignFirstLog:
     """A transcript log that stores the campaign before any utterance.
 
     The campaign's language decides which words index the utterances.

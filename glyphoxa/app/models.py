@@ -70,7 +70,9 @@ def needed(settings: Settings) -> list[str]:
 
 def named(settings: Settings) -> list[str]:
     """As `needed`, including files given by path."""
-    return [name for section in _here(settings) for name in weights_of(section, _choice_here(section, settings))]
+    return [
+        name for section in _local_sections(settings) for name in weights_of(section, _local_choice(section, settings))
+    ]
 
 
 def weights_for(settings: Settings) -> ModelWeights:
@@ -78,13 +80,13 @@ def weights_for(settings: Settings) -> ModelWeights:
     return ModelWeights(settings.data_directory, settings.models.dir)
 
 
-def _here(settings: Settings) -> list[str]:
+def _local_sections(settings: Settings) -> list[str]:
     """Return the sections whose models run here."""
     chosen = [each for each in _SECTIONS if each != EMBEDDINGS or settings.has_memory]
     return [each for each in chosen if any(runs_here(each, one.name) for one in settings.chain(each))]
 
 
-def _choice_here(section: str, settings: Settings) -> Choice:
+def _local_choice(section: str, settings: Settings) -> Choice:
     """Return the provider in this section that runs here; at most one does."""
     return next(one for one in settings.chain(section) if runs_here(section, one.name))
 
@@ -99,7 +101,7 @@ def need_packages(settings: Settings, *sections: str) -> None:
         NotInstalled: A package for one of the models is missing.
     """
     for section in sections:
-        row = find(section, _choice_here(section, settings).name)
+        row = find(section, _local_choice(section, settings).name)
         need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
 
 
@@ -119,7 +121,7 @@ async def load_local_models(
         Unavailable: A model is missing and cannot be downloaded.
         Corrupt: A model's file is damaged.
     """
-    need_packages(settings, *_here(settings))
+    need_packages(settings, *_local_sections(settings))
     weights = weights_for(settings)
     with ShownProgress() as progress:
         await asyncio.to_thread(weights.ensure, needed(settings), progress)
@@ -128,7 +130,7 @@ async def load_local_models(
         for name in {one.name for one in settings.chain(section)}:
             if name != NONE and not runs_here(section, name):
                 await asyncio.to_thread(maker_of, find(section, name), section=section)
-    made = {section: await _made(section, settings, stack, slots=slots) for section in _here(settings)}
+    made = {section: await _made(section, settings, stack, slots=slots) for section in _local_sections(settings)}
     return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 
 
@@ -162,7 +164,7 @@ def _context_tokens(settings: Settings) -> int:
 async def _made(
     section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
 ) -> Any:
-    choice = _choice_here(section, settings)
+    choice = _local_choice(section, settings)
     row = find(section, choice.name)
     names = weights_of(section, choice)
     file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
@@ -203,7 +205,7 @@ async def open_embedder(
     """
     if settings.providers.embeddings.name == NONE or _row(settings).runs_here:
         return embedder_of(local)
-    embedder = await _far_away(settings, environ)
+    embedder = await _remote_embedder(settings, environ)
     stack.push_async_callback(embedder.aclose)
     try:
         async with asyncio.timeout(WARM_UP_MS / 1_000):
@@ -227,7 +229,7 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
     """
     _require(settings)
     if not _row(settings).runs_here:
-        return await _far_away(settings, environ)
+        return await _remote_embedder(settings, environ)
     async with AsyncExitStack() as stack:
         return _embedder(_name_of(settings), await load_minilm(settings, stack))
 
@@ -305,7 +307,7 @@ def _embedder(name: str, minilm: MiniLm) -> Embedder:
     return Embedder(name, DIMENSIONS, embed)
 
 
-async def _far_away(settings: Settings, environ: Mapping[str, str]) -> Embedder:
+async def _remote_embedder(settings: Settings, environ: Mapping[str, str]) -> Embedder:
     chosen, dimensions = settings.providers.embeddings, settings.memory.embedding_dimensions
     # The import takes a second, and the loop may be carrying sound.
     await asyncio.to_thread(maker_of, _row(settings), section=EMBEDDINGS)

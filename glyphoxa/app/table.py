@@ -49,7 +49,7 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, room_mailbox
+from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
 from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
@@ -92,7 +92,7 @@ async def open_outside_tools(
     need("mcp", by="mcp.servers", extra="mcp")
     if missing := missing_variables(settings, environ):
         raise InvalidInput(f"mcp.servers.{missing[0]}")
-    _warn_of_strangers(settings, campaign)
+    _warn_of_unknown_npcs(settings, campaign)
     from glyphoxa.adapters.mcp_servers import McpServers
 
     servers = McpServers([_row(name, server, environ) for name, server in settings.servers.items()])
@@ -123,7 +123,7 @@ def _row(name: str, settings: McpServerSettings, environ: Mapping[str, str]) -> 
     )
 
 
-def _warn_of_strangers(settings: McpSettings, campaign: Campaign) -> None:
+def _warn_of_unknown_npcs(settings: McpSettings, campaign: Campaign) -> None:
     """Warn about unknown NPCs, but do not fail: the same settings may serve several campaigns."""
     known = {npc.id for npc in campaign.npcs}
     for name, server in settings.servers.items():
@@ -433,7 +433,7 @@ class _Wiring:
             outside,
             rule=DEFAULT_RULES[npc.budget_tier],
             tell=tell,
-            tell_slow=lambda: self.to_room.post(LooksUpLong(npc.id)),
+            tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
         )
 
     def _deep_talk(self, stack: ClosingStack) -> PastTalk | None:

@@ -209,14 +209,14 @@ class ChronicleWorker:
             campaigns, troubles = (), {f"the chronicle cannot be read now: {error}"}
         for campaign in campaigns:
             try:
-                await self.read_what_is_new(campaign)
+                await self.read_new(campaign)
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts
             logger.warning("{}", trouble)
         self._troubles = troubles
 
-    async def read_what_is_new(self, campaign: CampaignId) -> int:
+    async def read_new(self, campaign: CampaignId) -> int:
         """Read all unpaused sessions of a campaign that have news. Returns how many were read.
 
         A failing session is recorded, and the others continue.

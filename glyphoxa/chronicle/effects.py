@@ -28,18 +28,18 @@ from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 
-MOST_ENTITIES: Final = 60
-MOST_CLAIMS: Final = 120
+MAX_ENTITIES: Final = 60
+MAX_CLAIMS: Final = 120
 """Limit for one stretch. More findings in forty utterances are repetitions or inventions."""
-LONGEST_NAME: Final = 80
-LONGEST_VALUE: Final = 300
-OF_AN_NPC: Final = 0.5
+MAX_NAME_CHARS: Final = 80
+MAX_VALUE_CHARS: Final = 300
+MAX_NPC_CONFIDENCE: Final = 0.5
 """Confidence limit if only an NPC said it. A model invented its words, so the DM reviews them."""
-OVERRULES: Final = 0.6
+MAX_OVERRULING_CONFIDENCE: Final = 0.6
 """Confidence limit for a claim that would end a stored one, such as a location. The DM decides."""
 _SAME_NAME: Final = 92.0
 """Similarity (of 100) at which two spellings of six letters or more are the same name."""
-_SHORTEST_MISSPELT: Final = 6
+_MIN_MISSPELT: Final = 6
 _PREDICATE = re.compile(r"[^\W\d_]\w{0,39}")
 _ARTICLES: Final = lexicon("chronicle").compile(r"^{articles}\s+", flags=re.IGNORECASE)
 
@@ -89,14 +89,14 @@ class _Writing:
         self._refused: list[str] = []
 
     def write(self, extraction: Extraction) -> Effects:
-        for entity in extraction.entities[:MOST_ENTITIES]:
+        for entity in extraction.entities[:MAX_ENTITIES]:
             self._entity(entity)
-        for relation in extraction.relations[:MOST_CLAIMS]:
+        for relation in extraction.relations[:MAX_CLAIMS]:
             self._claim(relation)
-        for fact in extraction.facts[:MOST_CLAIMS]:
+        for fact in extraction.facts[:MAX_CLAIMS]:
             self._claim(fact)
-        left = len(extraction.entities[MOST_ENTITIES:]) + sum(
-            len(claims[MOST_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
+        left = len(extraction.entities[MAX_ENTITIES:]) + sum(
+            len(claims[MAX_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
         )
         if left:
             self._refuse(f"{left} findings above the limit for a stretch")
@@ -109,14 +109,14 @@ class _Writing:
     def _entity(self, entity: ExtractedEntity) -> None:
         name = " ".join(entity.name.split())
         rests_on = self._evidence(entity.evidence)
-        if not rests_on or not folded(name) or len(name) > LONGEST_NAME or not name.isprintable():
-            self._refuse(f"no name, or no evidence in the transcript: {name[:LONGEST_NAME]!r}")
+        if not rests_on or not folded(name) or len(name) > MAX_NAME_CHARS or not name.isprintable():
+            self._refuse(f"no name, or no evidence in the transcript: {name[:MAX_NAME_CHARS]!r}")
             return
         visibility = self._heard_by_any(rests_on)
         met = self._met(entity, name)
         if met is None:
             type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
-            aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= LONGEST_NAME))
+            aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= MAX_NAME_CHARS))
             met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, is_of_talk=True)
             self._remember(met)
             self._add_entity(met, rests_on[0])
@@ -133,7 +133,7 @@ class _Writing:
             if (found := self._by_name.get(folded(each))) is not None:
                 return self._known[found]
         same = folded(name)
-        if len(same) < _SHORTEST_MISSPELT:
+        if len(same) < _MIN_MISSPELT:
             return None
         nearest = process.extractOne(same, self._by_name.keys(), scorer=fuzz.ratio, score_cutoff=_SAME_NAME)
         if nearest is None:
@@ -161,9 +161,9 @@ class _Writing:
         last = rests_on[-1]
         sure = min(max(found.confidence, 0.0), 1.0)
         if all(each.utterance.npc_id is not None for each in rests_on):
-            sure = min(sure, OF_AN_NPC)
+            sure = min(sure, MAX_NPC_CONFIDENCE)
         if self._would_overrule(claim):
-            sure = min(sure, OVERRULES)
+            sure = min(sure, MAX_OVERRULING_CONFIDENCE)
         cause = self._cause(last)
         provenance = Provenance(
             sure,
@@ -195,7 +195,7 @@ class _Writing:
                 return None
             return Claim.relation(source, found.type, target)
         subject, value = self._of_key.get(found.subject), " ".join(found.value.split())
-        if subject is None or not _PREDICATE.fullmatch(found.about) or not 0 < len(value) <= LONGEST_VALUE:
+        if subject is None or not _PREDICATE.fullmatch(found.about) or not 0 < len(value) <= MAX_VALUE_CHARS:
             self._refuse(f"no fact: {found.subject!r} {found.about!r}")
             return None
         return Claim.attribute(subject, found.about, value)

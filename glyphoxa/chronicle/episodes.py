@@ -29,11 +29,11 @@ from glyphoxa.world.fact_events import FactStated
 TOKENS: Final = 200
 """Length of a summary."""
 _CHARACTERS_PER_TOKEN: Final = 4
-_LONGEST_LINE: Final = 240
+_MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _ALIKE: Final = 0.6
 """Share of a line's content words in a chosen line at which it adds nothing new."""
-_LEAST: Final = 0.3
+_MIN_SALIENCE: Final = 0.3
 """Minimum salience of a line."""
 
 
@@ -85,14 +85,14 @@ def summary_of(
     judge, vocabulary = SalienceJudge(language, names), vocabulary_of(language)
     judged = [(judge.judge(each.utterance.text), each) for each in said]
     by_salience = sorted(
-        ((one, each) for one, each in judged if one.score >= _LEAST and not one.asks_to_forget),
+        ((one, each) for one, each in judged if one.score >= _MIN_SALIENCE and not one.asks_to_forget),
         key=lambda pair: (-pair[0].score, pair[1].ordinal),
     )
     left = tokens * _CHARACTERS_PER_TOKEN
     chosen: list[SummaryLine] = []
     told: list[frozenset[str]] = []
     for _, each in by_salience:
-        line = SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _LONGEST_LINE))
+        line = SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _MAX_LINE_CHARS))
         length = len(line.in_words(language)) + 1
         telling = frozenset(word.folded for word in words(line.text)) - vocabulary.stop
         if length > left or not telling or any(len(telling & other) >= _ALIKE * len(telling) for other in told):

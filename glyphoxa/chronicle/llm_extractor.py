@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.chronicle.effects import LONGEST_NAME, LONGEST_VALUE, folded
+from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
 from glyphoxa.chronicle.llm_question import (
     CONFIDENCE,
     FACTS,
@@ -214,11 +214,11 @@ def _stands_in(name: Sequence[str], line: Sequence[str]) -> bool:
     return n > 0 and any(tuple(line[at : at + n]) == tuple(name) for at in range(len(line) - n + 1))
 
 
-_MOST_LINES: Final = 6
+_MAX_LINES: Final = 6
 """A claim with more lines of evidence is a summary."""
 _OF_SEVERAL: Final = ("occupation", "status", "price")
 """Facts that may concern several people in one line. Others, such as a promise, have one subject."""
-_SHORTEST_BY_SOUND: Final = 5
+_MIN_BY_SOUND: Final = 5
 _KIN: Final[dict[str, frozenset[str]]] = {
     type_: frozenset(fold(word) for each in both for word in KIN_BY_TYPE[each])
     for both in (("PARENT_OF", "CHILD_OF"), ("SIBLING_OF",), ("MARRIED_TO",), ("MENTOR_OF", "APPRENTICE_OF"))
@@ -227,7 +227,7 @@ _KIN: Final[dict[str, frozenset[str]]] = {
 """Words required as evidence of a relation, because small models connect everyone who talks."""
 
 
-class NotBelieved(Exception):
+class Rejected(Exception):
     """A part of an answer is rejected, for this reason."""
 
 
@@ -254,7 +254,7 @@ def merged(answer: dict[str, Any], question: TalkQuestion, known: KnownBefore, *
 class _Merging:
     def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
         self._known = known
-        self._most = question.most_found
+        self._most = question.max_found
         self._heard = ShownLines(question.lines, language)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
@@ -276,7 +276,7 @@ class _Merging:
             for number, each in enumerate(found[: self._most], start=1):
                 try:
                     take(each if isinstance(each, dict) else {})
-                except NotBelieved as why:
+                except Rejected as why:
                     self._refused.append(f"the model's {what}, number {number}: {why}")
             if len(found) > self._most:
                 self._refused.append(f"the model's {what}: {len(found) - self._most} more than requested")
@@ -286,25 +286,25 @@ class _Merging:
         return Extraction(entities, tuple(self._relations), tuple(self._facts), tuple(self._refused))
 
     def _entity(self, told: dict[str, Any]) -> None:
-        name, type_ = _text(told, "name", longest=LONGEST_NAME), _one_of(told, "type", ENTITY_TYPES)
+        name, type_ = _text(told, "name", longest=MAX_NAME_CHARS), _one_of(told, "type", ENTITY_TYPES)
         if self._key(name, type_) is not None:
             return
         lines = self._heard.naming(name)
         if not lines:
-            raise NotBelieved("nobody said this name")
+            raise Rejected("nobody said this name")
         if not self._heard.writes(name):
-            raise NotBelieved("these words are not used as a name")
+            raise Rejected("these words are not used as a name")
         self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, _ids(lines), CONFIDENCE["certain"]))
 
     def _relation(self, told: dict[str, Any]) -> None:
         type_ = _one_of(told, "type", RELATIONS)
-        source = self._end(_text(told, "source", longest=LONGEST_NAME))
-        target = self._end(_text(told, "target", longest=LONGEST_NAME))
+        source = self._end(_text(told, "source", longest=MAX_NAME_CHARS))
+        target = self._end(_text(told, "target", longest=MAX_NAME_CHARS))
         if source == target:
-            raise NotBelieved("an entity cannot be related to itself")
+            raise Rejected("an entity cannot be related to itself")
         rests_on = self._named_in(self._lines(told), source, target)
         if type_ in _KIN and not any(_KIN[type_].intersection(line.words) for line in rests_on):
-            raise NotBelieved(f"no word of its evidence says {type_}")
+            raise Rejected(f"no word of its evidence says {type_}")
         if any(
             {one.source, one.target} == {source, target} and not set(_ids(rests_on)).isdisjoint(one.evidence)
             for one in self._relations
@@ -314,17 +314,17 @@ class _Merging:
         self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
 
     def _fact(self, told: dict[str, Any]) -> None:
-        about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=LONGEST_VALUE)
-        subject = self._end(_text(told, "subject", longest=LONGEST_NAME))
+        about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=MAX_VALUE_CHARS)
+        subject = self._end(_text(told, "subject", longest=MAX_NAME_CHARS))
         rests_on = self._named_in(self._lines(told), subject)
         if (why := self._heard.tells(value, rests_on)) is not None:
-            raise NotBelieved(why)
+            raise Rejected(why)
         # The rules' version of the same sentence is kept verbatim.
         same = {one.subject for one in self._facts if self._is_same(one, about, value, rests_on)}
         if subject in same:
             return
         if same and about not in _OF_SEVERAL:
-            raise NotBelieved("the same words say it about somebody else")
+            raise Rejected("the same words say it about somebody else")
         sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
         self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
 
@@ -337,10 +337,10 @@ class _Merging:
         """Return the key of a named entity.
 
         Raises:
-            NotBelieved: No known, introduced or speaking entity has this name.
+            Rejected: No known, introduced or speaking entity has this name.
         """
         if folded(name) in self._known.nobody:
-            raise NotBelieved("a narrator is not part of the story")
+            raise Rejected("a narrator is not part of the story")
         there = set(self._entities)
         key = self._key(name) or self._speaker(name)
         if key not in there:
@@ -350,7 +350,7 @@ class _Merging:
     def _speaker(self, name: str) -> str:
         said = next((line.said.utterance for line in self._speaking(name)), None)
         if said is None:
-            raise NotBelieved("its subject has no name")
+            raise Rejected("its subject has no name")
         type_ = "npc" if said.npc_id else "player"
         self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, (said.id,), CONFIDENCE["certain"]))
         return f"new:{fold(name)}"
@@ -380,7 +380,7 @@ class _Merging:
 
     def _sounding_like(self, letters: str, type_: str | None) -> KnownEntity | None:
         names = self._known.names
-        if names.coder is None or len(letters) < _SHORTEST_BY_SOUND:
+        if names.coder is None or len(letters) < _MIN_BY_SOUND:
             return None
         for name in names.same_sound(names.coder(letters)):
             found = self._by_id.get(name.entity_id)
@@ -404,12 +404,12 @@ class _Merging:
     def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
         numbers = told.get("lines")
         if not isinstance(numbers, list) or not numbers:
-            raise NotBelieved("it has no evidence")
-        if len(numbers) > _MOST_LINES:
-            raise NotBelieved(f"its evidence has {len(numbers)} lines")
+            raise Rejected("it has no evidence")
+        if len(numbers) > _MAX_LINES:
+            raise Rejected(f"its evidence has {len(numbers)} lines")
         n_lines = len(self._heard.lines)
         if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
-            raise NotBelieved("its evidence includes a line that does not exist")
+            raise Rejected("its evidence includes a line that does not exist")
         return [self._heard.lines[each - 1] for each in sorted(set(numbers))]
 
     def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:
@@ -431,7 +431,7 @@ class _Merging:
                 default=None,
             )
             if nearest is None:
-                raise NotBelieved("no available line names its entity")
+                raise Rejected("no available line names its entity")
             lines[nearest.said.ordinal] = nearest
         return [lines[ordinal] for ordinal in sorted(lines)]
 
@@ -449,12 +449,12 @@ def _text(told: dict[str, Any], key: str, *, longest: int) -> str:
     value = told.get(key)
     text = " ".join(value.split()) if isinstance(value, str) else ""
     if not 0 < len(text) <= longest or not text.isprintable() or not fold(text):
-        raise NotBelieved(f"{key} is not text of up to {longest} characters")
+        raise Rejected(f"{key} is not text of up to {longest} characters")
     return text
 
 
 def _one_of(told: dict[str, Any], key: str, valid: Sequence[str]) -> str:
     value = told.get(key)
     if not isinstance(value, str) or value not in valid:
-        raise NotBelieved(f"{key} is not one of {', '.join(valid)}")
+        raise Rejected(f"{key} is not one of {', '.join(valid)}")
     return value

@@ -55,7 +55,7 @@ CONFIDENCE: Final = {"certain": 0.65, "likely": 0.55, "unsure": 0.4}
 """Words instead of numbers, because a model answers 0.9 to everything. Even "certain" needs review by the DM, unless
 `memory.auto_accept` is lower.
 """
-LONGEST_LINE: Final = 800
+MAX_LINE_CHARS: Final = 800
 """Characters shown to the model; the rules read the rest of a longer line."""
 
 SYSTEM: Final = (
@@ -77,14 +77,14 @@ class QuestionLimits:
     """Limits of a prompt and its answer.
 
     Attributes:
-        most_chars: For all lines together. Lines before the stretch are dropped first, then its last lines.
-        most_found: For each kind. Without a limit a small model repeats its findings.
-        longest_text: Characters of each text in the answer; None: the model's schemas support no such limit.
+        max_chars: For all lines together. Lines before the stretch are dropped first, then its last lines.
+        max_found: For each kind. Without a limit a small model repeats its findings.
+        max_text_chars: Characters of each text in the answer; None: the model's schemas support no such limit.
     """
 
-    most_chars: int
-    most_found: int = 12
-    longest_text: int | None = None
+    max_chars: int
+    max_found: int = 12
+    max_text_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +93,14 @@ class TalkQuestion:
 
     Attributes:
         lines: The numbered lines; the first is number 1.
-        most_found: Limit for each kind.
+        max_found: Limit for each kind.
         n_left: Lines of the stretch that did not fit.
     """
 
     user: str
     schema: dict[str, Any]
     lines: tuple[NumberedUtterance, ...]
-    most_found: int
+    max_found: int
     n_left: int = 0
     system: str = SYSTEM
 
@@ -108,7 +108,7 @@ class TalkQuestion:
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
     """Return the prompt, without out-of-character and off-record lines. None: no line may be shown."""
     said, before = _shown(talk.said), _shown(talk.before)
-    room, n_fit = limits.most_chars, 0
+    room, n_fit = limits.max_chars, 0
     for each in said:
         room -= len(_line(0, each)) + 3
         if room < 0:
@@ -126,7 +126,7 @@ def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | No
     text = "\n".join(_line(number, each) for number, each in enumerate(lines, start=1))
     if n_before:
         text = f"Lines 1 to {n_before} were read before: use them to understand the others.\n{text}"
-    return TalkQuestion(text, _schema(len(lines), limits), lines, limits.most_found, len(said) - n_fit)
+    return TalkQuestion(text, _schema(len(lines), limits), lines, limits.max_found, len(said) - n_fit)
 
 
 def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
@@ -142,11 +142,11 @@ def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
 
 def _line(number: int, said: NumberedUtterance) -> str:
     spoken = said.utterance
-    return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:LONGEST_LINE]}"
+    return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:MAX_LINE_CHARS]}"
 
 
 def _schema(n_lines: int, limits: QuestionLimits) -> dict[str, Any]:
-    longest = {} if limits.longest_text is None else {"maxLength": limits.longest_text}
+    longest = {} if limits.max_text_chars is None else {"maxLength": limits.max_text_chars}
     name: dict[str, Any] = {"type": "string", **longest}
     lines = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": n_lines}, "maxItems": 3}
     proof = {"lines": lines, "confidence": {"type": "string", "enum": list(CONFIDENCE)}}
@@ -157,9 +157,9 @@ def _schema(n_lines: int, limits: QuestionLimits) -> dict[str, Any]:
         "title": "told",
         **_object(
             {
-                "entities": {"type": "array", "items": entity, "maxItems": limits.most_found},
-                "relationships": {"type": "array", "items": relation, "maxItems": limits.most_found},
-                "facts": {"type": "array", "items": fact, "maxItems": limits.most_found},
+                "entities": {"type": "array", "items": entity, "maxItems": limits.max_found},
+                "relationships": {"type": "array", "items": relation, "maxItems": limits.max_found},
+                "facts": {"type": "array", "items": fact, "maxItems": limits.max_found},
             }
         ),
     }

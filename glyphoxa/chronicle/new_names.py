@@ -54,7 +54,7 @@ _CALLED: Final = _WORDS.compile(r"\b{called}\s+(?:the |der |die |das )?$", flags
 _CASTS: Final = _WORDS.compile(r"\b{casts}\W+(?:\w+\W+)?$", flags=re.IGNORECASE)
 """The following name is a spell or a feat."""
 _SHORTEST: Final = 3
-_LONGEST: Final = 6
+_MAX_WORDS: Final = 6
 """Maximum words of a name."""
 
 
@@ -108,7 +108,7 @@ class NameFinder:
         if not _may_be_of_a_name(spoken[at], taken):
             return ()
         end = at + 1
-        while end < len(spoken) and end - at < _LONGEST and spoken[end].joins and not spoken[end - 1].tail:
+        while end < len(spoken) and end - at < _MAX_WORDS and spoken[end].joins and not spoken[end - 1].tail:
             if _may_be_of_a_name(spoken[end], taken):
                 end += 1
             elif (n := self._joining(spoken, end, taken)) > 0:

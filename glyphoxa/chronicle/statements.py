@@ -157,9 +157,9 @@ class FactClaim:
     confidence: float
 
 
-_SHORTEST: Final = 4
+_MIN_WORDS: Final = 4
 """Minimum words of a sentence worth keeping."""
-_LONGEST_VALUE: Final = 300
+_MAX_VALUE_WORDS: Final = 300
 _TRADES: Final = _patterns("trade_patterns")
 _STATES: Final = _patterns("state_patterns")
 _OF_A_FIGHT: Final = _WORDS.compile(r"\b{of_a_fight}\b", flags=re.IGNORECASE)
@@ -210,9 +210,9 @@ def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
 
 
 def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
-    if len(sentence.text.split()) < _SHORTEST or _OF_A_FIGHT.search(sentence.marked):
+    if len(sentence.text.split()) < _MIN_WORDS or _OF_A_FIGHT.search(sentence.marked):
         return
-    value = sentence.text.strip().rstrip(".;,!… ")[:_LONGEST_VALUE]
+    value = sentence.text.strip().rstrip(".;,!… ")[:_MAX_VALUE_WORDS]
     for saying in _SAYINGS:
         match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
         if match is not None:

@@ -186,7 +186,7 @@ _JUST_BEFORE: Final = 2
 """Previous answers that may contain a piece of the secret."""
 
 
-def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
+def reveals_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a sentence that reveals or confirms one of the NPC's secrets."""
     if not (character.guards_secrets and asked.kept and (stated := _stated(sentence))):
         return None
@@ -200,7 +200,7 @@ def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault |
     admits = _ADMITS.match(straight(stated)) is not None
     for secret in asked.kept:
         kept = content_words(secret) - public
-        if _is_told(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
+        if _is_revealed(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
             return Fault.SECRET
     return None
 
@@ -220,7 +220,7 @@ def _stated(text: str) -> str:
     return " ".join(each.strip() for each in _PART.findall(text) if not denies(each))
 
 
-def _is_told(said: _Said, kept: frozenset[str]) -> bool:
+def _is_revealed(said: _Said, kept: frozenset[str]) -> bool:
     shared = said.words & kept
     if not shared - said.loose:
         return False
@@ -234,7 +234,7 @@ def _is_told(said: _Said, kept: frozenset[str]) -> bool:
 # Directions of the DM, and dice.
 
 _DIRECTION_LABEL: Final = _WORDS.pattern("direction_label", flags=re.IGNORECASE)
-_LEAST_RECITED: Final = 3
+_MIN_RECITED: Final = 3
 """Minimum words. A shorter match may be the NPC's own sentence."""
 _ROLLED: Final = _WORDS.pattern("roll", flags=re.IGNORECASE)
 _LONG_AGO: Final = _WORDS.compile(r"\b{long_ago}\b", flags=re.IGNORECASE)
@@ -246,22 +246,22 @@ def recites_direction(sentence: str, character: Character, asked: Asked) -> Faul
         return None
     direction = spoken_words(asked.direction)
     recited = f" {' '.join(direction)} " in f" {' '.join(spoken_words(sentence))} "
-    is_recited = recited and len(direction) >= _LEAST_RECITED
+    is_recited = recited and len(direction) >= _MIN_RECITED
     return Fault.OF_THE_PROMPT if is_recited or _DIRECTION_LABEL.search(sentence) else None
 
 
-def claims_a_roll(sentence: str) -> bool:
+def claims_roll(sentence: str) -> bool:
     """Return whether a sentence claims the result of a current dice roll.
 
     A roll in a story about the past, or an offer or request to roll, is no claim.
 
-    >>> claims_a_roll("I roll a 17, so I see it."), claims_a_roll("Years ago I rolled a six and won a mule.")
+    >>> claims_roll("I roll a 17, so I see it."), claims_roll("Years ago I rolled a six and won a mule.")
     (True, False)
     """
     return not sentence.rstrip().endswith("?") and bool(_ROLLED.search(sentence)) and not _LONG_AGO.search(sentence)
 
 
-def made_up_rolls(has_rolled: Callable[[], bool]) -> Rule:
+def invented_rolls(has_rolled: Callable[[], bool]) -> Rule:
     """Return a rule for one reply that rejects dice results without a roll.
 
     Args:
@@ -269,6 +269,6 @@ def made_up_rolls(has_rolled: Callable[[], bool]) -> Rule:
     """
 
     def rule(sentence: str, _character: Character, _asked: Asked) -> Fault | None:
-        return Fault.DICE if claims_a_roll(sentence) and not has_rolled() else None
+        return Fault.DICE if claims_roll(sentence) and not has_rolled() else None
 
     return rule

@@ -39,7 +39,7 @@ _GESTURE_ALONE: Final = _WORDS.compile(
     r"(?:{pronoun} )?(?:\w+ly )?{gestures}(?=\s*(?:[.,;!…]|$|{after_gesture}\b))", flags=_ANY_CASE
 )
 _ENDS: Final = re.compile(r"[.!?…][\"”“«'’)]*$")
-_LEAST_ECHOED: Final = 4
+_MIN_ECHOED: Final = 4
 """Minimum words. A shorter question may be returned: "And you?"."""
 _QUOTED: Final = re.compile(r"[\"“„»]([^\"“”„«»]+)[\"”“«]")
 
@@ -62,13 +62,13 @@ class Repairs:
             return _quoted(said)
         if self._echoes(said):
             return Verdict(fault=Fault.ECHO)
-        return Verdict(with_its_owner(in_first_person(said, self._names), self._asked))
+        return Verdict(with_correct_owner(in_first_person(said, self._names), self._asked))
 
     def _echoes(self, said: str) -> bool:
         if not said.endswith("?"):
             return False  # an answer may begin with words of the question
         given_back = spoken_words(said)
-        return len(given_back) >= _LEAST_ECHOED and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
+        return len(given_back) >= _MIN_ECHOED and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
 
 
 def _quoted(narrated: str) -> Verdict:
@@ -152,7 +152,7 @@ _NO_VERB: Final = _WORDS.words("no_verb")
 """Words after a name used as a name: "Brunhild is what they call me", "Brunhild, at your service"."""
 
 
-def tells_of_itself(sentence: str, character: Character, asked: Asked) -> Fault | None:
+def speaks_in_third_person(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a sentence in which the NPC refers to itself in the third person. A lone name or an "I" is allowed."""
     own = _one_of(own_names(character.name, character.others))
     if _of(own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
@@ -175,12 +175,12 @@ _DID_I: Final = _WORDS.compile(r"\b{did_i}\b", flags=_ANY_CASE)
 _SAID_BY_ASKER: Final = [(re.compile(p), instead) for of in _BY_LANGUAGE for p, instead in of.value("said_by_asker")]
 
 
-def with_its_owner(sentence: str, asked: Asked) -> str:
+def with_correct_owner(sentence: str, asked: Asked) -> str:
     """Return the sentence with the person that the question implies.
 
-    >>> with_its_owner("My horse is called Bramble.", Asked(question="What is my horse called?"))
+    >>> with_correct_owner("My horse is called Bramble.", Asked(question="What is my horse called?"))
     'Your horse is called Bramble.'
-    >>> with_its_owner("I said that she limps.", Asked(question="What did I tell you of her?"))
+    >>> with_correct_owner("I said that she limps.", Asked(question="What did I tell you of her?"))
     'You said that she limps.'
     """
     if _DID_I.search(asked.question):
@@ -190,20 +190,20 @@ def with_its_owner(sentence: str, asked: Asked) -> str:
         return sentence
     # The NPC may own one too, if its facts mention it.
     own = set(spoken_words(" ".join((*asked.identity, *asked.facts))))
-    theirs = {thing for found in _MY.finditer(asked.question) for thing in _behind(found)} - own - _NO_THING
+    theirs = {thing for found in _MY.finditer(asked.question) for thing in _words_after(found)} - own - _NO_THING
 
     def turned(found: re.Match[str]) -> str:
-        return _turned(found[1]) if not theirs.isdisjoint(_behind(found)) else found[0]
+        return _as_yours(found[1]) if not theirs.isdisjoint(_words_after(found)) else found[0]
 
     return _MY.sub(turned, sentence)
 
 
-def _behind(found: re.Match[str]) -> list[str]:
+def _words_after(found: re.Match[str]) -> list[str]:
     """Return the words after a "my": the possession, with or without an adjective."""
     return [word for word in spoken_words(found.string[found.end() :])[:2] if word not in FUNCTION_WORDS]
 
 
-def _turned(mine: str) -> str:
+def _as_yours(mine: str) -> str:
     yours = "your" if mine.casefold() == "my" else "dein" + mine[4:]
     return yours.capitalize() if mine[0].isupper() else yours
 
@@ -212,7 +212,7 @@ def _turned(mine: str) -> str:
 # model confuses names in the conversation. Only names of the campaign count, because its author may use others.
 
 
-def takes_itself_for_another(sentence: str, character: Character, asked: Asked) -> Fault | None:
+def claims_other_identity(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a sentence in which the NPC claims another name or greets itself, across pieces of the reply."""
     said = f"{asked.so_far} {sentence}".strip()
     at = len(said) - len(sentence)
@@ -251,7 +251,7 @@ def _greets(names: tuple[str, ...]) -> re.Pattern[str]:
 # Offers and repetitions.
 
 _OFFERS: Final = _WORDS.pattern("offers", flags=_ANY_CASE)
-_LEAST_REPEATED: Final = 3
+_MIN_REPEATED: Final = 3
 """Minimum words. Shorter phrases are common ("Aye.", "Not I.") and may repeat."""
 
 
@@ -276,7 +276,7 @@ def repeats(sentence: str, character: Character, asked: Asked) -> Fault | None:
         return Fault.REPEATED
     questions = [question for question, reply in reversed(asked.before[-2:]) if said in _bare_sentences(reply)]
     is_last = bool(questions) and said in _bare_sentences(asked.before[-1][1])
-    if len(questions) == 2 or (is_last and said.count(" ") + 1 >= _LEAST_REPEATED):
+    if len(questions) == 2 or (is_last and said.count(" ") + 1 >= _MIN_REPEATED):
         return None if all(_is_alike(question, asked.question) for question in questions) else Fault.REPEATED
     return None
 
@@ -305,7 +305,7 @@ _OF_CLAIMS: Final = content_words(" ".join(_WORDS.words("of_claims")))
 _CLAIMS_NOTHING: Final = NEGATIONS | _WORDS.words("does_not_know") | _WORDS.words("conditions")
 _KEEPS: Final = _WORDS.pattern("keeps_to_itself", flags=_ANY_CASE)
 _YES: Final = _WORDS.compile(r"\s*{yes}\b", flags=_ANY_CASE)
-_LEAST_STATED: Final = 3
+_MIN_STATED: Final = 3
 """Minimum words of a statement, unless it is a yes."""
 
 
@@ -376,12 +376,12 @@ def _states(sentence: str, asked: Asked) -> bool:
     has_more = asked.remembered or len(asked.facts) > len(asked.not_known)
     if has_more or asked.kept or _claims_nothing(asked.so_far) or _KEEPS.search(straight(sentence)):
         return False
-    return len(spoken_words(sentence)) >= _LEAST_STATED or _YES.match(sentence) is not None
+    return len(spoken_words(sentence)) >= _MIN_STATED or _YES.match(sentence) is not None
 
 
 REPAIR_RULES: Final[Sequence[Rule]] = (
-    tells_of_itself,
-    takes_itself_for_another,
+    speaks_in_third_person,
+    claims_other_identity,
     offers_help,
     repeats,
     unfounded,

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, tells_a_secret
+from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
 from glyphoxa.language.content import GREETINGS, language_of, straight
 from glyphoxa.language.lexicon import lexicon, primary_language
@@ -46,7 +46,7 @@ def in_another_language(sentence: str, character: Character, asked: Asked) -> Fa
     return Fault.LANGUAGE if spoken and wanted and spoken != wanted else None
 
 
-RULES: Final[Sequence[Rule]] = (tells_a_secret, recites_direction, in_another_language)
+RULES: Final[Sequence[Rule]] = (reveals_secret, recites_direction, in_another_language)
 """Applied in this order before the repair rules; the first fault is reported."""
 
 

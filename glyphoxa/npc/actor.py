@@ -116,7 +116,7 @@ class NpcActor:
         tiers: TierSelector | None = None,
     ) -> None:
         self.npc = conversation.npc
-        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._may_go_unread)
+        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._is_expendable)
         self.conversation = conversation
         self._open_mouth = open_mouth
         self._tell = tell
@@ -141,7 +141,7 @@ class NpcActor:
             self._mouth = await self._open_mouth(self.npc, self._on_mouth)
             await self._mouth.start()
 
-    def wait_for_its_turn(self) -> None:
+    def defer_reading(self) -> None:
         """Delay reading the persona until `read_persona`, or until the NPC is addressed."""
         self.is_ready = False
 
@@ -276,7 +276,7 @@ class NpcActor:
             except Exception as error:  # a broken engine must not prevent the restart
                 logger.warning("closing the engine of {} failed: {}", self.npc.name, error)
 
-    def _may_go_unread(self, message: NpcMessage) -> bool:
+    def _is_expendable(self, message: NpcMessage) -> bool:
         """Return whether a message may be dropped: old speech, if the engine is not open. The log has all of it."""
         if isinstance(message, Hear):
             return message.utterance.npc_id != self.npc.id

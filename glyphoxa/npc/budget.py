@@ -140,7 +140,7 @@ def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
 
 
 _MOST: Final = 100
-_LEAST: Final = 5
+_MIN_CALLS: Final = 5
 """Calls needed for a median; before that the declared estimate applies."""
 _LASTS_MS: Final = 600_000
 
@@ -162,4 +162,4 @@ class ToolLatencies:
             at_ms: Now, by the clock of the calls.
         """
         newest = [took_ms for called_ms, took_ms in self._calls.get(tool, ()) if at_ms - called_ms < _LASTS_MS]
-        return declared_ms if len(newest) < _LEAST else round(median(newest))
+        return declared_ms if len(newest) < _MIN_CALLS else round(median(newest))

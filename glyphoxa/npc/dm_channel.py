@@ -29,7 +29,7 @@ from glyphoxa.turns.dm_controls import Direction, DmControls
 
 _AGAIN_S: Final = 1.0
 _WAIT_FOR_S: Final = 1.0
-_PUT_RIGHT_S: Final = 60.0
+_RETRY_FATAL_S: Final = 60.0
 _OBEYED_WITHIN_S: Final = 3.0
 
 
@@ -50,7 +50,7 @@ async def follow(
             if not has_told:
                 logger.error("{} cannot be read until this is fixed: {}", what, error)
             has_told = True
-            await asyncio.sleep(_PUT_RIGHT_S)
+            await asyncio.sleep(_RETRY_FATAL_S)
 
 
 class ControlsStore(Protocol):
@@ -78,7 +78,7 @@ class KeptControls:
     async def before(self, npcs: Mapping[NpcId, str]) -> DmControls:
         """Return the controls from the end of the last run, for these NPCs."""
         try:
-            return _of_json(await self._store.controls(self._campaign, self._session), npcs)
+            return _from_json(await self._store.controls(self._campaign, self._session), npcs)
         except GlyphoxaError as error:
             logger.warning("mutes and directions of this session could not be restored: {}", error)
             return DmControls(npcs)
@@ -122,7 +122,7 @@ def _as_json(controls: DmControls) -> dict[str, Any]:
     }
 
 
-def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
+def _from_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
     """Parse stored controls, without NPCs that the campaign no longer has."""
     directions = {NpcId(npc): Direction(text, left) for npc, (text, left) in kept.get("directions", {}).items()}
     puppets = {PlayerId(player): NpcId(npc) for player, npc in kept.get("puppets", {}).items()}

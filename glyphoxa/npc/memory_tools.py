@@ -47,7 +47,7 @@ from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, Talk
 # Tool results: JSON values only, worded by `glyphoxa.context.facts`.
 
 
-MOST_FOUND: Final = 10
+MAX_FOUND: Final = 10
 
 Found = dict[str, object]
 """A tool result: `found` (a list) and optionally `note`."""
@@ -56,8 +56,8 @@ Found = dict[str, object]
 def found(answers: Sequence[object]) -> Found:
     if not answers:
         return nothing("nothing found")
-    if len(answers) > MOST_FOUND:
-        return {"found": list(answers[:MOST_FOUND]), "note": f"{len(answers) - MOST_FOUND} more: narrow the query"}
+    if len(answers) > MAX_FOUND:
+        return {"found": list(answers[:MAX_FOUND]), "note": f"{len(answers) - MAX_FOUND} more: narrow the query"}
     return {"found": list(answers)}
 
 
@@ -291,9 +291,9 @@ class LookUps:
         wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
         facts, recalled = await asyncio.gather(
             self.memory.graph.facts(self.memory.campaign, self.memory.npc, wanted),
-            self._recall(query, limit=MOST_FOUND, between=between),
+            self._recall(query, limit=MAX_FOUND, between=between),
         )
-        answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
+        answers = await self._in_words(self._asked_first(query, facts)[: MAX_FOUND // 2])
         return found([*answers, *(_said(one) for one in recalled)])
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:

@@ -79,7 +79,7 @@ class Preparation:
         now_ms: Callable[[], int],
     ) -> None:
         for npc in npcs.values():
-            npc.wait_for_its_turn()
+            npc.defer_reading()
         self._npcs = npcs
         self._present = state.present
         self._somebody = state.somebody
@@ -135,7 +135,7 @@ class Preparation:
 
     async def _read(self, npc: NpcActor) -> bool:
         """Let an engine read its persona. False if somebody needed the machine."""
-        reading = asyncio.ensure_future(self._after_the_others(npc))
+        reading = asyncio.ensure_future(self._wait_for_scene(npc))
         giving_way = asyncio.ensure_future(self._give_way.wait())
         try:
             await asyncio.wait((reading, giving_way), return_when=asyncio.FIRST_COMPLETED)
@@ -151,7 +151,7 @@ class Preparation:
                 task.cancel()
             await asyncio.gather(reading, giving_way, return_exceptions=True)
 
-    async def _after_the_others(self, npc: NpcActor) -> None:
+    async def _wait_for_scene(self, npc: NpcActor) -> None:
         """Wait for NPCs of the scene, whose new conversation must be read first."""
         for other in self._present():
             if self._npcs[other].is_ready:

@@ -97,7 +97,7 @@ class LookedUp:
 
 
 @dataclass(frozen=True, slots=True)
-class LooksUpLong:
+class LookUpSlow:
     """An NPC's model has been waiting for a tool."""
 
     npc: NpcId
@@ -111,7 +111,7 @@ class Obey:
     answer: Callable[[str | InvalidInput], None]
 
 
-RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move | Leave | Obey | End
+RoomMessage = EarEvent | MouthEvent | LookedUp | LookUpSlow | RoomTick | Move | Leave | Obey | End
 
 
 def room_mailbox() -> Mailbox[RoomMessage]:
@@ -194,8 +194,8 @@ class Room:
                 self._obey(message, now_ms)
             case LookedUp(npc, look_up):
                 self._book.looked_up(npc, look_up)
-            case LooksUpLong(npc):
-                self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
+            case LookUpSlow(npc):
+                self._perform(self._turn_taking.lookup_is_slow(npc, at_ms=now_ms))
             case (
                 Marked()
                 | Injected()
@@ -269,7 +269,7 @@ class Room:
             case NotAddressed(draft, addressed, is_between):
                 utterance = self._players.last_kept(draft.player)
                 if is_between:
-                    self._players.came_between(draft.player)
+                    self._players.exclude_last(draft.player)
                 self._finish(self._book.not_addressed(draft, addressed, utterance=utterance))
             case AskAgain(at_ms):
                 self._call_at(at_ms, lambda: self.mailbox.post(RoomTick()))

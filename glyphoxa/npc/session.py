@@ -385,7 +385,7 @@ class TableSession:
             async with asyncio.timeout(WRITE_DOWN_MS / 1000):
                 await self._journal.wait_until_written()
         except TimeoutError:
-            if n_lost := await asyncio.to_thread(self.write_last_words):
+            if n_lost := await asyncio.to_thread(self.write_pending):
                 logger.error("the last {} utterances of the session were not written to disk in time", n_lost)
         if self._reviser is not None:
             await self._reviser.finish(SECOND_LOOK_MS)
@@ -394,7 +394,7 @@ class TableSession:
         if not await self._memory.finish():
             logger.warning("the database has not accepted everything yet; the next session sends the rest")
 
-    def write_last_words(self) -> int:
+    def write_pending(self) -> int:
         """Write pending utterances to disk. Returns how many failed.
 
         For a process that ends now. Works in any thread, even if the event loop is blocked.
@@ -508,14 +508,14 @@ class TableSeats:
         """
         if self._state.is_seated(player.id):
             raise InvalidInput(f"{player.name} already sits at the table")
-        self._state.sits_down(player)
+        self._state.add_player(player)
         try:
             ear = await self._open_ear(player)
             seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left, is_paused=self._is_paused)
             await ear.start()
         except BaseException:  # including cancellation: free the seat
             self._seats.pop(player.id, None)
-            self._state.stands_up(player.id)
+            self._state.remove_player(player.id)
             raise
         return seat
 
@@ -525,5 +525,5 @@ class TableSeats:
 
     def _left(self, player: Player) -> None:
         self._seats.pop(player.id, None)
-        self._state.stands_up(player.id)
+        self._state.remove_player(player.id)
         self._on_left(player.id)

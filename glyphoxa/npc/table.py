@@ -200,12 +200,12 @@ class TableState:
 
     # -- humans
 
-    def sits_down(self, player: Player) -> None:
+    def add_player(self, player: Player) -> None:
         """Add a player, who may be missing from the campaign file."""
         self._seated[player.id] = player
         self._names[player.id] = player.name
 
-    def stands_up(self, player: PlayerId) -> None:
+    def remove_player(self, player: PlayerId) -> None:
         self._seated.pop(player, None)
 
     @property

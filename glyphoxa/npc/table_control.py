@@ -74,7 +74,7 @@ class TableControl:
             case WhisperTo(player, text):
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most):
-                self._turn_taking.follow_ups.most_in_a_row = most
+                self._turn_taking.follow_ups.max_in_a_row = most
             case Pause() | Unpause():
                 self._tell(PauseChanged(self.controls.is_paused, at_ms))
             case EndSession():
@@ -109,7 +109,7 @@ class TableControl:
         own.muted, own.directions, own.puppets = controls.muted, controls.directions, controls.puppets
         own.is_paused = controls.is_paused
         if controls.npc_to_npc is not None:
-            own.npc_to_npc = self._turn_taking.follow_ups.most_in_a_row = controls.npc_to_npc
+            own.npc_to_npc = self._turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
         for npc, direction in own.directions.items():
             self._npcs[npc].mailbox.post(Directed(direction.text))
 
@@ -199,7 +199,7 @@ class TableControl:
             f"what {self._state.name_of(player)} says goes to {self._name(npc)}"
             for player, npc in controls.puppets.items()
         ]
-        if most := self._turn_taking.follow_ups.most_in_a_row:
+        if most := self._turn_taking.follow_ups.max_in_a_row:
             lines.append(f"NPCs may give each other {_n_answers(most)} in a row")
         return "\n".join(lines)
 

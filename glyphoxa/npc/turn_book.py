@@ -24,7 +24,7 @@ from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, Sen
 from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.effects import Commit
-from glyphoxa.turns.turn import MOST_PARTS
+from glyphoxa.turns.turn import MAX_PARTS
 
 
 @dataclass(slots=True)
@@ -212,7 +212,7 @@ def _outcome(event: Finished) -> Outcome:
 # Players' words, finished or not, and the resulting utterances.
 
 
-_KEPT_IN_MIND = MOST_PARTS + 1
+_KEPT_IN_MIND = MAX_PARTS + 1
 
 
 class PlayerTalk:
@@ -271,7 +271,7 @@ class PlayerTalk:
         """Note an NPC's utterance, because another NPC may answer it."""
         self._kept[PlayerId(utterance.speaker_id)] = deque([utterance.id], maxlen=1)
 
-    def came_between(self, player: PlayerId) -> None:
+    def exclude_last(self, player: PlayerId) -> None:
         """Note that a player's last utterance is not part of their question."""
         self._kept[player].pop()
 

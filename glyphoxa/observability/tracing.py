@@ -121,7 +121,7 @@ def trace_of(record: TurnRecord, times: Sequence[ServiceTime] = ()) -> TurnTrace
 
 
 SEND_WITHIN_S = 5.0
-MOST_TIMES = 64
+MAX_TIMES = 64
 """Service times kept until their turn ends."""
 _NS = 1_000_000
 
@@ -137,7 +137,7 @@ class TurnTracer:
         self._provider = TracerProvider(resource=Resource.create({"service.name": "glyphoxa"}), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(_Reporting(exporter)))
         self._tracer = self._provider.get_tracer("glyphoxa")
-        self._times: deque[ServiceTime] = deque(maxlen=MOST_TIMES)
+        self._times: deque[ServiceTime] = deque(maxlen=MAX_TIMES)
 
     def on(self, event: TableEvent) -> None:
         if isinstance(event, TurnFinished):
@@ -156,7 +156,7 @@ class TurnTracer:
         graphs = {f"ear-{turn.speaker_id}", f"mouth-{turn.npc_id}", f"rescue-{turn.npc_id}"}
         begin_ms = min(turn.stages.values(), default=0)
         mine = [time for time in self._times if time.graph in graphs and time.at_ms >= begin_ms]
-        self._times = deque((time for time in self._times if time not in mine), maxlen=MOST_TIMES)
+        self._times = deque((time for time in self._times if time not in mine), maxlen=MAX_TIMES)
         return mine
 
     def _record(self, trace: TurnTrace) -> None:

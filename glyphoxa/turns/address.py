@@ -146,9 +146,9 @@ _TRADE_WORDS: Final = lexicon("trades")
 _TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
 _BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
 _FEMININE: Final = _TRADE_WORDS.words("feminine")
-_SHORTEST_PART: Final = 4
+_MIN_PART: Final = 4
 """Minimum length of a word within a longer one: "smith" in "blacksmith"."""
-_SHORTEST_BEGINNING: Final = 4
+_MIN_BEGINNING: Final = 4
 
 
 @lru_cache(1024)
@@ -158,7 +158,7 @@ def trades_of(noun: str) -> frozenset[str]:
     named = frozenset(trade for trade, names in _TRADE_NAMES if forms & names)
     if named:
         return named
-    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _SHORTEST_PART]
+    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _MIN_PART]
     return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
 
 
@@ -166,7 +166,7 @@ def trades_of(noun: str) -> frozenset[str]:
 def is_business(word: str, trades: frozenset[str]) -> bool:
     """Return whether a lower-case word concerns one of the trades."""
     return any(
-        word == stem or (len(stem) >= _SHORTEST_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
+        word == stem or (len(stem) >= _MIN_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
         for trade, stems in _BUSINESS
         if trade in trades
         for stem in stems
@@ -180,7 +180,7 @@ def is_called_by(noun: str, role: str) -> bool:
     shorter, longer = sorted((noun, role), key=len)
     return (
         noun == role
-        or (len(shorter) >= _SHORTEST_PART and longer.endswith(shorter))
+        or (len(shorter) >= _MIN_PART and longer.endswith(shorter))
         or not trades_of(noun).isdisjoint(trades_of(role))
     )
 
@@ -188,7 +188,7 @@ def is_called_by(noun: str, role: str) -> bool:
 def _masculine(noun: str) -> str:
     """Return the masculine form of a German role: "wirt" for "wirtin"."""
     ending = next((each for each in _FEMININE if noun.endswith(each)), "")
-    return noun.removesuffix(ending) if len(noun) > _SHORTEST_PART + 1 else noun
+    return noun.removesuffix(ending) if len(noun) > _MIN_PART + 1 else noun
 
 
 # The NPCs of a campaign as addressees: their roles and trades, and whether they answer without being called.

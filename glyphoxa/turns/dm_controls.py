@@ -42,7 +42,7 @@ _TO_ONE: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
     ("unmute", _WORDS.compile("(?P<who>.+?) {unmute}|{unmute} (?P<after>.+)")),
 )
 _WITH_VERB: Final = tuple((what, _WORDS.compile(f"{verb} (?P<who>.+)")) for what, verb in _VERBS)
-_LONGEST_NAME: Final = 5
+_MAX_NAME_WORDS: Final = 5
 """Words."""
 
 
@@ -80,7 +80,7 @@ def _is_called(who: str, mentions: Sequence[AddresseeMention]) -> bool:
 
 
 def _is_name(who: str) -> bool:
-    return who.count(" ") < _LONGEST_NAME
+    return who.count(" ") < _MAX_NAME_WORDS
 
 
 def _plain(text: str) -> str:

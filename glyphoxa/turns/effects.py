@@ -158,7 +158,7 @@ Effect = Prime | Begin | Say | Commit | Release | Fill | Hold | Resume | Cancel 
 
 
 GAP_MS = 300
-MOST_PASSED_OVER = 3
+MAX_PASSED_OVER = 3
 """Later turns of a higher priority that may go first."""
 _JITTER_SHARE = 6
 """The gap varies by up to a sixth."""
@@ -242,7 +242,7 @@ class Floor:
         return None
 
     def _next(self) -> int:
-        waited_enough = (at for at, each in enumerate(self._waiting) if each.passed_over >= MOST_PASSED_OVER)
+        waited_enough = (at for at, each in enumerate(self._waiting) if each.passed_over >= MAX_PASSED_OVER)
         highest = max(range(len(self._waiting)), key=lambda at: (self._waiting[at].priority, -at))
         return next(waited_enough, highest)
 

@@ -428,7 +428,7 @@ _SILENT = 160
 """8 ms below this loudness are inaudible: -46 dBFS, while voices are at about -20."""
 _LEAD_IN_KEPT_STEPS = 3
 """Silence kept, so that the start of a word is not cut."""
-_LONGEST_MS = 600
+_MAX_LEAD_IN_MS = 600
 """Longer than any voice's silence: a longer quiet stretch is a quiet voice and is kept."""
 
 
@@ -437,7 +437,7 @@ class LeadIn:
 
     def __init__(self, *, rate_hz: int) -> None:
         self._step = rate_hz * _LEAD_IN_STEP_MS // 1_000 * 2
-        self._most = rate_hz * _LONGEST_MS // 1_000 * 2
+        self._most = rate_hz * _MAX_LEAD_IN_MS // 1_000 * 2
         self._waiting = b""
         self._is_over = False
 

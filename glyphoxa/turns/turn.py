@@ -19,9 +19,9 @@ from glyphoxa.turns.effects import Begin, Cancel, Floor, Say
 # A question in the parts in which it was spoken.
 
 
-MOST_PARTS = 6
+MAX_PARTS = 6
 """Limit for the parts of a continued question."""
-_MOST_CHARACTERS = 1_200
+_MAX_CHARACTERS = 1_200
 """Limit for all parts together, if there are several: about five sentences each."""
 
 
@@ -38,9 +38,9 @@ class SpokenQuestion:
     def going_on(self, text: str) -> SpokenQuestion:
         """Return the question with another part, dropping the oldest. The NPC has heard those in its prompt."""
         parts, n_characters = [text], len(text)
-        for part in reversed(self.parts[1 - MOST_PARTS :]):
+        for part in reversed(self.parts[1 - MAX_PARTS :]):
             n_characters += 1 + len(part)
-            if n_characters > _MOST_CHARACTERS:
+            if n_characters > _MAX_CHARACTERS:
                 break
             parts.append(part)
         return SpokenQuestion(tuple(reversed(parts)))
@@ -77,7 +77,7 @@ class Turn:
     phase: Phase
     begun: bool = False
     filled: bool = False
-    looks_up_long: bool = False
+    lookup_is_slow: bool = False
     first_word_ms: int | None = None
     has_failed: bool = False
     """Failed before its release: only an excuse would be heard."""
@@ -241,7 +241,7 @@ class Questions:
         """Keep the question of a cancelled turn, because its speaker seems to continue."""
         self._carried[turn.player] = Carried(turn.question, turn.draft)
 
-    def is_carried(self, player: PlayerId) -> bool:
+    def has_carried(self, player: PlayerId) -> bool:
         return player in self._carried
 
     def take_carried(self, player: PlayerId) -> Carried | None:
@@ -346,7 +346,7 @@ class Patience:
 
     def _filler_ms(self, turn: Turn) -> int:
         """When a filler is due: at the deadline if there was one already, or none is wanted."""
-        if not turn.filled and turn.looks_up_long:
+        if not turn.filled and turn.lookup_is_slow:
             return turn.released_ms
         if turn.filled or not self.filler_after_ms:
             return turn.released_ms + self.reply_deadline_ms

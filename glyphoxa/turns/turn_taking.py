@@ -53,7 +53,7 @@ from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, 
 #
 # 1. If a player calls two NPCs, the first answers. The second reacts once, directly after it, to the part that was
 #    heard. The reaction is generated while the answer plays.
-# 2. If the DM allows it (`most_in_a_row`), an NPC that another NPC calls in its answer replies, up to this number of
+# 2. If the DM allows it (`max_in_a_row`), an NPC that another NPC calls in its answer replies, up to this number of
 #    answers without a player. Answers to players go first.
 # 3. A player's words or a change of scene cancel follow-ups that have not been heard.
 # 4. An interrupted answer triggers no reaction and calls nobody, because unheard words were not said.
@@ -64,13 +64,13 @@ class FollowUps:
     """Answers of NPCs to other NPCs, by the rules above.
 
     Args:
-        most_in_a_row: Maximum answers among NPCs without a player between them; 0: they only answer players. May
+        max_in_a_row: Maximum answers among NPCs without a player between them; 0: they only answer players. May
             change at any time.
     """
 
     questions: Questions
     turns: OpenTurns
-    most_in_a_row: int = 0
+    max_in_a_row: int = 0
 
     def prepare(self, lead: Turn, reply: str, *, at_ms: int) -> list[Effect]:
         """Begin the reaction to an answer whose text is complete but mostly unheard."""
@@ -110,7 +110,7 @@ class FollowUps:
         name = self.questions.names[turn.npc]
         if turn.second is not None and self.questions.may_speak(turn.second):
             return Addressed(turn.second, f"called together with {name}")
-        if turn.n_in_a_row >= self.most_in_a_row or self.turns.floor.hears_players:
+        if turn.n_in_a_row >= self.max_in_a_row or self.turns.floor.hears_players:
             return None
         npc = self.questions.called_by(turn.npc, heard)
         return Addressed(npc, f"{name} called {self.questions.names[npc]}") if npc is not None else None
@@ -307,11 +307,11 @@ class TurnTaking:
         answer, addressed = following
         return [*effects, *self._commit(answer, answer.draft, addressed, at_ms)]
 
-    def looks_up_long(self, npc: NpcId, *, at_ms: int) -> list[Effect]:
+    def lookup_is_slow(self, npc: NpcId, *, at_ms: int) -> list[Effect]:
         """Note that an answer waits for a tool: a filler plays as soon as the NPC may speak."""
         for turn in self.turns:
             if turn.npc == npc and turn.begun:
-                turn.looks_up_long = True
+                turn.lookup_is_slow = True
         return self._then([], at_ms)
 
     def tick(self, *, at_ms: int) -> list[Effect]:
@@ -398,7 +398,7 @@ class TurnTaking:
             self.questions.passed(player, addressed, at_ms=at_ms)
             if prepared is not None:
                 effects.append(self.turns.cancel(prepared, None))
-            is_between = addressed.is_aside and self.questions.is_carried(player)
+            is_between = addressed.is_aside and self.questions.has_carried(player)
             effects.append(NotAddressed(draft, addressed, is_between))
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
         if prepared is not None and (

@@ -189,16 +189,16 @@ async def test_a_whole_stretch_is_waited_for_where_each_call_costs(table: Store)
         now_ms=lambda: now,
         gather_ms=60_000,
     )
-    assert await worker.read_what_is_new(CAMPAIGN) == 0
+    assert await worker.read_new(CAMPAIGN) == 0
     now = 59_000
-    assert await worker.read_what_is_new(CAMPAIGN) == 0
+    assert await worker.read_new(CAMPAIGN) == 0
     await table.log.append([said(4, "Wait, there is more.")])
     now = 61_000
-    assert await worker.read_what_is_new(CAMPAIGN) == 0, "somebody spoke"
+    assert await worker.read_new(CAMPAIGN) == 0, "somebody spoke"
     now = 121_000
-    assert await worker.read_what_is_new(CAMPAIGN) == 1
+    assert await worker.read_new(CAMPAIGN) == 1
     await table.log.append([said(n, "And more.") for n in range(5, 5 + LONGEST)])
-    assert await worker.read_what_is_new(CAMPAIGN) == 1, "a full one waits for nobody"
+    assert await worker.read_new(CAMPAIGN) == 1, "a full one waits for nobody"
 
 
 def test_a_model_that_runs_here_is_the_npcs_alone_while_a_table_plays() -> None:

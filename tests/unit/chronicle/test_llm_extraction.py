@@ -58,8 +58,8 @@ class Answers:
         return self._answer
 
 
-def an_extractor(llm: Answers, *, per_minute: int = 600, most_chars: int = 10_000) -> LlmExtractor:
-    asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(most_chars))
+def an_extractor(llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000) -> LlmExtractor:
+    asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars))
     return LlmExtractor(RulesExtractor("en"), asking, "en", narrators=["Game Master"])
 
 
@@ -238,7 +238,7 @@ async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
 async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
     llm = Answers({"entities": [], "relationships": [], "facts": []})
     talk = a_talk("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
-    got = await an_extractor(llm, most_chars=1_000).extract(talk, ())
+    got = await an_extractor(llm, max_chars=1_000).extract(talk, ())
     assert len(llm.asked[0]) < 1_000
     assert [each.about for each in got.facts] == ["promise"]
     assert got.refused == ("1 lines of the stretch were too many for the model",)

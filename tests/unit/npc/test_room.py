@@ -192,7 +192,7 @@ async def test_a_turn_behind_a_long_answer_is_told_of_at_once_makes_its_sound_an
 
 
 async def test_an_npc_that_is_called_by_another_hears_its_words_once_in_its_prompt(table: TableOfTwins) -> None:
-    table.room._turn_taking.follow_ups.most_in_a_row = 1
+    table.room._turn_taking.follow_ups.max_in_a_row = 1
     await table.says(TAMSIN, "Grimjaw, who has ale?")
     table.mouth(SMITH).reply = "Mirelle, tell her."
     table.mouth(SMITH).end()

@@ -187,7 +187,7 @@ async def test_stop_cuts_who_speaks_and_drops_what_is_under_way_and_nothing_said
 
 
 async def test_a_whisper_is_told_and_is_no_talk(table: TableOfTwins) -> None:
-    table.state.sits_down(a_campaign().player(TAMSIN))
+    table.state.add_player(a_campaign().player(TAMSIN))
     assert await obeyed(table, WhisperTo(TAMSIN, "The cup is poisoned.")) == "Tamsin reads it"
     [whispered] = [event for event in table.events if isinstance(event, Whispered)]
     assert (whispered.player, whispered.text) == (TAMSIN, "The cup is poisoned.")
