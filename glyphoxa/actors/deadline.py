@@ -56,7 +56,7 @@ async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> boo
             task.cancel()
             task.add_done_callback(_forget)
     if not done:
-        logger.error("{} did not close within {} ms and was abandoned", what, deadline_ms)
+        logger.error("{} did not close within {} ms; abandoned", what, deadline_ms)
         return False
     if task.cancelled():
         return False

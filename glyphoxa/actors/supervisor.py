@@ -214,4 +214,4 @@ async def _end(members: _Group, within_ms: int) -> None:
         # `_on_done` reports what they raise while ending.
     _, hanging = await asyncio.wait(running, timeout=within_ms / 1_000) if running else ((), ())
     for task in hanging:
-        logger.error("actor {} did not close within {} ms and was abandoned", running[task], within_ms)
+        logger.error("actor {} did not close within {} ms; abandoned", running[task], within_ms)

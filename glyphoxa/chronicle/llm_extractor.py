@@ -227,7 +227,7 @@ _KIN: Final[dict[str, frozenset[str]]] = {
 """Words required as evidence of a relation, because small models connect everyone who talks."""
 
 
-class Rejected(Exception):
+class ClaimRejected(Exception):
     """A part of an answer is rejected, for this reason."""
 
 
@@ -276,7 +276,7 @@ class _Merging:
             for number, each in enumerate(found[: self._most], start=1):
                 try:
                     take(each if isinstance(each, dict) else {})
-                except Rejected as why:
+                except ClaimRejected as why:
                     self._refused.append(f"the model's {what}, number {number}: {why}")
             if len(found) > self._most:
                 self._refused.append(f"the model's {what}: {len(found) - self._most} more than requested")
@@ -291,9 +291,9 @@ class _Merging:
             return
         lines = self._heard.naming(name)
         if not lines:
-            raise Rejected("nobody said this name")
+            raise ClaimRejected("nobody said this name")
         if not self._heard.writes(name):
-            raise Rejected("these words are not used as a name")
+            raise ClaimRejected("these words are not used as a name")
         self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, _ids(lines), CONFIDENCE["certain"]))
 
     def _relation(self, told: dict[str, Any]) -> None:
@@ -301,10 +301,10 @@ class _Merging:
         source = self._end(_text(told, "source", longest=MAX_NAME_CHARS))
         target = self._end(_text(told, "target", longest=MAX_NAME_CHARS))
         if source == target:
-            raise Rejected("an entity cannot be related to itself")
+            raise ClaimRejected("an entity cannot be related to itself")
         rests_on = self._named_in(self._lines(told), source, target)
         if type_ in _KIN and not any(_KIN[type_].intersection(line.words) for line in rests_on):
-            raise Rejected(f"no word of its evidence says {type_}")
+            raise ClaimRejected(f"no word of its evidence says {type_}")
         if any(
             {one.source, one.target} == {source, target} and not set(_ids(rests_on)).isdisjoint(one.evidence)
             for one in self._relations
@@ -318,13 +318,13 @@ class _Merging:
         subject = self._end(_text(told, "subject", longest=MAX_NAME_CHARS))
         rests_on = self._named_in(self._lines(told), subject)
         if (why := self._heard.tells(value, rests_on)) is not None:
-            raise Rejected(why)
+            raise ClaimRejected(why)
         # The rules' version of the same sentence is kept verbatim.
         same = {one.subject for one in self._facts if self._is_same(one, about, value, rests_on)}
         if subject in same:
             return
         if same and about not in _OF_SEVERAL:
-            raise Rejected("the same words say it about somebody else")
+            raise ClaimRejected("the same words say it about somebody else")
         sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
         self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
 
@@ -337,10 +337,10 @@ class _Merging:
         """Return the key of a named entity.
 
         Raises:
-            Rejected: No known, introduced or speaking entity has this name.
+            ClaimRejected: No known, introduced or speaking entity has this name.
         """
         if folded(name) in self._known.nobody:
-            raise Rejected("a narrator is not part of the story")
+            raise ClaimRejected("a narrator is not part of the story")
         there = set(self._entities)
         key = self._key(name) or self._speaker(name)
         if key not in there:
@@ -350,7 +350,7 @@ class _Merging:
     def _speaker(self, name: str) -> str:
         said = next((line.said.utterance for line in self._speaking(name)), None)
         if said is None:
-            raise Rejected("its subject has no name")
+            raise ClaimRejected("its subject has no name")
         type_ = "npc" if said.npc_id else "player"
         self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, (said.id,), CONFIDENCE["certain"]))
         return f"new:{fold(name)}"
@@ -404,12 +404,12 @@ class _Merging:
     def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
         numbers = told.get("lines")
         if not isinstance(numbers, list) or not numbers:
-            raise Rejected("it has no evidence")
+            raise ClaimRejected("it has no evidence")
         if len(numbers) > _MAX_LINES:
-            raise Rejected(f"its evidence has {len(numbers)} lines")
+            raise ClaimRejected(f"its evidence has {len(numbers)} lines")
         n_lines = len(self._heard.lines)
         if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
-            raise Rejected("its evidence includes a line that does not exist")
+            raise ClaimRejected("its evidence includes a line that does not exist")
         return [self._heard.lines[each - 1] for each in sorted(set(numbers))]
 
     def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:
@@ -431,7 +431,7 @@ class _Merging:
                 default=None,
             )
             if nearest is None:
-                raise Rejected("no available line names its entity")
+                raise ClaimRejected("no available line names its entity")
             lines[nearest.said.ordinal] = nearest
         return [lines[ordinal] for ordinal in sorted(lines)]
 
@@ -449,12 +449,12 @@ def _text(told: dict[str, Any], key: str, *, longest: int) -> str:
     value = told.get(key)
     text = " ".join(value.split()) if isinstance(value, str) else ""
     if not 0 < len(text) <= longest or not text.isprintable() or not fold(text):
-        raise Rejected(f"{key} is not text of up to {longest} characters")
+        raise ClaimRejected(f"{key} is not text of up to {longest} characters")
     return text
 
 
 def _one_of(told: dict[str, Any], key: str, valid: Sequence[str]) -> str:
     value = told.get(key)
     if not isinstance(value, str) or value not in valid:
-        raise Rejected(f"{key} is not one of {', '.join(valid)}")
+        raise ClaimRejected(f"{key} is not one of {', '.join(valid)}")
     return value

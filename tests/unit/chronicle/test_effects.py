@@ -135,7 +135,7 @@ def test_a_model_that_repeats_itself_is_cut_off_and_its_confidence_kept_in_bound
     effects = effects_of(Extraction(names, (), many), a_talk(), [])
     assert len(stated(effects)) == MAX_CLAIMS
     assert {one.provenance.confidence for one in stated(effects)} == {1.0}
-    assert effects.refused == ("10 more than a stretch of talk can tell",)
+    assert effects.refused == ("10 findings above the limit for a stretch",)
 
 
 def replace_evidence(entity: ExtractedEntity, *evidence: UtteranceId) -> ExtractedEntity:

@@ -91,7 +91,7 @@ async def test_who_is_muted_while_it_speaks_stops_and_keeps_what_was_heard(table
 
 async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_npcs_own(table: TableOfTwins) -> None:
     words = "The gate is closed. Go home."
-    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw says it as soon as the floor is free"
+    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw will say it as soon as the floor is free"
     assert table.mouth(SMITH).asked[-1].words == words
     assert table.mouth(SMITH).is_heard
     table.mouth(SMITH).end()
@@ -222,7 +222,7 @@ async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
         (SayAs(SMITH, "x" * 601), "words for an NPC may have at most 600 characters, not 601"),
         (Direct(SMITH, "Be short.", 26), "a direction applies to 1 to 25 turns, not 26"),
         (Direct(SMITH, "Be short.", 0), "a direction applies to 1 to 25 turns, not 0"),
-        (LetNpcsTalk(11), "NPCs give each other 0 to 10 answers in a row, not 11"),
+        (LetNpcsTalk(11), "NPCs may give each other 0 to 10 answers in a row, not 11"),
         (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table and would not see it"),
     ],
 )
@@ -270,7 +270,7 @@ async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins
 async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_then_the_table_plays_on(
     table: TableOfTwins,
 ) -> None:
-    assert await obeyed(table, Pause()) == "the table is paused: nothing that is said is heard, answered or kept"
+    assert await obeyed(table, Pause()) == "the table is paused: nothing is heard, answered or stored"
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     assert kept(table) == [] and table.turns() == [] and table.mouth(SMITH).asked == []
     assert not [event for event in table.events if isinstance(event, SpeechStarted | PartialHeard | TurnEnded)]
