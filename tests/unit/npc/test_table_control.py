@@ -100,7 +100,7 @@ async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_np
     (turn,) = table.turns()
     assert (turn.speaker_name, turn.address_reason, turn.outcome) == (
         "the DM",
-        "words that the DM gave it",
+        "words of the DM",
         Outcome.ANSWERED,
     )
     assert turn.reply_id in table.spool.utterances
@@ -275,7 +275,7 @@ async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_the
     assert kept(table) == [] and table.turns() == [] and table.mouth(SMITH).asked == []
     assert not [event for event in table.events if isinstance(event, SpeechStarted | PartialHeard | TurnEnded)]
     assert "the table is paused" in await obeyed(table, ShowControls())
-    with pytest.raises(InvalidInput, match="the table is paused, and nobody would be heard: resume it first"):
+    with pytest.raises(InvalidInput, match="the table is paused, so nobody would be heard: resume it first"):
         await obeyed(table, SayAs(SMITH, "Hush."))
 
     assert await obeyed(table, Unpause()) == "the table continues"
