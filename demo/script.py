@@ -113,7 +113,7 @@ def read_evening(path: Path) -> Evening:
             for k, line in enumerate(part.lines):
                 at: YamlPath = ("sessions", i, "parts", j, "lines", k)
                 if line.id in seen:
-                    problems.append(source.problem((*at, "id"), f"line id {line.id!r} stands here twice"))
+                    problems.append(source.problem((*at, "id"), f"line id {line.id!r} is here twice"))
                 if line.start.line is not None and line.start.line not in here:
                     hint = did_you_mean(line.start.line, here)
                     problems.append(

@@ -171,7 +171,7 @@ def find_called(
     campaign: CampaignId,
     describe: Callable[[T], str],
 ) -> T:
-    """Return the one thing that goes by this name, in any case, without accents and spaces.
+    """Return the one thing with this name, in any case, without accents and spaces; or with this word in its name.
 
     Args:
         tiers: Names with what they mean; a name in an earlier tier comes first.
@@ -189,9 +189,19 @@ def find_called(
         if found:
             return found[0]
     known = [called for tier in tiers for called, _ in tier]
+    words = [(word, thing) for tier in tiers for called, thing in tier for word in called.split()]
+    part = list({id(thing): thing for word, thing in words if len(word) >= _SHORTEST and fold(word) == wanted}.values())
+    if len(part) == 1:
+        return part[0]
+    if part:
+        raise InvalidInput(
+            f"{name!r} may be several {what[1]}: {', '.join(map(describe, part))}; write more of the name"
+        )
     raise NotFound(f"no {what[0]} {name!r} in campaign {campaign!r}: {did_you_mean(name, known)}")
 
 
+_SHORTEST: Final = 4
+"""Letters of a word that means a longer name. Articles are shorter."""
 MOST_FACTS: Final = 10_000
 """No entity has more, as far as the DM is shown them."""
 _OFFERED_CONFIDENCE: Final = 0.6  # too little to be accepted without the DM

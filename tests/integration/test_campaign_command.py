@@ -153,7 +153,7 @@ async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_an
     assert "exists already; nothing was written" in cli.capsys.readouterr().err
     assert file.read_text() == before
     assert await run("campaign", "new", tmp_path / "other.yaml", "--language", "klingon!") == 1
-    assert "is no tag of a language" in cli.capsys.readouterr().err
+    assert "is not a language tag" in cli.capsys.readouterr().err
     assert not (tmp_path / "other.yaml").exists()
 
 
