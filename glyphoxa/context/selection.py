@@ -233,7 +233,7 @@ def _worth_per_token(one: Recalled) -> float:
 # The sentences of a long line of talk that bear on a question, where a prompt has room for few words.
 #
 # Whole lines fill a small model's budget with greetings and asides: two of them, of 45 tokens each. Cut to what bears
-# on the question, four fit in the same room. Measured in `docs/recall-measured.md`.
+# on the question, four fit in the same room. Measured in `docs/measurements.md`.
 
 
 LONGEST_TOKENS: Final = 30

@@ -104,7 +104,7 @@ class RankingWeights:
     """What each signal counts; one that is not named counts nothing.
 
     Learnt by a listwise softmax (Cao et al., 2007) from five conversations of LoCoMo and, at three tenths of the
-    weight, three evenings of Critical Role, and rounded; how that serves other talk is in `docs/recall-measured.md`.
+    weight, three evenings of Critical Role, and rounded; how that serves other talk is in `docs/measurements.md`.
 
     Attributes:
         apart: See the function of that name; 0: an answer may lie in one session as well as in many.

@@ -296,7 +296,7 @@ _DEPTHS: Final = (1, 2)
 """Each by itself: what is near would be lost among the many that are further away."""
 NEARER: Final = 1.15
 """What is one relation nearer counts so much more. Of equals the nearer comes first, and what does not bear on the
-question not at all. Measured: `docs/recall-measured.md`.
+question not at all. Measured: `docs/measurements.md`.
 """
 _FEWEST: Final = 10
 """So many of each neighbourhood are compared with each other, however few are wanted."""
