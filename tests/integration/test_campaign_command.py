@@ -128,8 +128,8 @@ async def test_links_of_tables_into_a_campaign_are_checked_where_one_is_named(cl
     (tables / "entities.csv").write_text("name,type,known_by\nOrla,npc,Elowen\n")
     (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\nOrla,OWNS,The Mil\n")
     told = await cli.told("campaign", "check", tables)
-    missing = "not checked, as these are not in the tables: Elowen, Grimjaw, The Mil"
-    assert f"{missing}; to look for them: --campaign ID" in told
+    missing = "not checked, because the tables do not contain them: Elowen, Grimjaw, The Mil"
+    assert f"{missing}; to look them up: --campaign ID" in told
     with_file = tmp_path / "with-file.yaml"
     with_file.write_text(f"campaign: {CAMPAIGN}\nmemory: {{postgres_dsn: none}}\n")
     unknown = "relationships.csv:3: unknown entity 'The Mil'"
