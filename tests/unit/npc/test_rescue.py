@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.mouth import MOST_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
+from glyphoxa.npc.mouth import MAX_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
 from tests.support.mouth_twin import MouthTwin
 from tests.support.pipecat_fakes import GRIMJAW
 
@@ -81,19 +81,19 @@ def test_broken_reply_keeps_what_was_heard_and_gets_an_excuse() -> None:
 
 def test_second_engine_takes_over_after_repeated_failures() -> None:
     both = Both()
-    for n in range(MOST_FAILURES):
+    for n in range(MAX_FAILURES):
         both.fail(TurnId(f"t{n}"))
         both.second.end()
     n_asked = len(both.first.asked)
     both.mouth.begin(TurnId("later"), PROMPT)
     both.second.end()
-    assert n_asked == len(both.first.asked) == MOST_FAILURES
-    assert len(both.finished) == MOST_FAILURES + 1
+    assert n_asked == len(both.first.asked) == MAX_FAILURES
+    assert len(both.finished) == MAX_FAILURES + 1
 
 
 def test_success_resets_the_failure_count() -> None:
     both = Both()
-    for n in range(MOST_FAILURES - 1):
+    for n in range(MAX_FAILURES - 1):
         both.fail(TurnId(f"t{n}"))
         both.second.end()
     both.mouth.begin(T1, PROMPT)

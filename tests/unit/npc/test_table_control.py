@@ -91,7 +91,7 @@ async def test_npc_muted_while_speaking_stops_and_keeps_what_was_heard(table: Ta
 
 async def test_dms_words_as_an_npc_are_logged_as_the_npcs(table: TableOfTwins) -> None:
     words = "The gate is closed. Go home."
-    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw says it as soon as the floor is free"
+    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw will say it as soon as the floor is free"
     assert table.mouth(SMITH).asked[-1].words == words
     assert table.mouth(SMITH).is_heard
     table.mouth(SMITH).end()
@@ -100,7 +100,7 @@ async def test_dms_words_as_an_npc_are_logged_as_the_npcs(table: TableOfTwins) -
     (turn,) = table.turns()
     assert (turn.speaker_name, turn.address_reason, turn.outcome) == (
         "the DM",
-        "words that the DM gave it",
+        "words of the DM",
         Outcome.ANSWERED,
     )
     assert turn.reply_id in table.spool.utterances
@@ -187,7 +187,7 @@ async def test_stop_cuts_speech_and_cancels_answers_without_losing_words(table: 
 
 
 async def test_whisper_is_delivered_and_not_logged(table: TableOfTwins) -> None:
-    table.state.sits_down(a_campaign().player(TAMSIN))
+    table.state.add_player(a_campaign().player(TAMSIN))
     assert await obeyed(table, WhisperTo(TAMSIN, "The cup is poisoned.")) == "Tamsin reads it"
     [whispered] = [event for event in table.events if isinstance(event, Whispered)]
     assert (whispered.player, whispered.text) == (TAMSIN, "The cup is poisoned.")
@@ -218,12 +218,12 @@ async def test_player_cannot_command(table: TableOfTwins) -> None:
     ("command", "why"),
     [
         (SayAs(INNKEEPER, "Hello."), "Mirelle is not in this scene; here: Grimjaw"),
-        (SayAs(SMITH, "  "), "there are no words that an NPC is given to say"),
-        (SayAs(SMITH, "x" * 601), "an NPC is given to say 600 characters at most, not 601"),
-        (Direct(SMITH, "Be short.", 26), "a direction stands for 1 to 25 turns, not for 26"),
-        (Direct(SMITH, "Be short.", 0), "a direction stands for 1 to 25 turns, not for 0"),
-        (LetNpcsTalk(11), "NPCs give each other 0 to 10 answers in a row, not 11"),
-        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table, and would not read it"),
+        (SayAs(SMITH, "  "), "words for an NPC must not be empty"),
+        (SayAs(SMITH, "x" * 601), "words for an NPC may have at most 600 characters, not 601"),
+        (Direct(SMITH, "Be short.", 26), "a direction applies to 1 to 25 turns, not 26"),
+        (Direct(SMITH, "Be short.", 0), "a direction applies to 1 to 25 turns, not 0"),
+        (LetNpcsTalk(11), "NPCs may give each other 0 to 10 answers in a row, not 11"),
+        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table and would not see it"),
     ],
 )
 async def test_refused_command_says_why_and_does_nothing(table: TableOfTwins, command: TableCommand, why: str) -> None:
@@ -268,15 +268,15 @@ async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins
 async def test_speech_in_a_pause_is_neither_answered_nor_kept(
     table: TableOfTwins,
 ) -> None:
-    assert await obeyed(table, Pause()) == "the table is paused: nothing that is said is heard, answered or kept"
+    assert await obeyed(table, Pause()) == "the table is paused: nothing is heard, answered or stored"
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     assert kept(table) == [] and table.turns() == [] and table.mouth(SMITH).asked == []
     assert not [event for event in table.events if isinstance(event, SpeechStarted | PartialHeard | TurnEnded)]
     assert "the table is paused" in await obeyed(table, ShowControls())
-    with pytest.raises(InvalidInput, match="the table is paused, and nobody would be heard: resume it first"):
+    with pytest.raises(InvalidInput, match="the table is paused, so nobody would be heard: resume it first"):
         await obeyed(table, SayAs(SMITH, "Hush."))
 
-    assert await obeyed(table, Unpause()) == "the table is played on"
+    assert await obeyed(table, Unpause()) == "the table continues"
     await answered(table, "Grimjaw, and now?")
     assert kept(table) == [("Tamsin", "Grimjaw, and now?"), ("Grimjaw", REPLY)]
     assert [event.is_paused for event in table.events if isinstance(event, PauseChanged)] == [True, False]

@@ -214,7 +214,7 @@ async def test_unknown_name_error_lists_nearest_or_all_names(n_others: int, name
 @pytest.mark.parametrize("talk", [AwayTalk(), BrokenTalk()])
 async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
     answer = await tools_of(talk=talk).call("memory_search_sessions", {"query": "sister"})
-    assert answer == {"found": [], "note": "memory cannot be reached now: answer from what you already know"}
+    assert answer == {"found": [], "note": "memory is unavailable now: answer from what you already know"}
 
 
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
