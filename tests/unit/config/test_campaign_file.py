@@ -16,6 +16,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
+from glyphoxa.language.relations import RelationWords
 from tests.support.live_table import write_campaign
 from tests.support.pictures import AUTHOR, a_picture
 
@@ -378,3 +379,16 @@ def test_a_campaign_file_names_it_and_a_mistake_is_told_with_its_line(tmp_path: 
     portrait = read_campaign(path).campaign.npcs[0].portrait
     assert portrait is not None
     assert portrait.content_type == "image/png"
+
+
+@pytest.mark.parametrize("sentence", ["{source} is a rival", "{0} fights {target}", "{source} {source} {target}", "{}"])
+def test_a_sentence_for_a_relation_names_both_ends_once(tmp_path: Path, sentence: str) -> None:
+    (tmp_path / "c.yaml").write_text(f'{SCOPED}relation_types: {{RIVAL: "{sentence}"}}\n')
+    with pytest.raises(InvalidInput, match=r"\{source\} and \{target\}, each once"):
+        read_campaign(tmp_path / "c.yaml")
+
+
+def test_a_campaign_gives_its_own_sentences_for_relations(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(f'{SCOPED}relation_types: {{RIVAL: "{{source}} is a rival of {{target}}."}}\n')
+    campaign = read_campaign(tmp_path / "c.yaml").campaign
+    assert RelationWords.of(campaign).sentence("RIVAL", "Rusk", "Pilar") == "Rusk is a rival of Pilar"
