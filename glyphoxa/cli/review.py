@@ -116,7 +116,7 @@ def _instead(options: argparse.Namespace) -> dict[str, object]:
 async def _close(desk: Desk, options: argparse.Namespace) -> int:
     at_ms = None if options.at is None else moment_of(options.at)
     if options.at is not None and at_ms is None:
-        raise InvalidInput(f"--at {options.at!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
+        raise InvalidInput(f"--at {options.at!r} is not a time such as 2026-11-22 or 2026-11-22T19:30")
     day = None if options.day is None else desk.days.day_named(options.day)
     return show_decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
 

@@ -246,7 +246,7 @@ def _time(text: str | None, option: str) -> int | None:
         return None
     at_ms = beginning_of(text)
     if at_ms is None:
-        raise InvalidInput(f"{option} {text!r} is no time such as 2026-11-22 or 2026-11-22T19:30")
+        raise InvalidInput(f"{option} {text!r} is not a time such as 2026-11-22 or 2026-11-22T19:30")
     return at_ms
 
 

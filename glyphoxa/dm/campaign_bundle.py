@@ -1,6 +1,6 @@
-"""A whole campaign as one JSON document, which another database can take in. See docs/bundle.md.
+"""A whole campaign as one JSON document that another database can import.
 
-Here stands what a bundle is; `glyphoxa.adapters.postgres.world.bundle` reads it from a database and brings it into one.
+This module defines the format; `glyphoxa.adapters.postgres.world.bundle` exports and imports it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from glyphoxa.domain.ids import CampaignId, slug
 FORMAT: Final = "glyphoxa-campaign"
 VERSION: Final = 1
 MOST_BYTES: Final = 512 * 1024 * 1024
-"""Of a file: a campaign of 100,000 utterances has about a fifth of it."""
+"""Maximum file size. A campaign of 100,000 utterances takes about a fifth of it."""
 
 Row: TypeAlias = dict[str, object]
-"""The columns of a row of one table, without the campaign."""
+"""The columns of a row of one table, without the campaign id."""
 
 _SECRET_SCOPES: Final = ("secret", "hidden")
 _TALK: Final = ("session_entries", "corrections", "turns", "chronicle_rereads")
@@ -81,7 +81,7 @@ class CampaignBundle:
 def read_bundle(text: str) -> CampaignBundle:
     """
     Raises:
-        InvalidInput: It is no bundle, or one of another version; the message says where and what would be valid.
+        InvalidInput: The text is not a bundle, or of another version; the message says where and what is valid.
     """
     try:
         found = json.loads(text, object_pairs_hook=_with_keys_once, parse_constant=_no_number, parse_float=_finite)
@@ -91,25 +91,25 @@ def read_bundle(text: str) -> CampaignBundle:
             "`glyphoxa campaign export` writes it; is the file cut off?"
         ) from None
     except RecursionError:
-        raise InvalidInput("brackets stand in brackets too deep: a bundle is as `campaign export` writes it") from None
+        raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`") from None
     except ValueError as error:  # a number of thousands of digits
-        raise InvalidInput(f"a number in it is none that can be read: {error}") from None
+        raise InvalidInput(f"it contains an unreadable number: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InvalidInput(f'this is no bundle: it is a JSON object with "format": "{FORMAT}"')
+        raise InvalidInput(f'this is not a bundle: a bundle is a JSON object with "format": "{FORMAT}"')
     version = found.get("version")
     if type(version) is not int or version != VERSION:
-        raise InvalidInput(f"version is {_shown(version)}: this program reads version {VERSION}")
+        raise InvalidInput(f"version is {_shown(version)}: this release reads version {VERSION}")
     _check_keys(found, _IN_ALL, "the bundle")
     about, tables = found["campaign"], found["tables"]
     if not isinstance(about, dict):
-        raise InvalidInput(f"campaign is {_shown(about)}: it is an object with {', '.join(_OF_CAMPAIGN)}")
+        raise InvalidInput(f"campaign is {_shown(about)}: it must be an object with {', '.join(_OF_CAMPAIGN)}")
     _check_keys(about, _OF_CAMPAIGN, "campaign")
     for key, value in about.items():
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise InvalidInput(f"campaign.{key} is {_shown(value)}: it is a text of a line, not empty")
+            raise InvalidInput(f"campaign.{key} is {_shown(value)}: it must be one line of text, not empty")
     check_new_id(CampaignId(about["id"]))
     if not isinstance(tables, dict):
-        raise InvalidInput(f"tables is {_shown(tables)}: it is an object with the rows of each table")
+        raise InvalidInput(f"tables is {_shown(tables)}: it must be an object with the rows of each table")
     for name, rows in tables.items():
         _check_rows(f"tables.{name}", rows)
     return CampaignBundle(CampaignId(about["id"]), about["name"], about["language"], tables)
@@ -118,35 +118,35 @@ def read_bundle(text: str) -> CampaignBundle:
 def check_new_id(wanted: CampaignId) -> None:
     """
     Raises:
-        InvalidInput: No campaign can be called so.
+        InvalidInput: The text is not a valid campaign id.
     """
     if not wanted or slug(wanted) != wanted:
         hint = f"; {slug(wanted)!r} would be" if slug(wanted) else ""
-        raise InvalidInput(f"{wanted!r} is no id of a campaign: lower-case words joined by `-`{hint}")
+        raise InvalidInput(f"{wanted!r} is not a valid campaign id: use lower-case words joined by `-`{hint}")
 
 
 def _check_rows(where: str, rows: object) -> None:
     if not isinstance(rows, list):
-        raise InvalidInput(f"{where} is {_shown(rows)}: it is a list of rows")
+        raise InvalidInput(f"{where} is {_shown(rows)}: it must be a list of rows")
     for at, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise InvalidInput(f"{where}[{at}] is {_shown(row)}: a row is an object")
+            raise InvalidInput(f"{where}[{at}] is {_shown(row)}: a row must be an object")
         if row.keys() != rows[0].keys():
             odd = sorted(row.keys() ^ rows[0].keys())[0]
-            raise InvalidInput(f"{where}[{at}]: all rows of a table have the same columns, and not all have {odd!r}")
+            raise InvalidInput(f"{where}[{at}]: rows of a table must have the same columns, and some lack {odd!r}")
 
 
 def _check_keys(found: Mapping[str, object], wanted: tuple[str, ...], where: str) -> None:
     for key in wanted:
         if key not in found:
-            raise InvalidInput(f"{where} has no {key!r}: it has {', '.join(wanted)}")
+            raise InvalidInput(f"{where} has no {key!r}: it must have {', '.join(wanted)}")
     for key in found:
         if key not in wanted:
-            raise InvalidInput(f"{where} has {key[:40]!r}, which is not known: {did_you_mean(key, wanted)}")
+            raise InvalidInput(f"{where} has {key[:40]!r}, which is unknown: {did_you_mean(key, wanted)}")
 
 
 def _tells_secret(value: object) -> bool:
-    """Return whether a value is, or contains, something with a secret scope, or the secrets of a campaign file."""
+    """Return whether a value contains something with a secret scope, or the secrets of a campaign file."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -163,13 +163,13 @@ def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise InvalidInput(f"{key[:40]!r} stands twice in one object: each key stands there once")
+            raise InvalidInput(f"an object has the key {key[:40]!r} twice")
         found[key] = value
     return found
 
 
 def _no_number(name: str) -> NoReturn:
-    raise InvalidInput(f"{name} stands in it: numbers are finite")
+    raise InvalidInput(f"it contains {name}: numbers must be finite")
 
 
 def _finite(digits: str) -> float:

@@ -1,11 +1,12 @@
-"""Compute what loading a campaign file does to the world: only what differs from the file as it was loaded before.
+"""Compute how loading a campaign file changes the world: only by its differences from the last loaded version.
 
-What the DM decided in the meantime (a merge, an edit, a secret, a removal) survives a reload, and loading the same file
-again does nothing. Where a change of the file meets such a decision, the decision stands and is reported, unless the
-file changed that very thing.
+Decisions of the DM since then (a merge, an edit, a secret, a removal) survive a reload, and loading the same file again
+does nothing. Where a change of the file meets such a decision, the decision wins and is reported, unless the file
+changed that very thing.
 
-What leaves a file is retconned, not closed: an author who deletes a line says that it never was so, not that it ended
-today. A value that changed replaces the old one for as long as that was held.
+What is removed from a file is retconned, not closed: deleting a line means it was never true, not that it ended today.
+A
+changed value replaces the old one for the whole time it was current.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from glyphoxa.world.events import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.state import DEFAULT_RULES, WorldState, rule_of
 
-# What a campaign file says of the world: claims, each with how sure it is and who may know it.
+# What a campaign file states about the world: claims with their confidence and visibility.
 
 
 OFFERED: Final = "its attribute `location` names it"
-"""Why a LOCATED_AT is offered that the file does not state."""
+"""Why a LOCATED_AT that the file does not state is offered."""
 _OFFERED_CONFIDENCE = 0.6
 
 
@@ -52,9 +53,9 @@ def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
 class Loading:
     """
     Attributes:
-        origin: Of what is stated: "campaign_file", or "import" for tables.
+        origin: Origin of the statements: "campaign_file", or "import" for tables.
         at_ms: Now, milliseconds since the Unix epoch.
-        accept_at: The confidence from which facts are accepted without the DM.
+        accept_at: The confidence from which facts need no review.
     """
 
     origin: Origin
@@ -66,10 +67,10 @@ def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loadi
     """Return one statement for each claim that the campaign makes.
 
     Args:
-        resolve: From an entity to the one into which it was merged: what is said of it is said of that one.
+        resolve: Maps an entity to the one it was merged into.
 
     Raises:
-        InvalidInput: A secret is known to nobody and about nothing, or a value is none that JSON can hold.
+        InvalidInput: A secret is known to nobody and about nothing, or JSON cannot hold a value.
     """
     origin, at_ms, accept_at = loading.origin, loading.at_ms, loading.accept_at
     firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
@@ -80,7 +81,7 @@ def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loadi
     for relationship in campaign.relationships:
         source, target = resolve(relationship.source), resolve(relationship.target)
         if source == target:
-            continue  # the two turned out to be one
+            continue  # the two were merged
         claim = Claim.relation(source, relationship.type, target)
         sure = replace(
             firm,
@@ -149,8 +150,8 @@ class Findings:
     """Collects the result of comparing two campaigns.
 
     Attributes:
-        fresh: Entities that this load brings.
-        gone: Entities that this load takes away.
+        fresh: Entities that this load adds.
+        gone: Entities that this load removes.
     """
 
     made: list[Event] = field(default_factory=list)
@@ -166,12 +167,12 @@ class Findings:
         """Add a remark, once.
 
         Args:
-            discreet: The same without what a fact says, if `text` tells that.
+            discreet: A version without the content of facts, if `text` contains any.
         """
         self.remarks.setdefault(text, text if discreet is None else discreet)
 
     def left_out(self, entity: EntityId) -> None:
-        self.remark(f"{self.name(entity)}: you removed it, so that what the file changed about it is left out")
+        self.remark(f"{self.name(entity)}: you removed it, so the file's changes to it are skipped")
 
     def name(self, entity: EntityId) -> str:
         return self.names.get(entity, entity)
@@ -183,7 +184,7 @@ class FactComparison:
     Args:
         before: What the file stated when it was last loaded.
         now: What it states now.
-        rules: Of the campaign as it is now.
+        rules: The campaign's current slot rules.
     """
 
     before: Statements
@@ -228,7 +229,7 @@ class FactComparison:
         return found
 
     def _replace(self, before: FactStated, stated: FactStated) -> bool:
-        """Replace a claim, or what the DM put in its place; return whether that was possible."""
+        """Replace a claim, or the DM's replacement of it; return whether that was possible."""
         claim = stated.claim
         held = self.world.of_claim(before.claim) or self._dms_own(claim)
         if self._is_away(claim) or held is None or self.found.gone & {held.claim.subject, held.claim.object}:
@@ -236,9 +237,9 @@ class FactComparison:
         if held.provenance.origin == "talk" or not held.attributes.keys() <= stated.attributes.keys():
             return False
         if held.claim == claim:
-            return True  # the DM was there first
+            return True  # the DM has already replaced it
         if held.claim != before.claim:
-            text = "the file changed it, so that your {} gives way"
+            text = "the file changed it, which overrides your {}"
             self._remark(claim, text.format(self._value(held.claim)), discreet=text.format("decision"))
         self.found.made.append(FactReplaced(held.id, claim, "retcon"))
         already = self.world.of_claim(claim)
@@ -270,9 +271,9 @@ class FactComparison:
         if held is None or self.found.gone & {claim.subject, claim.object}:
             return
         if is_offer(stated) and held.provenance.dm_confirmed:
-            return  # the DM took the offer up
+            return  # the DM accepted the offer
         if held.provenance.origin not in _FROM_FILES:
-            self._remark(claim, "left the file, and stays: it is known from elsewhere too")
+            self._remark(claim, "was removed from the file, but stays: it has other sources")
             return
         self.found.made.append(FactRejected(held.id, "retcon"))
         if not is_offer(stated):
@@ -295,7 +296,7 @@ class FactComparison:
             return
         found.made.append(stated)
         if is_offer(stated):
-            self._remark(claim, f"waits for your review, because {OFFERED}")
+            self._remark(claim, f"needs review, because {OFFERED}")
             return
         for fact in self._in_the_way(claim):
             if fact.claim != claim:
@@ -312,7 +313,7 @@ class FactComparison:
             return
         held = self.world.of_claim(claim)
         if held is None:
-            self._remark(claim, "no longer holds, so that what the file changed there is left out")
+            self._remark(claim, "no longer holds, so the file's change to it is skipped")
             return
         made: list[Event] = []
         if _words(before) != _words(stated) and _words(held) != _words(stated):
@@ -321,7 +322,7 @@ class FactComparison:
             made.append(replace(stated, visibility=held.visibility))
         if before.visibility != stated.visibility and held.visibility != stated.visibility:
             if held.visibility != before.visibility:
-                self._remark(claim, "may be known to whom the file says now, no longer as you decided")
+                self._remark(claim, "has the visibility of the file now, no longer the one you decided")
             made.append(FactScoped(held.id, stated.visibility))
         self.found.made += made
         if made and not is_offer(stated):
@@ -380,7 +381,7 @@ def _rank(provenance: Provenance) -> tuple[bool, float]:
     return provenance.dm_confirmed, provenance.confidence
 
 
-# How the entities and rules of a campaign file differ from those it had before, and what that does to the world.
+# How the entities and rules of a campaign file changed, and the effect on the world.
 
 
 _MOST_COMPARED: Final = 50
@@ -390,7 +391,7 @@ _MOST_COMPARED: Final = 50
 class EntityComparison:
     """
     Args:
-        found: Is told what is found, and what everything is called.
+        found: Collects the findings and knows all names.
     """
 
     previous: Campaign
@@ -441,7 +442,7 @@ class EntityComparison:
         if held is None:
             if namesake is not None:
                 self.found.remark(
-                    f"{entity.name}: there is another of that name already ({namesake}); merge them if they are one"
+                    f"{entity.name}: there is already one with that name ({namesake}); merge them if they are the same"
                 )
             self.found.fresh.add(entity.id)
             self.found.made.append(
@@ -449,9 +450,7 @@ class EntityComparison:
             )
             self.found.added.append(f"{entity.name} ({entity.type})")
         elif held.id != entity.id:
-            self.found.remark(
-                f"{entity.name}: is one with {held.name}, so that what the file says of it is said of that one"
-            )
+            self.found.remark(f"{entity.name}: was merged into {held.name}, so the file's statements apply to that one")
         else:
             as_held = Entity(held.id, held.type, held.name, held.aliases)
             additions = replace(entity, aliases=tuple(dict.fromkeys((*held.aliases, *entity.aliases))))
@@ -466,13 +465,11 @@ class EntityComparison:
         if held is None:
             self.found.left_out(entity.id)
         elif held.id != entity.id:
-            self.found.remark(f"{entity.name}: is one with {held.name}; its new name, type or aliases are left out")
+            self.found.remark(f"{entity.name}: was merged into {held.name}; its new name, type or aliases are skipped")
         else:
             for what, was, by_hand in (("name", before.name, held.name), ("type", before.type, held.type)):
                 if by_hand != was and by_hand != getattr(entity, what) != was:
-                    self.found.remark(
-                        f"{entity.name}: its {what} is what the file says now, no longer your {by_hand!r}"
-                    )
+                    self.found.remark(f"{entity.name}: the file's {what} replaces your {by_hand!r}")
             self._describe(before, entity)
             visibility = _visibility(entity)
             if visibility != _visibility(before) and visibility != held.visibility:
@@ -506,10 +503,10 @@ class EntityComparison:
         if held is None:
             return
         if held.id != entity.id:
-            self.found.remark(f"{entity.name}: left the file, and is one with {held.name}, who stays")
+            self.found.remark(f"{entity.name}: was removed from the file; {held.name}, which it was merged into, stays")
             return
         if stands_for is not None:
-            self.found.remark(f"{entity.name}: left the file, and stays: {stands_for} is one with it")
+            self.found.remark(f"{entity.name}: was removed from the file, but stays: {stands_for} was merged into it")
             return
         self.found.gone.add(entity.id)
         self.found.made.append(EntityRemoved(entity.id))
@@ -525,8 +522,8 @@ class EntityComparison:
             alike = {before[gone].name: gone for gone in self.found.gone if before[gone].type == entity.type}
             for name in get_close_matches(entity.name, alike, 1):
                 self.found.remark(
-                    f"{entity.name}: if this is {name} renamed, give it `id: {alike[name]}` in the file; "
-                    f"otherwise what is known of {name} goes with that name"
+                    f"{entity.name}: if you renamed {name}, give it `id: {alike[name]}` in the file; "
+                    f"otherwise everything known about {name} is removed"
                 )
 
 
@@ -543,17 +540,17 @@ T = TypeVar("T")
 Scoped = TypeVar("Scoped", Entity, Relationship)
 
 _LATER: Final = 2**62
-"""The number of an event that is tried and never kept."""
+"""The sequence number of a trial event that is never stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignChanges:
     """
     Attributes:
-        events: To be committed, in this order.
-        added: What is new, in words for the DM; `changed` and `removed` likewise.
-        remarks: Where a decision of the DM stands, or gives way, or waits for another.
-        discreet_remarks: The same without what the facts say, for a log.
+        events: To commit, in this order.
+        added: New items, in words for the DM; `changed` and `removed` likewise.
+        remarks: Decisions of the DM that were kept, overridden, or are needed.
+        discreet_remarks: The same without the content of facts, for a log.
     """
 
     events: tuple[Event, ...] = ()
@@ -572,11 +569,11 @@ class CampaignChanges:
 def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading: Loading) -> CampaignChanges:
     """
     Args:
-        previous: The campaign as it was loaded before; None if it never was.
-        world: As it is now, with all its entities and current facts; the past may be missing from it.
+        previous: The last loaded version; None if there is none.
+        world: The current state with all entities and facts; ended facts are optional.
 
     Raises:
-        InvalidInput: The campaign says what cannot be said: see `claims_of`.
+        InvalidInput: The campaign is invalid: see `claims_of`.
     """
     nothing = replace(new, entities=(), relationships=(), npcs=(), players=(), scenes=(), secrets=(), slots={})
     before = nothing if previous is None else previous
@@ -619,7 +616,7 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
     for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary"):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")
-    # What players call an NPC is its entity's.
+    # Names and aliases of an NPC belong to its entity.
     _tell(
         "NPC",
         {n.name: replace(n, aliases=()) for n in was.npcs},
@@ -636,10 +633,10 @@ def _tell(what: str, before: Mapping[Any, object], now: Mapping[Any, object], fo
     found.changed += [f"{what} {name}" for name in now if name in before and before[name] != now[name]]
 
 
-# What was read from tables (CSV) beside a campaign file, and the campaign that both make together.
+# Content of tables (CSV) beside a campaign file, and the campaign that both make together.
 #
-# The campaign file is read again whenever a table opens, and leaves what came from tables alone; where both say
-# something of the same thing, the campaign file's word stands.
+# The campaign file is read again whenever a table opens, and does not affect content from tables; where both state
+# the same thing, the campaign file wins.
 
 
 @dataclass(frozen=True, slots=True)
@@ -697,7 +694,7 @@ def _one_entity(first: Entity, other: Entity) -> Entity:
 
 
 def _one_scope(first: Scoped, other: Scoped) -> Scoped:
-    """Join attributes, and guard the item if one of both does."""
+    """Join attributes; the result is guarded if either item is."""
     return replace(
         first,
         attributes={**other.attributes, **first.attributes},

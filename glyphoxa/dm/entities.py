@@ -1,4 +1,4 @@
-"""What a DM does with entities. Each decision is an event of the campaign's world, and can be undone."""
+"""The DM's commands for entities. Each decision is an event of the campaign's world and can be undone."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from glyphoxa.world.state import rule_of
 
 T = TypeVar("T")
 
-# Whom and what a DM means by a name.
+# Resolving the names that a DM uses.
 
 DM_SPEAKER: Final = SpeakerId("dm")
-"""The DM, as who told somebody something."""
+"""The DM as a speaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class NameResolver:
     def of(cls, campaign: Campaign, entities: Iterable[Entity]) -> NameResolver:
         """
         Args:
-            entities: Of the graph, as the DM sees it: more than the campaign's file tells.
+            entities: Entities of the graph in the DM's view, including those not in the campaign file.
         """
         return cls(campaign.id, {each.id: each for each in entities}, campaign.npcs, campaign.players)
 
@@ -122,10 +122,10 @@ class NameResolver:
         return next((each.entity_id for each in self.npcs if each.id == npc and each.entity_id in self.entities), None)
 
     def speaker(self, name: str) -> SpeakerId:
-        """Return who is meant: an NPC, a player or "dm".
+        """Return the NPC, player or "dm" with this name.
 
         Raises:
-            NotFound: It is none of them.
+            NotFound: There is none.
         """
         if fold(name) == DM_SPEAKER:
             return DM_SPEAKER
@@ -136,7 +136,7 @@ class NameResolver:
         except NotFound:
             names = [DM_SPEAKER, *(player.name for player in self.players), *(npc.name for npc in self.npcs)]
             raise NotFound(
-                f"{name!r} is nobody who speaks in campaign {self.campaign!r}: {did_you_mean(name, names)}"
+                f"{name!r} is not a speaker in campaign {self.campaign!r}: {did_you_mean(name, names)}"
             ) from None
 
     def called(self, entity: EntityId) -> str:
@@ -171,21 +171,21 @@ def find_called(
     campaign: CampaignId,
     describe: Callable[[T], str],
 ) -> T:
-    """Return the one thing that goes by this name, in any case, without accents and spaces.
+    """Return the one thing with this name; ignores case, accents and spaces.
 
     Args:
-        tiers: Names with what they mean; a name in an earlier tier comes first.
-        what: Such a thing is called, and several of them.
+        tiers: Names with what they mean; an earlier tier wins.
+        what: The word for such a thing, singular and plural.
 
     Raises:
         NotFound: There is none.
-        InvalidInput: It may be several.
+        InvalidInput: It is ambiguous.
     """
     wanted = fold(name)
     for tier in tiers:
         found = list({id(thing): thing for called, thing in tier if wanted and fold(called) == wanted}.values())
         if len(found) > 1:
-            raise InvalidInput(f"{name!r} may be several {what[1]}: {', '.join(map(describe, found))}; say its id")
+            raise InvalidInput(f"{name!r} matches several {what[1]}: {', '.join(map(describe, found))}; use the id")
         if found:
             return found[0]
     known = [called for tier in tiers for called, _ in tier]
@@ -193,17 +193,18 @@ def find_called(
 
 
 MOST_FACTS: Final = 10_000
-"""No entity has more, as far as the DM is shown them."""
-_OFFERED_CONFIDENCE: Final = 0.6  # too little to be accepted without the DM
+"""Maximum number of an entity's facts shown to the DM."""
+_OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review
 
 
 @dataclass(frozen=True, slots=True)
 class EntityDesk:
-    """The DM's decisions about entities, each named as in `NameResolver.entity`. Every call may raise what that raises
-    and, when the database is away, `Unavailable`.
+    """The DM's decisions about entities, each named as in `NameResolver.entity`.
+
+    Every call may raise what that raises, and `Unavailable` when the database is away.
 
     Args:
-        resolver: As it is before the call; a decision does not change it.
+        resolver: The names before the call; a decision does not change them.
         now_ms: Milliseconds since the Unix epoch.
     """
 
@@ -223,26 +224,28 @@ class EntityDesk:
         id: str | None = None,  # noqa: A002 - the entity's word
         is_new_type: bool = False,
     ) -> list[WorldEvent]:
-        """Add an entity with its attributes. An attribute `location` that names an entity offers a LOCATED_AT for
-        review.
+        """Add an entity with its attributes.
+
+        An attribute `location` that names an entity offers a LOCATED_AT for review.
 
         Args:
-            id: None: made of the name.
-            is_new_type: `type` is none of those that the campaign has so far.
+            id: None: made from the name.
+            is_new_type: `type` is new to the campaign.
 
         Raises:
-            InvalidInput: There is one of that name or id, the name cannot be one, the type is unknown, or JSON cannot
-                hold an attribute.
+            InvalidInput: The name or id is taken or invalid, the type is unknown, or JSON cannot hold an attribute.
         """
         called = _name(name)
         made = EntityId(id or slug(called))
         if not made:
-            raise InvalidInput(f"{called!r} holds no letter or digit to make an id of; give one")
+            raise InvalidInput(f"{called!r} has no letter or digit to make an id from; give an id")
         if made in self.resolver.entities:
             other = self.resolver.entities[made]
-            raise InvalidInput(f"{made!r} is the id of {other.name} ({other.type}): give this one another")
+            raise InvalidInput(f"the id {made!r} is taken by {other.name} ({other.type}): give another id")
         if id is None and (other_name := self._called(called)) is not None:
-            raise InvalidInput(f"{other_name} is called {called!r}; if this is another one, give it an id of its own")
+            raise InvalidInput(
+                f"{other_name} is already called {called!r}; if this is a different entity, give it its own id"
+            )
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
         kind = self._type(type, is_new=is_new_type)
@@ -260,12 +263,12 @@ class EntityDesk:
         """Change an entity's name or type. The old name becomes an alias.
 
         Raises:
-            InvalidInput: Nothing is to change, another entity has that name, or the type is unknown.
+            InvalidInput: There is nothing to change, another entity has that name, or the type is unknown.
         """
         found = self.resolver.entity(entity)
         new = None if name is None else _name(name)
         if new is None and type is None:
-            raise InvalidInput("say what is to change: a name or a type")
+            raise InvalidInput("give a new name or type")
         if new is not None and any(
             fold(new) == fold(each.name) for each in self.resolver.entities.values() if each.id != found.id
         ):
@@ -288,11 +291,11 @@ class EntityDesk:
     async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
         """
         Raises:
-            InvalidInput: It is called so already, or another entity is.
+            InvalidInput: It already has this name, or another entity has.
         """
         found, new = self.resolver.entity(entity), _name(alias)
         if (other := self._called(new)) is not None:
-            raise InvalidInput(f"{other} is called {new!r} already")
+            raise InvalidInput(f"{other} is already called {new!r}")
         return await self._commit(AliasAdded(found.id, new))
 
     async def remove_alias(self, entity: str, alias: str) -> list[WorldEvent]:
@@ -310,7 +313,7 @@ class EntityDesk:
         """Make an entity known to these NPCs only."""
         npcs = tuple(dict.fromkeys(self.resolver.npc(name) for name in known_by))
         if not npcs:
-            raise InvalidInput("say which NPCs")
+            raise InvalidInput("name the NPCs")
         visibility = secret_among(npcs, PUBLIC, now_ms=self.now_ms())
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, visibility))
 
@@ -326,13 +329,13 @@ class EntityDesk:
         """Merge `gone` into `kept`: its facts move there, and its names become aliases.
 
         Raises:
-            InvalidInput: They are the same, or an NPC of the campaign plays the one that would be gone.
+            InvalidInput: They are the same, or an NPC of the campaign plays `gone`.
         """
         staying, leaving = self.resolver.entity(kept), self.resolver.entity(gone)
         if staying.id == leaving.id:
             raise InvalidInput(f"{kept!r} and {gone!r} are the same entity: {staying.name}")
         if any(npc.entity_id == leaving.id for npc in self.resolver.npcs):
-            raise InvalidInput(f"{leaving.name} is an NPC that is played: merge the other one into it instead")
+            raise InvalidInput(f"{leaving.name} is an NPC of the campaign: merge the other one into it instead")
         return await self._commit(EntitiesMerged(staying.id, leaving.id))
 
     async def split(self, name: str) -> WorldEvent:
@@ -356,7 +359,7 @@ class EntityDesk:
         found = [event for event, merged in merges if merged.gone in meant]
         if len(found) > 1:
             several = ", ".join(str(event.seq) for event in found)
-            raise InvalidInput(f"{name!r} was merged several times, by the events {several}: undo one of them")
+            raise InvalidInput(f"{name!r} was merged several times, by events {several}: undo one of them")
         if not found:
             kept = self.resolver.entity(name)
             found = [event for event, merged in merges if merged.kept == kept.id][-1:]
@@ -411,7 +414,7 @@ def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
 def _name(name: str) -> str:
     called = " ".join(name.split())
     if not fold(called):
-        raise InvalidInput(f"{name!r} holds no letter or digit: it is no name")
+        raise InvalidInput(f"{name!r} is not a name: it has no letter or digit")
     return called
 
 
@@ -420,7 +423,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 def stated_by_dm(claim: Claim, visibility: Visibility, *, at_ms: int) -> FactStated:
     """Return a certain, confirmed statement."""
-    # Where a later fact ends an earlier one it counts since when it holds; elsewhere that is not known.
+    # Where a later fact supersedes an earlier one, it counts from its start; elsewhere the start is unknown.
     since = at_ms if rule_of(claim, {}) in ("functional", "functional_object") else None
     provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
     return FactStated(claim, provenance, visibility, Validity(from_ms=since))
@@ -429,7 +432,7 @@ def stated_by_dm(claim: Claim, visibility: Visibility, *, at_ms: int) -> FactSta
 def attribute_claim(subject: EntityId, name: str, value: object) -> Claim:
     """
     Raises:
-        InvalidInput: No JSON, or no database, can hold the value.
+        InvalidInput: JSON or the database cannot hold the value.
     """
     claim = Claim.attribute(subject, name, value)
     if _NUL.search(claim.value or ""):

@@ -1,4 +1,4 @@
-"""What a DM does with facts. Each decision is an event of the campaign's world, and can be undone."""
+"""The DM's commands for facts. Each decision is an event of the campaign's world and can be undone."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Decision:
 
     Attributes:
         events: Their numbers; `undo` takes one.
-        facts: Those the decision was about, as they are now, unless it ended them.
-        ended: What is no longer held.
+        facts: The facts it was about, in their new state, unless it ended them.
+        ended: Facts that it ended.
     """
 
     events: tuple[int, ...]
@@ -51,14 +51,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedFact:
-    """A fact, its source, and the related facts that are still held.
+    """A fact, its source, and the related current facts.
 
     Attributes:
-        ended: How it ended; None while it is held.
-        said: The utterance that stated it; None if nobody said it, or the log does not hold it.
-        supports: On which it rests.
-        resting: Which were derived from it.
-        disputes: With which it disagrees.
+        ended: How it ended; None while it is current.
+        said: The utterance that stated it; None if there is none, or the log does not contain it.
+        supports: Facts it was derived from.
+        resting: Facts derived from it.
+        disputes: Facts it conflicts with.
     """
 
     fact: Fact
@@ -71,8 +71,9 @@ class ExplainedFact:
 
 @dataclass(frozen=True, slots=True)
 class FactDesk:
-    """The DM's decisions about facts. A fact is named by its id or a unique beginning of it, an NPC by name. Every call
-    may raise what `find` raises and, when the database is away, `Unavailable`.
+    """The DM's decisions about facts. A fact is named by its id or a unique prefix, an NPC by name.
+
+    Every call may raise what `find` raises, and `Unavailable` when the database is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -87,8 +88,8 @@ class FactDesk:
     async def find(self, fact: str) -> Fact:
         """
         Raises:
-            NotFound: No current fact has such an id; the message names those most like it.
-            InvalidInput: Several begin so; the message lists them.
+            NotFound: No current fact has such an id; the message lists the most similar ids.
+            InvalidInput: The prefix is ambiguous; the message lists the matches.
         """
         found = await self.review.beginning_with(self.campaign, fact, limit=_MOST_LISTED + 1) if fact else []
         exact = [each for each in found if each.id == fact]
@@ -97,15 +98,15 @@ class FactDesk:
         if found:
             listed = "; ".join(f"{each.id} ({self.words(each)})" for each in found[:_MOST_LISTED])
             more = " and more" if len(found) > _MOST_LISTED else ""
-            raise InvalidInput(f"{fact!r} may be several facts: {listed}{more}")
+            raise InvalidInput(f"{fact!r} matches several facts: {listed}{more}")
         raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._instead_of(fact)}")
 
     async def find_ever(self, fact: str) -> Fact | EndedFact:
-        """Find a fact, including ended ones: of those, the one that ended last under this id.
+        """Find a fact, including ended ones: the one that ended last with this id.
 
         Raises:
             NotFound: No fact ever had such an id.
-            InvalidInput: Several begin so.
+            InvalidInput: The prefix is ambiguous.
         """
         try:
             return await self.find(fact)
@@ -116,7 +117,7 @@ class FactDesk:
                 raise
             if len(by_id) > 1:
                 listed = "; ".join(f"{key} ({self.words(each.fact)})" for key, each in [*by_id.items()][:_MOST_LISTED])
-                raise InvalidInput(f"{fact!r} may be several facts that ended: {listed}") from missing
+                raise InvalidInput(f"{fact!r} matches several ended facts: {listed}") from missing
             return next(iter(by_id.values()))
 
     async def explain(self, fact: str) -> ExplainedFact:
@@ -135,7 +136,7 @@ class FactDesk:
         )
 
     async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
-        """Return the texts of the facts that these events are about, as far as they were ever held."""
+        """Return the texts of the facts that these events are about, as far as they ever existed."""
         ids = {fact for recorded in events if (fact := getattr(recorded.event, "fact", None)) is not None}
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
@@ -145,7 +146,7 @@ class FactDesk:
         return claim_in_words(fact.claim, self.resolver)
 
     async def confirm(self, facts: Sequence[str]) -> Decision:
-        """Accept facts; facts that they disagree with end."""
+        """Accept facts; facts that contradict them end."""
         found = await self._find_all(facts)
         return await self._decide([FactConfirmed(each.id) for each in found], found)
 
@@ -162,7 +163,7 @@ class FactDesk:
     async def retcon_to(self, fact: str, **instead: object) -> Decision:
         """Change the story: something else was always true. Arguments are those of `edit`."""
         found = await self.find(fact)
-        claim = self._claim_instead(found.claim, **instead)  # type: ignore[arg-type] # handed on as they are
+        claim = self._claim_instead(found.claim, **instead)  # type: ignore[arg-type] # passed on unchanged
         return await self._decide([FactReplaced(found.id, claim, "retcon")], [found], says=claim)
 
     async def edit(
@@ -176,11 +177,11 @@ class FactDesk:
         """Correct a misunderstood fact. The correction is as certain as the DM's own statement.
 
         Args:
-            object: Name of the entity to which the fact's subject is related instead.
-            value: The attribute's value instead.
+            object: Name of the entity that the subject is related to instead.
+            value: The attribute's new value.
 
         Raises:
-            InvalidInput: Nothing is to change, or an attribute is given an object without another predicate.
+            InvalidInput: There is nothing to change, or an attribute is given an object without another predicate.
         """
         found = await self.find(fact)
         claim = self._claim_instead(found.claim, predicate=predicate, object=object, value=value)
@@ -214,7 +215,7 @@ class FactDesk:
         """Reveal a fact to these NPCs, or to everybody if none is named."""
         found = await self.find(fact)
         if found.visibility.scope == "public":
-            raise InvalidInput(f"{self.words(found)} is public: there is nobody to reveal it to")
+            raise InvalidInput(f"{self.words(found)} is already public")
         return await self._decide([FactRevealed(found.id, self._npcs(to) if to else ())], [found])
 
     async def tell(self, fact: str, to: Sequence[str], *, by: str) -> Decision:
@@ -225,7 +226,7 @@ class FactDesk:
         """
         found = await self.find(fact)
         if found.visibility.scope == "public":
-            raise InvalidInput(f"{self.words(found)} is public: there is nobody to tell it to")
+            raise InvalidInput(f"{self.words(found)} is public: everybody knows it")
         told = FactTold(found.id, self._npcs(to), self.resolver.speaker(by), self.now_ms())
         return await self._decide([told], [found])
 
@@ -239,13 +240,13 @@ class FactDesk:
         known_by: Sequence[str] = (),
         is_hidden: bool = False,
     ) -> Decision:
-        """State a fact. It becomes a conflict if only one such fact may hold and another one does.
+        """State a fact. It becomes a conflict if its slot allows only one and is taken.
 
         Args:
-            object: Name of the entity to which the subject is related.
+            object: Name of the entity that the subject is related to.
             value: The attribute's value; anything JSON can hold.
-            known_by: NPCs who alone know it; nobody named: it is public, unless hidden.
-            is_hidden: Nobody knows it until it is revealed; these NPCs would.
+            known_by: The only NPCs that know it; if empty, it is public unless hidden.
+            is_hidden: Nobody knows it until it is revealed; then these NPCs do.
         """
         claim = self._claim(self.resolver.entity(subject).id, predicate, object=object, value=value)
         visibility = PUBLIC
@@ -258,7 +259,7 @@ class FactDesk:
     async def _decide(self, events: Sequence[Event], about: Sequence[Fact], *, says: Claim | None = None) -> Decision:
         """
         Args:
-            says: A claim that is stated by it: the fact it became is told, too.
+            says: A claim that the decision states; the resulting fact is reported too.
         """
         made = await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
         facts = await self.review.facts(self.campaign, [each.id for each in about])
@@ -275,18 +276,18 @@ class FactDesk:
     async def _instead_of(self, fact: str) -> str:
         gone = await self.review.ended(self.campaign, fact, limit=1) if fact else []
         if gone:
-            return f"{self.words(gone[0].fact)} is no longer held ({gone[0].ended_as}); its history is still there"
+            return f"{self.words(gone[0].fact)} is no longer held ({gone[0].ended_as}); its history remains"
         near = await self.review.like(self.campaign, fact, limit=3)
-        return f"nearest: {', '.join(near)}" if near else "it holds no facts yet"
+        return f"nearest: {', '.join(near)}" if near else "it has no facts yet"
 
     def _npcs(self, names: Sequence[str]) -> tuple[NpcId, ...]:
         if not names:
-            raise InvalidInput("say which NPCs")
+            raise InvalidInput("name the NPCs")
         return tuple(dict.fromkeys(self.resolver.npc(name) for name in names))
 
     def _claim(self, subject: EntityId, predicate: str, *, object: str | None, value: object) -> Claim:  # noqa: A002
         if (object is None) == (value is None):
-            raise InvalidInput("a fact has an object (another entity) or a value: say one of both")
+            raise InvalidInput("a fact has either an object (another entity) or a value")
         if object is None:
             return attribute_claim(subject, predicate_of(predicate), value)
         return Claim.relation(subject, predicate_of(predicate), self.resolver.entity(object).id)
@@ -300,13 +301,13 @@ class FactDesk:
         value: object = None,
     ) -> Claim:
         if predicate is None and object is None and value is None:
-            raise InvalidInput("say what is so instead: a value, an object or a predicate")
+            raise InvalidInput("give a new value, object or predicate")
         if object is None and value is None:
             word = predicate_of(predicate or "")
             if claim.object is None:
                 return replace(claim, predicate=word)
             return Claim.relation(claim.subject, word, claim.object)
         if predicate is None and (object is None or value is None) and (object is None) != (claim.object is None):
-            kind = "an attribute: say a value" if claim.object is None else "a relation: say an object"
+            kind = "an attribute: give a value" if claim.object is None else "a relation: give an object"
             raise InvalidInput(f"{claim_in_words(claim, self.resolver)} is {kind}, or a predicate, too")
         return self._claim(claim.subject, predicate or claim.predicate, object=object, value=value)

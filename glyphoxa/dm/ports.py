@@ -1,4 +1,4 @@
-"""What the DM's commands ask of memory beyond `World` and `KnowledgeGraph`. All of it is the DM's view."""
+"""Memory ports of the DM's commands beyond `World` and `KnowledgeGraph`. All show the DM's view."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Uttered:
 class Session:
     """
     Attributes:
-        last_ordinal: How many utterances it has.
+        last_ordinal: Its number of utterances.
     """
 
     id: SessionId
@@ -52,8 +52,9 @@ class Session:
 
 
 class Review(Protocol):
-    """The DM's view of facts, utterances and sessions. Each call is one round trip and raises `Unavailable` when the
-    database is away.
+    """The DM's view of facts, utterances and sessions.
+
+    Each call is one round trip and raises `Unavailable` when the database is away.
     """
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
@@ -99,13 +100,13 @@ class Review(Protocol):
         ...
 
     async def events_about(self, campaign: CampaignId, fact: Fact) -> list[WorldEvent]:
-        """Return events that may concern the fact, and what undid events; oldest first. A superset."""
+        """Return events that may concern the fact, and undoings; oldest first. A superset."""
         ...
 
     async def said(self, campaign: CampaignId, utterance: UtteranceId) -> CitedUtterance | None: ...
 
     async def said_ending_with(self, campaign: CampaignId, ending: str, *, limit: int) -> list[CitedUtterance]:
-        """Return utterances whose id ends so, including rolled back ones, the latest first."""
+        """Return utterances whose id ends with this, including rolled back ones, latest first."""
         ...
 
     async def talk_after(self, campaign: CampaignId, session: SessionId, ordinal: int) -> int:
@@ -126,7 +127,7 @@ class Turns(Protocol):
         """Return turns without their prompts, the newest first.
 
         Args:
-            npc: Who was to answer.
+            npc: Only turns addressed to this NPC.
         """
         ...
 
@@ -141,7 +142,7 @@ class Turns(Protocol):
         npc: NpcId | None = None,
         limit: int,
     ) -> list[TurnId]:
-        """Return turns whose id ends so, the newest first."""
+        """Return turns whose id ends with this, newest first."""
         ...
 
     async def uttered(self, campaign: CampaignId, ids: Collection[UtteranceId]) -> Mapping[UtteranceId, Uttered]:

@@ -1,4 +1,4 @@
-"""What a DM says of a session as a whole. A summary is an event of the campaign's world, and can be undone."""
+"""The DM's commands for sessions and utterances. A summary is an event of the campaign's world and can be undone."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from glyphoxa.world.fact_events import FactReplaced, FactScoped
 from glyphoxa.world.graph import World
 
 MOST_CHARACTERS: Final = 4_000
-"""Of a summary. It is read in front of all talk: a thousand tokens are more than any model is given of it."""
+"""Maximum characters of a summary. It precedes the conversation in a prompt, which has at most 1,000 tokens for it."""
 _MOST_FACTS: Final = 100
 _MOST_LISTED: Final = 5
 _SHORT: Final = 10
-"""Of an id of ours: its number in its session, and the end of when that was opened."""
+"""Length of a shortened id: its number in its session, and the end of the session's start time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SessionDesk:
-    """Sessions of one campaign and their utterances. An utterance is named by its id, a unique ending of it, or its
-    words. Every call raises `Unavailable` when the database is away.
+    """Sessions of one campaign and their utterances.
+
+    An utterance is named by its id, a unique ending of it, or its words. Every call raises `Unavailable` when the
+    database
+    is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -55,20 +58,20 @@ class SessionDesk:
         return None
 
     async def summarise(self, session: SessionId, text: str, known_by: Sequence[NpcId] | None) -> list[WorldEvent]:
-        """Set the session's summary; it replaces the one before.
+        """Set the session's summary; it replaces the previous one.
 
         Args:
-            known_by: The NPCs that recall it so; None for everybody.
+            known_by: The NPCs that recall it; None for everybody.
 
         Raises:
             InvalidInput: The text is empty, or longer than `MOST_CHARACTERS`.
         """
         words = " ".join(text.split())
         if not words:
-            raise InvalidInput(f"the summary of session {session!r} is empty: say what happened")
+            raise InvalidInput(f"the summary of session {session!r} is empty: write what happened")
         if len(words) > MOST_CHARACTERS:
             raise InvalidInput(
-                f"the summary of session {session!r} has {len(words):,} characters: {MOST_CHARACTERS:,} at most"
+                f"the summary of session {session!r} has {len(words):,} characters: at most {MOST_CHARACTERS:,} allowed"
             )
         at_ms = self.now_ms()
         visibility = PUBLIC if known_by is None else witnessed_by(dict.fromkeys(known_by), at_ms=at_ms)
@@ -100,11 +103,11 @@ class SessionDesk:
     async def find(self, named: str) -> CitedUtterance:
         """
         Args:
-            named: Words are found as by `glyphoxa show said --all-words`; who said it may be among them.
+            named: Words are found as by `glyphoxa show said --all-words`, and may include the speaker.
 
         Raises:
-            NotFound: Nothing like that was said.
-            InvalidInput: It may be several utterances; the message lists them.
+            NotFound: There is no such utterance.
+            InvalidInput: It is ambiguous; the message lists the matches.
         """
         named = named.strip()
         if not named:
@@ -123,7 +126,7 @@ class SessionDesk:
         if len(found) > 1:
             listed = "; ".join(f"{short(each.utterance_id)} {_in_short(each)}" for each in found[:_MOST_LISTED])
             more = "; and more" if len(found) > _MOST_LISTED else ""
-            raise InvalidInput(f"{named!r} may be several utterances: {listed}{more}")
+            raise InvalidInput(f"{named!r} matches several utterances: {listed}{more}")
         return found[0]
 
     async def _with_words(self, words: str) -> list[CitedUtterance]:

@@ -1,4 +1,4 @@
-"""The DM's commands at an open table as another process sends them: a JSON object, with names as the DM wrote them."""
+"""The DM's commands to an open table from another process: a JSON object with names as the DM wrote them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId
 
 ToldCommand = Mapping[str, object]
-"""`do`, and what it needs of `npc`, `player`, `text` and `turns`. Without `npc`: all of them, or none any more."""
+"""`do` and its arguments: `npc`, `player`, `text`, `turns`. Without `npc`: all NPCs, or none any more."""
 
 _OF_ALL: Mapping[object, TableCommand] = {
     "stop": StopAll(),
@@ -40,15 +40,15 @@ _KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", *map(s
 
 @dataclass(frozen=True, slots=True)
 class CommandReader:
-    """Reads commands, and finds the NPCs and players that they name."""
+    """Parses commands and resolves the NPCs and players they name."""
 
     campaign: Campaign
 
     def read(self, told: ToldCommand) -> TableCommand:
         """
         Raises:
-            NotFound: Nobody is called so.
-            InvalidInput: It is no command, or somebody may be meant by the name who is not the only one.
+            NotFound: Nobody has that name.
+            InvalidInput: It is not a command, or a name is ambiguous.
         """
         match told.get("do"):
             case "mute":
@@ -68,7 +68,7 @@ class CommandReader:
             case whole if whole in _OF_ALL:
                 return _OF_ALL[whole]
             case unknown:
-                raise InvalidInput(f"this table obeys no command {unknown!r}: {did_you_mean(str(unknown), _KNOWN)}")
+                raise InvalidInput(f"unknown table command {unknown!r}: {did_you_mean(str(unknown), _KNOWN)}")
 
     def _npc_or_all(self, told: ToldCommand) -> NpcId | None:
         return None if told.get("npc") is None else self._npc(told)

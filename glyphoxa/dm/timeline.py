@@ -1,4 +1,4 @@
-"""The DM and time: taking back, going back, looking back, and going on elsewhere."""
+"""The DM and time: undo, rollback, past states, and forks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def all_events(world: World, campaign: CampaignId) -> list[WorldEvent]:
 
 
 def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
-    """Return events that stated, changed or ended the fact or one of its entities, and what undid them."""
+    """Return events that stated, changed or ended the fact or one of its entities, and their undoings."""
     about: list[WorldEvent] = []
     numbers: set[int] = set()
     ends = {fact.claim.subject, fact.claim.object} - {None}
@@ -75,7 +75,7 @@ def events_about(fact: Fact, events: Sequence[WorldEvent]) -> list[WorldEvent]:
 
 
 def _says(claim: Claim, fact: Fact) -> bool:
-    """Return whether a claim is what the fact states, or stated before a merge changed its entities."""
+    """Return whether a claim is the fact's own, now or before a merge changed its entities."""
     return claim == fact.claim or claim.fact_id == fact.id.partition("-")[0]
 
 
@@ -85,14 +85,14 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a rollback would take away.
+    """What a rollback would change.
 
     Attributes:
-        events: That would be dropped.
-        gone: Facts that would not be held any more.
-        changed: Facts that would be held otherwise, as they would be.
-        back: Facts that are not held now and would be again.
-        n_utterances: That nobody would recall any more.
+        events: Events that would be dropped.
+        gone: Facts that would no longer be current.
+        changed: Facts that would change, in their new form.
+        back: Facts that would become current again.
+        n_utterances: Utterances that nobody would recall any more.
     """
 
     events: tuple[WorldEvent, ...] = ()
@@ -128,20 +128,20 @@ class Timeline:
         """Undo an event, or the DM's last decision; repeat it for the one before. Undoing an undo restores.
 
         Returns:
-            What was taken back: one event, or all of the decision, the last first.
+            What was undone: one event, or all of the decision, the last first.
 
         Raises:
-            NotFound: There is no such event, it is undone already, or the DM has decided nothing.
-            InvalidInput: It erased talk.
+            NotFound: There is no such event, it is already undone, or there is no decision.
+            InvalidInput: It erased part of the transcript.
         """
         taken = await self._last_decision() if seq is None else [await self._event(seq)]
         if any(isinstance(event.event, TalkErased) for event in taken):
-            raise InvalidInput(f"event {seq} erased talk for good: nothing takes it back")
+            raise InvalidInput(f"event {seq} erased part of the transcript and cannot be undone")
         await self.world.undo_all(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
         return taken
 
     async def preview(self, session: SessionId, ordinal: int) -> Preview:
-        """Return what `rollback` would do.
+        """Return what `rollback` would change.
 
         Raises:
             NotFound: There is no such session.
@@ -179,7 +179,7 @@ class Timeline:
         )
 
     async def rollback(self, session: SessionId, ordinal: int) -> WorldEvent | None:
-        """Go back to what was known after the utterance with this ordinal. Returns None if there is nothing to drop.
+        """Return to what was known after the utterance with this ordinal. None if there is nothing to drop.
 
         Raises:
             NotFound: There is no such session.
@@ -202,11 +202,11 @@ class Timeline:
 
         Raises:
             NotFound: It is not in the log.
-            InvalidInput: There are no words, it is retracted, or it says just this.
+            InvalidInput: The text is empty or unchanged, or the utterance is retracted.
         """
         words = " ".join(text.split())
         if not words:
-            raise InvalidInput("an utterance without words is none: say what was said instead, or retract it")
+            raise InvalidInput("the correction is empty: give the words that were said, or retract the utterance")
         return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()))
 
     async def fork(self, into: CampaignId, *, name: str) -> None:
@@ -234,11 +234,12 @@ class Timeline:
         """Return the world as known at the end of a session, at a time, or after an event.
 
         Args:
-            when: A session's id; "2026-11-22" (the end of that day) or "2026-11-22 19:30", in UTC unless it says
-                otherwise; or "#120", the number of an event.
+            when: A session's id; "2026-11-22" (the end of that day) or "2026-11-22 19:30", in UTC by default; or
+                "#120",
+                the number of an event.
 
         Raises:
-            NotFound: It is neither.
+            NotFound: It is none of these.
         """
         if when.startswith("#") and when[1:].isdecimal():
             return await self.world.as_of(self.campaign, seq=int(when[1:]))
@@ -248,7 +249,7 @@ class Timeline:
         at_ms = moment_of(when)
         if at_ms is None:
             raise NotFound(
-                f"{when!r} is no time such as 2026-11-22 or 2026-11-22T19:30, no event such as #120, and no session "
+                f"{when!r} is not a time such as 2026-11-22 or 2026-11-22T19:30, an event such as #120, or a session "
                 f"of campaign {self.campaign!r}: {did_you_mean(when, sessions)}"
             )
         return await self.world.as_of(self.campaign, at_ms=at_ms)
@@ -288,7 +289,7 @@ class Timeline:
         place = await self.session(session)
         most = place.session.last_ordinal
         if not 0 <= ordinal <= most:
-            raise InvalidInput(f"session {session!r} has the ordinals 0 to {most}, not {ordinal}")
+            raise InvalidInput(f"session {session!r} has ordinals 0 to {most}, not {ordinal}")
         return place
 
     async def _event(self, seq: int) -> WorldEvent:
@@ -321,7 +322,7 @@ def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, la
     cause = recorded.cause
     if cause.by != "talk" or isinstance(recorded.event, Undone | TakenBack):
         return False
-    # What was learned from a whole session was learned at its end.
+    # Facts learned from a whole session count as learned at its end.
     return cause.session_id in later or (
         cause.session_id == session and (cause.ordinal is None or cause.ordinal > ordinal)
     )
@@ -335,8 +336,9 @@ def _is_learned_from(event: WorldEvent, said: CitedUtterance) -> bool:
 
 
 def moment_of(when: str) -> int | None:
-    """Return "2026-11-22" (the end of that day) or "2026-11-22 19:30" in milliseconds since the Unix epoch, in UTC
-    unless it says otherwise; None if it is no time.
+    """Return "2026-11-22" (the end of that day) or "2026-11-22 19:30" in milliseconds since the Unix epoch.
+
+    UTC by default; None if it is not a time.
     """
     at_ms = beginning_of(when)
     is_day = len(when.strip()) <= len("2026-11-22")
@@ -344,7 +346,7 @@ def moment_of(when: str) -> int | None:
 
 
 def beginning_of(when: str) -> int | None:
-    """As `moment_of`, but a day means its beginning."""
+    """Like `moment_of`, but a day means its beginning."""
     try:
         moment = datetime.fromisoformat(when.strip())
     except ValueError:
@@ -354,7 +356,7 @@ def beginning_of(when: str) -> int | None:
     return round(moment.timestamp() * 1000)
 
 
-# What somebody knew at an earlier time.
+# Knowledge at an earlier time.
 
 
 def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> list[Fact]:

@@ -1,4 +1,4 @@
-"""Why an NPC said what it said: the record of a turn, and what has become since of what the NPC recalled."""
+"""Why an NPC said what it said: the record of a turn, and the current state of what the NPC recalled."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class RecalledThen:
     """Something that an NPC recalled in a turn, as the DM sees it now.
 
     Attributes:
-        place: Where it was said or learned; None when that is not known.
-        validity: Of a fact, as it is now; None for what is no fact, or not known any more.
-        since: What has become of it since the turn: "rolled back". Empty: nothing.
-        why_rejected: Why it had no place in the prompt; empty for what had one.
+        place: Where it was said or learned; None if unknown.
+        validity: A fact's current validity; None for anything else, or if it no longer exists.
+        since: How it changed since the turn: "rolled back". Empty: not at all.
+        why_rejected: Why it was left out of the prompt; empty if it was included.
     """
 
     recalled: Recalled
@@ -58,9 +58,9 @@ class RecalledThen:
 class ExplainedTurn:
     """
     Attributes:
-        heard: What was said to the NPC, in the log; None when that is not known.
-        spoken: Likewise, what was heard of its answer.
-        memories: What stood in the prompt in that order, then what did not.
+        heard: The logged utterance that the NPC answered; None if unknown.
+        spoken: The logged utterance of its answer, as heard; None if unknown.
+        memories: What the prompt included, in that order, then what it did not.
     """
 
     turn: TurnRecord
@@ -79,8 +79,9 @@ class ExplainedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnDesk:
-    """Turns of one campaign. A turn is named by its id, a unique ending of it, or `LAST`. Every call raises
-    `Unavailable` when the database is away.
+    """Turns of one campaign. A turn is named by its id, a unique ending of it, or `LAST`.
+
+    Every call raises `Unavailable` when the database is away.
     """
 
     campaign: CampaignId
@@ -97,11 +98,12 @@ class TurnDesk:
     async def find(self, turn: str, *, session: SessionId | None = None, npc: NpcId | None = None) -> TurnRecord:
         """
         Args:
-            session: Only turns of this one are meant, likewise of the NPC that was to answer.
+            session: Only turns of this session.
+            npc: Only turns addressed to this NPC.
 
         Raises:
-            NotFound: There is no such turn; the message says which are like it.
-            InvalidInput: Several ids end so; the message lists them.
+            NotFound: There is no such turn; the message lists similar ids.
+            InvalidInput: The ending is ambiguous; the message lists the matches.
         """
         found: list[TurnId] = []
         if turn == LAST:
@@ -115,7 +117,7 @@ class TurnDesk:
             names = [short(each) for each in listed]
             more = " and more" if len(found) > _MOST_LISTED else ""
             listing = ", ".join(names if len({*names}) == len(names) else listed)
-            raise InvalidInput(f"{turn!r} may be several turns: {listing}{more}")
+            raise InvalidInput(f"{turn!r} matches several turns: {listing}{more}")
         record = await self.turns.turn(self.campaign, found[0]) if found else None
         if record is None:
             raise NotFound(await self._missing(turn, session=session, npc=npc))
@@ -151,10 +153,10 @@ class TurnDesk:
     def _since_of_fact(
         self, npc: NpcId | None, fact: Fact | None, end: EndedFact | None
     ) -> tuple[Validity | None, str]:
-        """When a recalled fact holds, and what has become of it since."""
+        """Return when a recalled fact holds, and how it changed since."""
         if fact is None:
             if end is None:
-                return None, "no longer held: it was taken back"
+                return None, "no longer held: it was undone"
             by = f" by {end.superseded_by}" if end.superseded_by is not None else ""
             since = f"no longer held: {end.ended_as.replace('_', ' ')}{by} (event {end.ended_seq})"
             return end.fact.validity, since
@@ -198,7 +200,7 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
     return "" if one.text.endswith(place.said.text) else f"its words are now: {place.said.text}"
 
 
-# What a prompt consists of, as `glyphoxa show context` and `glyphoxa show turns` show it.
+# The parts of a prompt, as `glyphoxa show context` and `glyphoxa show turns` show them.
 
 
 def parts_shown(parts: Sequence[PromptPart], *, depth: int = 0) -> Iterator[IndentedLine]:
@@ -216,7 +218,7 @@ def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
     hot = composed.hot
     yield from parts_shown(composed.parts)
     if hot.recalled:
-        yield IndentedLine("what it has in mind, and why:")
+        yield IndentedLine("what it recalls, and why:")
     for one in hot.recalled:
         yield IndentedLine(f"{recalled_line(one)} ({one.reason or 'nobody noted why'})", 1)
     if hot.omitted or hot.rejected:
@@ -227,44 +229,44 @@ def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
         yield IndentedLine(f"{recalled_line(each.recalled)} ({each.why})", 1)
 
 
-# A turn as `glyphoxa show turns` tells it: what was heard, what the NPC had in mind, and what came of it.
+# A turn as `glyphoxa show turns` shows it: what was heard, what the NPC recalled, and the outcome.
 
 
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
     Outcome.ANSWERED: "answered",
     Outcome.INTERRUPTED: "cut off by a player",
     Outcome.NOT_ADDRESSED: "answered by nobody",
-    Outcome.MERGED: "called off: its speaker went on, and the next turn answers both",
-    Outcome.SUPERSEDED: "called off: others spoke first",
-    Outcome.WITHHELD: "withheld: the safety filter left nothing that may be said",
-    Outcome.TIMED_OUT: "called off: the answer took too long",
+    Outcome.MERGED: "cancelled: the speaker continued, and the next turn answers both",
+    Outcome.SUPERSEDED: "cancelled: others spoke first",
+    Outcome.WITHHELD: "withheld: the safety filter removed the whole answer",
+    Outcome.TIMED_OUT: "cancelled: the answer took too long",
     Outcome.FAILED: "failed",
 }
 _FAULTS: Final[Mapping[Fault, str]] = {
-    Fault.NARRATED: "it tells what the NPC does",
-    Fault.THIRD_PERSON: "the NPC speaks of itself as of somebody else",
-    Fault.ASSISTANT: "an assistant speaks so",
+    Fault.NARRATED: "it narrates what the NPC does",
+    Fault.THIRD_PERSON: "the NPC speaks of itself in the third person",
+    Fault.ASSISTANT: "a typical phrase of an assistant",
     Fault.OF_THE_PROMPT: "words of its instructions",
     Fault.NOT_SPEECH: "a stage direction, a tool call or a line of facts",
     Fault.LABEL: "somebody else's line",
-    Fault.ECHO: "the question given back",
+    Fault.ECHO: "it repeats the question",
     Fault.REPEATED: "it has just said so",
-    Fault.LANGUAGE: "another language than the question's",
-    Fault.SECRET: "it keeps that to itself",
-    Fault.FORGOTTEN: "it was told of this, and does not say what",
-    Fault.UNFOUNDED: "nothing that it knows or remembers says so",
+    Fault.LANGUAGE: "not in the language of the question",
+    Fault.SECRET: "it is one of the NPC's secrets",
+    Fault.FORGOTTEN: "it omits what it was told about this",
+    Fault.UNFOUNDED: "nothing it knows or remembers supports it",
     Fault.DICE: "nobody rolled these dice",
 }
 _LONGEST_FOUND: Final = 400
 _SAYS: Final = ("said", "fact", "summary")
-"""What a tool found is one of these, or something else."""
+"""Keys for a tool's result; one of these, or something else."""
 
 
 def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
     """Yield everything about a turn except its prompt.
 
     Args:
-        calendar: Of the story; None if it counts no days.
+        calendar: The story's calendar; None if it does not count days.
     """
     turn = explained.turn
     asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
@@ -280,11 +282,11 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
         _timeline(turn),
     )
     if turn.prompt_text:
-        yield IndentedLine(f"everything it was given: glyphoxa show turns {short(turn.id)} --prompt", 1)
+        yield IndentedLine(f"the whole prompt: glyphoxa show turns {short(turn.id)} --prompt", 1)
 
 
 def when(turn: TurnRecord) -> str:
-    """Return when its speaker had finished; empty if unknown."""
+    """Return when the speaker finished; empty if unknown."""
     return moment(turn.stages.get(Stage.SPEECH_END, min(turn.stages.values(), default=None)))
 
 
@@ -306,7 +308,7 @@ def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)
     if turn.tier:
-        yield IndentedLine(f"might look into memory: {turn.tier}: {turn.tier_reason}", 1)
+        yield IndentedLine(f"memory tier: {turn.tier}: {turn.tier_reason}", 1)
 
 
 def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:
@@ -336,7 +338,7 @@ def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterat
         yield from _memory(memory, calendar)
     signals = [signal for one in _turn_told_of_talk(explained) for signal in one.signals]
     if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
-        yield IndentedLine("found by words alone: what the question means had no say", 2)
+        yield IndentedLine("found by words only: the search by meaning did not contribute", 2)
 
 
 def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:

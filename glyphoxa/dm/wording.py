@@ -1,4 +1,4 @@
-"""How somebody came to know something, and how sure it is, in words for the DM. See `glyphoxa.world.wording`."""
+"""Words for the DM: how an NPC came to know something, and how certain it is. See `glyphoxa.world.wording`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def knower_in_words(knower: Knower, resolver: NameResolver) -> str:
         case "told":
             how = "was told" if knower.by is None else f"was told by {resolver.person(knower.by)}"
         case "secret":
-            how = "is in the secret"
+            how = "shares the secret"
         case _:
             assert_never(knower.how)
     when = f", {moment(knower.at_ms)}" if knower.at_ms is not None else ""
@@ -61,7 +61,7 @@ def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str
     """Say when a fact holds, such as: since 2026-11-22 19:30, until 12 Hammer 1492; empty for always.
 
     Args:
-        calendar: Of the story; None if it counts no days.
+        calendar: The story's calendar; None if it does not count days.
     """
     parts = []
     if validity.from_ms is not None:
@@ -89,16 +89,14 @@ def signals_in_words(signals: Mapping[Signal, float]) -> str:
 
 
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Of a terminal, and those that turn round or hold apart what stands behind them, to the end of the line: it would read
-otherwise than it was said.
-"""
+"""Control characters of a terminal, and those that reorder or isolate the text after them, which would disguise it."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndentedLine:
     """
     Attributes:
-        depth: How deep it stands below the first.
+        depth: Indentation level.
     """
 
     text: str
@@ -115,7 +113,7 @@ def printable(text: str) -> str:
     return _COMMANDS.sub(" ", text)
 
 
-# How far a session was read by the chronicle, in words.
+# How much of a session the chronicle has read, in words.
 
 
 def reading_in_words(session: SessionProgress) -> str:
@@ -124,7 +122,7 @@ def reading_in_words(session: SessionProgress) -> str:
         state = "unread talk" if session.has_news else "up to date"
         if session.refused is None:
             return state
-        return f"{state}; {session.n_refused} not believed, the last one: {session.refused}"
+        return f"{state}; {session.n_refused} rejected, the last one: {session.refused}"
     if session.is_dead:
         return f"given up after {session.attempts} tries: {session.error}"
     again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"

@@ -1,7 +1,7 @@
-"""Days as a story counts them: by months and weekdays of its own, or by their number alone.
+"""Story calendars: days counted by the story's own months and weekdays, or by number only.
 
-A day is a number. With months 0 is the first day of the year 0; without, the numbers are the DM's. Months follow each
-other without gaps, so that a festival between two of them is a month of one day.
+A day is a number. With months, day 0 is the first day of year 0; without, the DM chooses the numbers. Months follow
+each other without gaps, so a festival between two months is a month of one day.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 MOST_DAYS: Final = 1_000
-"""Of a month."""
+"""Maximum number of days in a month."""
 _LAST_YEAR: Final = 999_999
 _LAST_DAY: Final = 999_999_999
 _WORD: Final = re.compile(r"\w+")
@@ -25,7 +25,7 @@ _LINKS: Final = _ARTICLES | {"of", "day", "on", "am", "tag", "des"}
 
 @dataclass(frozen=True, slots=True)
 class StoryDays:
-    """Days of the story, both ends in it; None is open."""
+    """A range of story days, both ends included; None is open."""
 
     first: int | None
     last: int | None
@@ -36,9 +36,9 @@ class StoryCalendar:
     """How a story counts its days.
 
     Args:
-        months: Name and number of days of each, in order; empty if only days are counted.
-        weekdays: Their names, in order. They go on without a break, through festivals too.
-        first_weekday: Which of them the day 0 is, from 0.
+        months: Name and number of days of each month, in order; empty if days are only counted.
+        weekdays: Names of the weekdays, in order. They continue without a break, also through festivals.
+        first_weekday: Index of the weekday of day 0.
     """
 
     months: tuple[tuple[str, int], ...] = ()
@@ -50,7 +50,7 @@ class StoryCalendar:
         return sum(days for _, days in self.months)
 
     def days_of(self, month: int, *, year: int, day: int | None = None) -> StoryDays | None:
-        """Of a month, counted from 0, or of one of its days; None if the month has no such day."""
+        """The days of a month (counted from 0), or one of its days; None if the month has no such day."""
         length = self.months[month][1]
         if day is not None and not 1 <= day <= length:
             return None
@@ -58,7 +58,7 @@ class StoryCalendar:
         return StoryDays(begins, begins + length - 1) if day is None else StoryDays(*[begins + day - 1] * 2)
 
     def date_of(self, number: int) -> tuple[int, int, int]:
-        """Year, month (from 0) and day (from 1). Only where there are months."""
+        """Year, month (from 0) and day (from 1). Requires months."""
         year, left = divmod(number, self.days_a_year)
         for month, (_, days) in enumerate(self.months):
             if left < days:
@@ -67,11 +67,11 @@ class StoryCalendar:
         raise AssertionError("a year ends with its last month")
 
     def weekday_of(self, number: int) -> int:
-        """From 0. Only where there are weekdays."""
+        """Index of the day's weekday. Requires weekdays."""
         return (number + self.first_weekday) % len(self.weekdays)
 
     def in_words(self, number: int) -> str:
-        """As `day_named` reads it: "12 Hammer 1492", "Midwinter 1492"; "12" where only days are counted."""
+        """Format a day as `day_named` reads it: "12 Hammer 1492", "Midwinter 1492"; without months "12"."""
         if not self.months:
             return str(number)
         year, month, day = self.date_of(number)
@@ -79,14 +79,15 @@ class StoryCalendar:
         return " ".join([*([] if days == 1 else [str(day)]), name, *([str(year)] if year else [])])
 
     def day_named(self, text: str, *, year: int = 0) -> int:
-        """The number of a day that somebody writes: "12 Hammer 1492", "Hammer 12", "Midwinter 1492"; "12" or "day 12"
-        where only days are counted. A weekday may stand before it, an era behind the year.
+        """Parse a date: "12 Hammer 1492", "Hammer 12", "Midwinter 1492"; without months "12" or "day 12".
+
+        A weekday may precede the date, and an era may follow the year.
 
         Args:
-            year: Where none is written.
+            year: The year if the text has none.
 
         Raises:
-            InvalidInput: There is no such day, or it is another day of the week.
+            InvalidInput: There is no such day, or it falls on another weekday.
         """
         words = _words(text)
         weekday, words = self._weekday_in(words)
@@ -97,7 +98,7 @@ class StoryCalendar:
         return number
 
     def settled(self, text: str) -> StoryCalendar:
-        """The calendar in which that day has the weekday that is written with it, if one is.
+        """The calendar aligned so that the day in `text` falls on the weekday written with it, if any.
 
         Raises:
             InvalidInput: There is no such day.
@@ -109,7 +110,7 @@ class StoryCalendar:
 
     @property
     def example(self) -> str:
-        """A day as it may be written."""
+        """An example date, for error messages."""
         if not self.months:
             return "12"
         longest = max(range(len(self.months)), key=lambda month: (self.months[month][1], -month))
@@ -117,7 +118,7 @@ class StoryCalendar:
         return f"{name} 1492" if days == 1 else f"{min(12, days)} {name} 1492"
 
     def _weekday_in(self, words: list[str]) -> tuple[int | None, list[str]]:
-        """At the beginning, and the words without it."""
+        """The weekday at the start, if any, and the remaining words."""
         at = 1 if words and words[0] in _ARTICLES else 0
         for nth, name in enumerate(self.weekdays):
             own = name_words(name)
@@ -131,7 +132,7 @@ class StoryCalendar:
     def _count(self, text: str, words: list[str]) -> int:
         numbers = [word for word in words if word not in _LINKS]
         if len(numbers) != 1 or (match := _NUMBER.fullmatch(numbers[0])) is None:
-            raise InvalidInput(f"{text!r} is no day of the story: its days are only counted, so write a number like 12")
+            raise InvalidInput(f"{text!r} is not a day of the story: write a number like 12, as only days are counted")
         return min(int(match[1]), _LAST_DAY)
 
     def _date(self, text: str, words: list[str], year: int) -> int:
@@ -139,16 +140,16 @@ class StoryCalendar:
         if read is None:
             names = [name for name, _ in self.months]
             near = did_you_mean(next((w for w in words if not w[0].isdigit() and w not in _LINKS), ""), names)
-            raise InvalidInput(f"{text!r} is no day of the story: write it like {self.example!r} ({near})")
+            raise InvalidInput(f"{text!r} is not a day of the story: write it like {self.example!r} ({near})")
         month, day, named_year = read
         name, length = self.months[month]
         found = self.days_of(month, year=year if named_year is None else named_year, day=day)
         if found is None or found.first is None:
-            raise InvalidInput(f"{text!r} is no day of the story: {name} has the days 1 to {length}")
+            raise InvalidInput(f"{text!r} is not a day of the story: {name} has days 1 to {length}")
         return found.first
 
     def _read(self, words: list[str]) -> tuple[int, int, int | None] | None:
-        """Month (from 0), day, and year, if one is there; None if it is written otherwise."""
+        """Month (from 0), day, and year if present; None if the words are not a date."""
         found = self._month_in(words)
         if found is None:
             return None
@@ -175,7 +176,7 @@ class StoryCalendar:
         return month, numbers[0], numbers[1] if len(numbers) == 2 else None
 
     def _month_in(self, words: Sequence[str]) -> tuple[int, int, int] | None:
-        """Its first word, one past its last, and which it is; the longest name that is there."""
+        """Start, end (exclusive) and number of the longest month name in the words."""
         found = (
             (at, at + len(own), month)
             for month, own in enumerate(name_words(name) for name, _ in self.months)
@@ -190,10 +191,10 @@ class CampaignTimes:
     """How a campaign tells the time.
 
     Attributes:
-        time_zone: IANA name; "" for that of the machine.
-        calendar: None if the story counts no days.
-        today: The day that the story stands at; None if nobody has said.
-        sessions: On which days of the story each of them was played, where that is known.
+        time_zone: IANA name; "" for the machine's time zone.
+        calendar: None if the story does not count days.
+        today: The current day of the story; None if unknown.
+        sessions: The story days each session covered, where known.
     """
 
     time_zone: str = ""
@@ -202,8 +203,9 @@ class CampaignTimes:
     sessions: dict[str, StoryDays] = field(default_factory=dict)
 
     def day_named(self, text: str) -> int:
-        """As `StoryCalendar.day_named`; without a year the day nearest to where the story stands, without a calendar as
-        if days were only counted.
+        """Parse a date like `StoryCalendar.day_named`.
+
+        Without a year, choose the day nearest to today. Without a calendar, read a day number.
 
         Raises:
             InvalidInput: There is no such day.
@@ -217,7 +219,7 @@ class CampaignTimes:
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """Of a month or a weekday, without the article it may begin with."""
+    """Words of a month's or weekday's name, without a leading article."""
     words = _words(name)
     return tuple(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
 

@@ -9,15 +9,15 @@ from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 
 DEFAULT_PRIORITY = 1
-"""Of an NPC on the floor."""
+"""Default priority of an NPC for the floor."""
 
 ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 
 BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
-"""Relations that hold both ways; both directions are stored."""
+"""Symmetric relations; both directions are stored."""
 
 Engine = str
-"""`cascaded`, `s2s`, or the name of another pipeline: an installed one, or one that the settings name."""
+"""`cascaded`, `s2s`, or the name of another installed or configured pipeline."""
 BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
 SlotRule = Literal["many", "one", "functional", "functional_object"]
 """How many facts of a predicate may hold at a time: see `glyphoxa.world.state`."""
@@ -28,8 +28,8 @@ class Entity:
     """A node of the knowledge graph. `type` is one of `ENTITY_TYPES` or the campaign's own.
 
     Attributes:
-        known_by: As its file has it: the NPCs who may know that there is such a thing; empty for everybody.
-        hidden: Likewise: nobody may, until the DM reveals it; `known_by` is kept for that day.
+        known_by: The NPCs that may know the entity exists, as in the campaign file; empty for everybody.
+        hidden: No NPC may know it until the DM reveals it; then `known_by` applies.
     """
 
     id: EntityId
@@ -43,8 +43,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A typed edge. `confidence` is 0 to 1, `origin` says whether it was spoken or concluded; `known_by` and `hidden`
-    as in `Entity`.
+    """A typed edge. `confidence` is 0 to 1; `origin` says whether it was stated or inferred.
+
+    `known_by` and `hidden` are as in `Entity`.
     """
 
     source: EntityId
@@ -60,11 +61,11 @@ class Relationship:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Something only the named NPCs may know. It reaches no other prompt.
+    """Something only the named NPCs may know. It reaches no other NPC's prompt.
 
     Attributes:
-        about: What it concerns; None for the first (by id) of those who know it.
-        hidden: Not even they know it, until the DM reveals it.
+        about: The entity it concerns; None for the first (by id) of those who know it.
+        hidden: Not even those NPCs know it until the DM reveals it.
     """
 
     text: str
@@ -87,10 +88,10 @@ class Exchange:
 
     Attributes:
         facts: What the NPC knows in the example; may be empty.
-        remembered: What was said to it or by it before, each with who said it ("Peter said: ..."); may be empty.
+        remembered: Earlier lines with their speakers ("Peter said: ..."); may be empty.
         said: What a player says.
         reply: What the NPC answers.
-        kept: What it keeps to itself in the example; may be empty.
+        kept: What the NPC keeps secret in the example; may be empty.
     """
 
     said: str
@@ -102,7 +103,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """A picture as it is served: pixels alone, without notes of a camera or a program.
+    """A picture ready to be served: pixels only, without metadata.
 
     Attributes:
         content_type: `image/png`, `image/jpeg` or `image/webp`.
@@ -121,12 +122,12 @@ class Npc:
         persona: Who it is and how it speaks, in the second person ("You are Grimjaw ...").
         fillers: Short sounds in character ("Hm.") for when a reply takes long.
         aliases: What players call it ("the smith"). Used for address detection.
-        standing: What it always keeps to: promises, rules, a mood. In the second person.
-        speaks: Its languages by name; empty for any.
-        priority: Among NPCs that wait to be heard, a higher one goes first.
-        role: What it is at work ("blacksmith"): players call it by that, too. "" for none.
-        address_only: It answers only who calls it, by a name or by its role.
-        portrait: What players see of it; None: its initials.
+        standing: Rules it always follows: promises, limits, a mood. In the second person.
+        speaks: Names of its languages; empty for any.
+        priority: When several NPCs wait for the floor, the highest goes first.
+        role: Its occupation ("blacksmith"); players may address it by this too. "" for none.
+        address_only: It answers only when addressed by a name or by its role.
+        portrait: Shown to players; None shows its initials.
     """
 
     id: NpcId
@@ -149,8 +150,9 @@ class Npc:
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A human at the table. `name` is the character they play: what NPCs call them. `dm`: it is the game master, who
-    may command by voice.
+    """A human at the table. `name` is their character's name, which NPCs use.
+
+    `dm` marks the game master, who may give voice commands.
     """
 
     id: PlayerId
@@ -160,7 +162,7 @@ class Player:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where the table is now and which NPCs are there to hear what is said.
+    """A place of the story and the NPCs that are present and hear what is said.
 
     Attributes:
         description: For the NPCs and the game master.
@@ -181,11 +183,11 @@ class Campaign:
 
     Attributes:
         slots: The campaign's own rules for predicates.
-        time_zone: IANA name of the table's; "" for that of the machine.
-        calendar: None if the story counts no days.
-        story_day: Where the story stands, as its file has it and its calendar writes it; "" if it does not say.
+        time_zone: IANA name of the table's time zone; "" for the machine's.
+        calendar: None if the story does not count days.
+        story_day: The current day of the story, as written in the campaign's calendar; "" if not given.
         bible: What every NPC knows of the party, the world and how it began.
-        glossary: Words that the campaign coined, with what they mean.
+        glossary: Words the campaign coined, with their meanings.
     """
 
     id: CampaignId

@@ -1,6 +1,6 @@
-"""What the DM commands at a table that is being played. Who is named in a command is of the campaign that is played.
+"""Commands that the DM gives at a running table. Players and NPCs named in one belong to the open campaign.
 
-None of them is talk: only the words of `SayAs` are ever heard.
+Commands are not part of the transcript: only the words of `SayAs` are heard.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Final
 from glyphoxa.domain.ids import NpcId, PlayerId
 
 MOST_TURNS: Final = 25
-"""How many turns of an NPC a direction may stand in its prompt."""
+"""Maximum number of an NPC's turns for which a direction stays in its prompt."""
 MOST_IN_A_ROW: Final = 10
-"""Answers of NPCs to each other."""
+"""Maximum number of consecutive answers of NPCs to each other."""
 MOST_DIRECTED: Final = 400
-"""Characters of a direction: the local model reads it anew in every turn."""
+"""Maximum characters of a direction: the local model reads it again in every turn."""
 MOST_SAID: Final = 600
-"""Characters that an NPC is given to say, or a player is whispered, at once."""
+"""Maximum characters of one `SayAs` or whisper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """It answers nobody until `Unmute`, and what it is saying ends. `npc` None: all of them."""
+    """Stop an NPC from answering until `Unmute`, and end what it is saying. `npc` None: all NPCs."""
 
     npc: NpcId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unmute:
-    """It may answer again. `npc` None: all of them."""
+    """Let an NPC answer again. `npc` None: all NPCs."""
 
     npc: NpcId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SayAs:
-    """These words are said in the NPC's voice, and are the NPC's own from then on."""
+    """Say these words in the NPC's voice; from then on they count as the NPC's own."""
 
     npc: NpcId
     text: str
@@ -44,7 +44,7 @@ class SayAs:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """An instruction for an NPC's next answers. `text` empty: the one that stands is lifted."""
+    """Give an instruction for an NPC's next answers. An empty `text` removes the current one."""
 
     npc: NpcId
     text: str
@@ -53,7 +53,7 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Puppet:
-    """What this player says goes to this NPC, whomever it seems meant for. `npc` None: no more."""
+    """Send everything this player says to this NPC. `npc` None ends it."""
 
     player: PlayerId
     npc: NpcId | None
@@ -61,12 +61,12 @@ class Puppet:
 
 @dataclass(frozen=True, slots=True)
 class StopAll:
-    """Whoever speaks stops, and no answer that is under way is heard. What is said next is answered again."""
+    """Stop all speech and discard pending answers. The next utterance is answered again."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhisperTo:
-    """Words for one player's eyes."""
+    """Show words to one player only."""
 
     player: PlayerId
     text: str
@@ -74,29 +74,29 @@ class WhisperTo:
 
 @dataclass(frozen=True, slots=True)
 class LetNpcsTalk:
-    """An NPC that another one calls by name answers it, for so many answers in a row; 0: none does."""
+    """Let NPCs that are called by name answer each other, at most this many times in a row; 0: never."""
 
     most_in_a_row: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nobody is heard or answered until `Unpause`, and nothing that is said is kept."""
+    """Stop listening, answering and recording until `Unpause`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpause:
-    """The table is played on."""
+    """Resume a paused table."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndSession:
-    """The table is closed, as by whoever opened it."""
+    """Close the table and end the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowControls:
-    """Tell what is in force."""
+    """Show which commands are in force."""
 
 
 Session = Pause | Unpause | EndSession

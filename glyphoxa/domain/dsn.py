@@ -1,8 +1,8 @@
-"""Where a PostgreSQL server is, as a user writes it. It may hold a password: of its text only the host and the name of
-the database are ever shown, in messages, logs and errors alike.
+"""PostgreSQL connection strings, which may hold a password.
 
-A password with a character of its own meaning (`#`, `/`, `?`, `@`, `[` ...) would be read in part as a host, a port or
-a database by whoever takes the text apart, and shown as such. So the text has exactly one reading, or none.
+Messages, logs and errors only ever show the host and the database name. An unescaped special character in a password
+(`#`, `/`, `?`, `@`, `[` ...) makes parts of it look like a host, a port or a database, so ambiguous strings are
+rejected.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _FORM = re.compile(
 class Dsn:
     """
     Attributes:
-        text: The whole of it, for who connects.
-        host: "" is a socket of this machine that the client looks for.
-        database: "" is the one of the user's name.
+        text: The full connection string, for clients that connect.
+        host: "" is a local socket chosen by the client.
+        database: "" is the database named after the user.
     """
 
     text: str = field(repr=False)
@@ -39,22 +39,22 @@ class Dsn:
     database: str
 
     def __str__(self) -> str:
-        """Such as: db.example/glyphoxa."""
+        """Host and database, such as: db.example/glyphoxa."""
         return "/".join(part for part in (self.host or "a local socket", self.database) if part)
 
     @classmethod
     def read(cls, text: str) -> Dsn:
         """
         Raises:
-            InvalidInput: It is none, or none with one reading. The message shows nothing of it.
+            InvalidInput: The text is not a connection string or is ambiguous. The message shows nothing of it.
         """
         if not text.startswith(_SCHEMES):
-            raise InvalidInput("must begin with postgresql:// (or be none, or be left out for the embedded server)")
+            raise InvalidInput("must begin with postgresql:// (or none; omit it for the embedded server)")
         form = _FORM.fullmatch(text)
         ports = re.findall(r":([0-9]{1,5})(?=,|$)", form["hosts"]) if form else []
         if form is None or not all(0 < int(port) < 65_536 for port in ports):
             raise InvalidInput(
-                "is no address of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE. It is not shown here, for it "
+                "is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE. It is not shown here because it "
                 "may hold a password. In USER and PASSWORD write %23 for #, %25 for %, %2F for /, %3F for ?, "
                 "%40 for @, %5B for [, %5D for ]"
             )
@@ -64,12 +64,12 @@ class Dsn:
         return cls(text, unquote(hosts) or given.get("host", [""])[-1], unquote(database))
 
     def hidden_in(self, text: str) -> str:
-        """A text of others, such as an error of the server, with neither the user nor the password."""
+        """Remove the user and the password from a text, such as an error of the server."""
         user, _, password = self.text.partition("://")[2].rpartition("@")[0].partition(":")
         parameters = parse_qs(self.text.partition("?")[2])
         for name in (user, unquote(user), *parameters.get("user", ())):
             text = text.replace(f'"{name}"', '"..."')
         for secret in (password, unquote(password), *parameters.get("password", ())):
-            if len(secret) >= _LEAST_HIDDEN:  # what is shorter is a part of any word
+            if len(secret) >= _LEAST_HIDDEN:  # anything shorter occurs inside ordinary words
                 text = text.replace(secret, "...")
         return text

@@ -1,15 +1,15 @@
-"""What can go wrong, and whose fault it is.
+"""Error classes, by cause.
 
     GlyphoxaError
     ├── InvalidInput        the user's: a file, a value, a command
-    │   ├── NotFound        something was named that is not there
+    │   ├── NotFound        a name matches nothing
     │   ├── NotInstalled    an extra of this package is missing (glyphoxa.providers.extras)
     │   └── Unstorable      no database can hold this value, now or later
-    ├── Unavailable         the world's: a server, a model, a device cannot be reached now
-    └── Corrupt             bytes that are not what they must be (a model file, a spool record)
+    ├── Unavailable         the environment's: a server, a model, a device cannot be reached now
+    └── Corrupt             invalid stored bytes (a model file, a spool record)
 
-A message names the thing, the value, the place and what would be valid. Entry points print it in one
-line; no traceback reaches a user.
+A message names the thing, the value, the place and the valid values. Entry points print it in one line; no traceback
+reaches a user.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class InvalidInput(GlyphoxaError):
 
 
 class NotFound(InvalidInput):
-    """A name that a user gave belongs to nothing."""
+    """A name given by a user matches nothing."""
 
 
 class Unstorable(InvalidInput):
-    """No database can hold this value, so that sending it again is no use."""
+    """No database can hold this value; sending it again cannot help."""
 
 
 class Unavailable(GlyphoxaError):
-    """Something outside this process cannot be reached now; trying later may work."""
+    """Something outside this process cannot be reached now; a later attempt may work."""
 
 
 class Corrupt(GlyphoxaError):
-    """Stored bytes are not what they must be."""
+    """Stored bytes are invalid."""
 
 
 MOST_LISTED = 40
@@ -47,14 +47,14 @@ _LONGEST_WORD = 300
 
 
 def nearest(value: str, valid: Sequence[str]) -> str | None:
-    """The valid value that it may be a misspelling of."""
-    # What is longer is no word misspelt, and looking for it takes seconds.
+    """The valid value that `value` most likely misspells, or None."""
+    # Longer values are not misspelt words, and comparing them takes seconds.
     near = get_close_matches(value, valid, n=1, cutoff=0.6) if len(value) <= _LONGEST_WORD else []
     return near[0] if near else None
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
-    """A clause for an error message: the nearest valid value, or all of them if they are not too many to be read.
+    """A clause for an error message: the nearest valid value, or the list of valid values.
 
     >>> did_you_mean("nmae", ["name", "type"])
     "did you mean 'name'?"

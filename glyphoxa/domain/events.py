@@ -1,4 +1,4 @@
-"""What happens at a table, as those who watch it are told: captions, reports, benchmarks."""
+"""Events of a table for its observers: captions, reports, benchmarks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from glyphoxa.domain.turn import TurnRecord
 
 @dataclass(frozen=True, slots=True)
 class UtteranceKept:
-    """It is on disk: from here on it is not lost."""
+    """The utterance is on disk and can no longer be lost."""
 
     utterance: Utterance
 
 
 @dataclass(frozen=True, slots=True)
 class UtteranceRetracted:
-    """The DM says that this was never said, and nobody recalls it; or takes that back."""
+    """The DM retracted an utterance, so nobody recalls it; or restored it."""
 
     utterance: Utterance
     is_retracted: bool = True
@@ -32,11 +32,11 @@ class UtteranceRetracted:
 
 @dataclass(frozen=True, slots=True)
 class UtteranceRevised:
-    """Better words for something that was kept before: a second look found them, or the DM.
+    """The text of a recorded utterance was revised by a second look or the DM.
 
     Attributes:
-        utterance: As it is now; the same id and the same `raw_text`.
-        was: As it was until now.
+        utterance: The new version; the same id and the same `raw_text`.
+        was: The previous version.
     """
 
     utterance: Utterance
@@ -45,7 +45,7 @@ class UtteranceRevised:
 
 @dataclass(frozen=True, slots=True)
 class NpcThinks:
-    """An NPC owes a player an answer from now on; `TurnFinished` comes in any case, `NpcSpeaks` before it or never."""
+    """An NPC has begun to prepare an answer. `TurnFinished` always follows; `NpcSpeaks` may come before it."""
 
     npc: NpcId
     npc_name: str
@@ -56,7 +56,7 @@ class NpcThinks:
 
 @dataclass(frozen=True, slots=True)
 class NpcSpeaks:
-    """An NPC's voice can be heard from now on. `text` is the sentence that begins."""
+    """An NPC's voice has become audible. `text` is the sentence that begins."""
 
     npc: NpcId
     npc_name: str
@@ -85,9 +85,7 @@ class SceneChanged:
 
 @dataclass(frozen=True, slots=True)
 class NpcsGetReady:
-    """NPCs of the scene, by name, that still read who they are: until then they answer later than usual. Empty: all are
-    ready.
-    """
+    """Names of the scene's NPCs that are still loading their prompt and answer late; empty: all are ready."""
 
     names: tuple[str, ...]
     at_ms: int
@@ -95,12 +93,12 @@ class NpcsGetReady:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHealth:
-    """How long-term memory is.
+    """State of long-term memory.
 
     Attributes:
-        state: "degraded": the table plays on; some of what was ever said or known may be out of reach, and what is
-            said now waits on disk. "off": the settings want none.
-        since_ms: Since when it is degraded, Unix epoch.
+        state: "degraded": the table plays on, parts of memory may be unavailable, and new utterances wait on disk.
+            "off": disabled in the settings.
+        since_ms: When it became degraded, Unix epoch.
         why: Why it is degraded, for the DM.
         waiting: Utterances of this session that are on disk and not in the database yet.
     """
@@ -113,7 +111,7 @@ class MemoryHealth:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChanged:
-    """Long-term memory is lost, or there again."""
+    """Long-term memory became unavailable or available again."""
 
     health: MemoryHealth
     at_ms: int
@@ -121,7 +119,7 @@ class MemoryChanged:
 
 @dataclass(frozen=True, slots=True)
 class Whispered:
-    """The DM whispers to a player: for that player's eyes alone, and no part of the talk."""
+    """A whisper of the DM to one player. It is not part of the transcript."""
 
     player: PlayerId
     text: str
@@ -130,7 +128,7 @@ class Whispered:
 
 @dataclass(frozen=True, slots=True)
 class PauseChanged:
-    """The DM has paused the table, so that nothing is heard, answered or kept; or it is played on."""
+    """The DM paused or resumed the table. While paused, nothing is heard, answered or recorded."""
 
     is_paused: bool
     at_ms: int
@@ -138,31 +136,31 @@ class PauseChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnds:
-    """The DM ends the session, or nobody is there any more: whoever opened the table closes it now."""
+    """The DM ended the session, or everybody left: the owner of the table must close it now."""
 
     at_ms: int
 
 
 class Trouble(StrEnum):
-    """What a player is told of something that does not work."""
+    """Problems that players are shown."""
 
     UNWRITTEN = "unwritten"
-    """What is said cannot be written to disk now."""
+    """Utterances cannot be written to disk now."""
     DISK = "disk"
-    """The disk on which it is written is full, or soon will be."""
+    """The disk is full or nearly full."""
     RESTARTED = "restarted"
-    """A part of the table fell and was started again."""
+    """A part of the table crashed and was restarted."""
     OUT = "out"
-    """A part of the table fell too often, and is out until the session is opened anew."""
+    """A part of the table crashed too often and stays off until the session is reopened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """Something does not work now and the table plays on without it.
+    """Something does not work now, and the table continues without it.
 
     Attributes:
-        what: For the DM: it may hold an address, a path or what a provider answered.
-        npc: Whom it concerns, if one NPC alone.
+        what: For the DM: it may hold an address, a path or a provider's response.
+        npc: The NPC that is affected, if only one is.
     """
 
     what: str
@@ -190,13 +188,13 @@ TableEvent = (
 )
 
 
-# Who hears what is public at a place.
+# Which NPCs learn what is public at a place.
 #
-#     a place reaches     who is at it, or at a place inside it: LOCATED_AT, as often as it takes
-#                         whoever knows, is a member of, or is allied with one whom it reaches so
+#     a place reaches     everyone located there or in a place inside it (LOCATED_AT, transitively)
+#                         everyone who knows, is a member of, or is allied with someone reached
 #
-# A place that contains two towns reaches both; a town does not reach the other. A path leads over what the one at its
-# end may know, and what is accepted.
+# A place that contains two towns reaches both; one town does not reach the other. A path uses only accepted relations
+# that the NPC at its end may know.
 
 
 _BOTH_WAYS: Final = frozenset(("KNOWS", "ALLIED_WITH"))
@@ -204,10 +202,10 @@ _ONE_WAY: Final = frozenset(("MEMBER_OF",))
 
 
 def reached_from(places: Set[EntityId], npcs: Iterable[Npc], relationships: Iterable[Relationship]) -> list[NpcId]:
-    """The NPCs with a path to one of these places; a group is as good as a place.
+    """The NPCs with a path to one of these places or groups.
 
     Args:
-        relationships: Of the whole campaign.
+        relationships: All relationships of the campaign.
     """
     accepted = [one for one in relationships if not one.hidden and _is_accepted(one)]
     return [npc.id for npc in npcs if _has_path(npc, places, accepted)]

@@ -1,4 +1,4 @@
-"""What an ear reports to the room. Times are milliseconds since the Unix epoch."""
+"""Reports of an ear to the room. Times are milliseconds since the Unix epoch."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerI
 CorrectionStage = Literal["phonetic", "learned", "llm"]
 
 UNSURE = 0.5
-"""A recogniser that gives a word less confidence was not sure of it."""
+"""Below this confidence, a recogniser was not sure of a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeardWord:
-    """What a recogniser knows of one word of its transcript.
+    """What a recogniser reports about one word of its transcript.
 
     Attributes:
         start: First character of the word in the raw text.
-        end: One past its last character, punctuation that sticks to it included.
-        confidence: 0 to 1; None when the recogniser tells none.
-        from_ms: When the word begins, since the beginning of the transcribed sound; None when that is not known.
-        to_ms: When it ends.
+        end: One past its last character, including attached punctuation.
+        confidence: 0 to 1; None if the recogniser reports none.
+        from_ms: Start of the word, relative to the start of the transcribed sound; None if unknown.
+        to_ms: End of the word.
     """
 
     start: int
@@ -32,11 +32,11 @@ class HeardWord:
     to_ms: int | None = None
 
     def moved(self, *, places: int, ms: int | None = 0) -> HeardWord:
-        """The word in a longer transcript that its own became part of.
+        """The word's position in a longer transcript that contains its own.
 
         Args:
-            places: By how many characters it stands further back.
-            ms: By how much later its sound begins; None when that is not known, and then its times are not either.
+            places: Offset in characters.
+            ms: Offset of the sound; None if unknown, which makes the word's times unknown too.
         """
         from_ms = None if self.from_ms is None or ms is None else self.from_ms + ms
         to_ms = None if self.to_ms is None or ms is None else self.to_ms + ms
@@ -51,10 +51,10 @@ class Correction:
         start: First character of the span in the raw text.
         end: One past its last character.
         before: The words as they were heard.
-        after: What stands there now.
+        after: The replacement.
         score: Evidence for the replacement, 0 to 1.
-        stage: Which stage of the pipeline decided it.
-        reason: Short words for the DM: why.
+        stage: The pipeline stage that made the replacement.
+        reason: A short explanation for the DM.
     """
 
     start: int
@@ -68,19 +68,18 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Something that was said aloud (or typed) at the table, and who was there to hear it.
+    """Something said aloud (or typed) at the table, and who heard it.
 
     Attributes:
         at_ms: When it began, milliseconds since the Unix epoch.
         duration_ms: How long it lasted; 0 for typed text, and for speech too short to measure.
         text: Corrected text. For an NPC: what was heard of its reply before it ended or was cut off.
-        raw_text: What the recogniser returned. For an NPC: the whole reply it meant to give.
+        raw_text: What the recogniser returned. For an NPC: the whole intended reply.
         npc_id: The NPC that spoke, None for a player.
-        witnesses: The NPCs that were in the scene. An NPC that speaks is a witness of its own words.
+        witnesses: The NPCs in the scene. An NPC that speaks is a witness of its own words.
         corrections: The replacements that lead from `raw_text` to `text`.
-        words: What the recogniser knows of the words of `raw_text`. For the work right after the utterance; not
-            kept with it.
-        typed: It was written, not spoken. Likewise; the log does not keep it.
+        words: Recogniser details for the words of `raw_text`. Not stored; for processing right after the utterance.
+        typed: It was written, not spoken. Not stored.
     """
 
     id: UtteranceId
@@ -101,15 +100,15 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A transcript, corrected.
+    """A corrected transcript.
 
     Attributes:
         corrections: The replacements that lead from `raw_text` to `text`.
         transcript_ms: When the recogniser returned it.
-        corrected_ms: When the corrector was done with it.
-        words: What the recogniser knows of the words of `raw_text`, empty when it tells nothing; their times count
-            from the beginning of its sound.
-        sound_ms: When that was, in all the sound of this ear; None when it is not known.
+        corrected_ms: When the corrector finished.
+        words: Recogniser details for the words of `raw_text`, empty if it reports none; times are relative to the start
+            of the sound.
+        sound_ms: Start of the sound in this ear's whole recording; None if unknown.
     """
 
     text: str
@@ -123,13 +122,13 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a player has said since they began to speak, as far as it is known now.
+    """What a player has said so far in the current turn.
 
     Attributes:
         began_ms: When the speech began.
         speech_end_ms: When the last voiced sample was heard.
-        typed: It was written, not spoken: no recogniser had part in it.
-        utterance: The id it is kept under, where that is known before: of a line whose page may send it again.
+        typed: It was written, not spoken.
+        utterance: The id to store it under, if already known: a page may send a typed line twice.
     """
 
     player: PlayerId
@@ -146,7 +145,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class SpeechStarted:
-    """A player begins, or goes on after a pause that was not yet the end of their turn."""
+    """A player begins, or continues after a pause that did not end their turn."""
 
     player: PlayerId
     at_ms: int
@@ -154,7 +153,7 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class SpeechPaused:
-    """Their voice is not heard any more: perhaps the end of their turn."""
+    """The player's voice has stopped: possibly the end of their turn."""
 
     player: PlayerId
     at_ms: int
@@ -162,7 +161,7 @@ class SpeechPaused:
 
 @dataclass(frozen=True, slots=True)
 class PartialHeard:
-    """A corrected partial transcript of what is being said; replaces the one before it."""
+    """A corrected partial transcript; replaces the previous one."""
 
     player: PlayerId
     heard: Heard
@@ -175,7 +174,7 @@ class PartialHeard:
 
 @dataclass(frozen=True, slots=True)
 class EagerTurn:
-    """The player has paused and may have finished: an answer may be prepared, not yet played."""
+    """The player has paused and may have finished: prepare an answer, but do not play it yet."""
 
     draft: Draft
 
@@ -190,12 +189,12 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class NothingSaid:
-    """Sound that held no words (a cough, a knock). Ends what `SpeechStarted` began."""
+    """The sound held no words (a cough, a knock). Ends what `SpeechStarted` began."""
 
     player: PlayerId
     at_ms: int
 
 
 Speech = SpeechStarted | PartialHeard | EagerTurn | TurnEnded | NothingSaid
-"""What of it concerns who watches the table."""
+"""Speech events for observers of the table."""
 EarEvent = Speech | SpeechPaused

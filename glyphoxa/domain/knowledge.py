@@ -1,4 +1,4 @@
-"""What is known of a campaign's world: claims, by whom they are known, since when they hold, and why we think so."""
+"""Knowledge of a campaign's world: claims, their scope, validity and provenance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 
 AUTO_ACCEPT: Final = 0.70
-"""A fact at least so certain is accepted without the DM, unless the settings say otherwise."""
+"""A fact with at least this confidence needs no review, unless the settings say otherwise."""
 
 ScopeName = Literal["public", "witnessed", "told", "secret", "hidden"]
 Status = Literal["accepted", "pending", "conflict", "stale"]
-"""Only what is accepted is true in the world and may reach an NPC."""
+"""Only accepted facts are true in the world and may reach an NPC."""
 EndedAs = Literal["superseded", "closed", "rejected", "edited", "retconned", "merged", "entity_removed"]
 Origin = Literal["campaign_file", "import", "dm", "talk"]
 
@@ -29,7 +29,7 @@ Json: TypeAlias = object
 
 
 class Dm:
-    """Who sees everything. There is one: `DM`."""
+    """The viewer who sees everything. The only instance is `DM`."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Dm:
 
 DM: Final = Dm()
 Viewer: TypeAlias = Dm | NpcId
-"""In whose name memory is asked. Never left out, so that no query sees everything by forgetting to say who asks."""
+"""For whom memory is queried. Always required, so that no query sees everything by omission."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,12 @@ class Knower:
 class Visibility:
     """Who may know something.
 
-    `public`: everybody. `witnessed`, `told`: the knowers, by being there or by being told. `secret`: the knowers,
-    whom the DM named. `hidden`: nobody, until the DM reveals it.
+    `public`: everybody. `witnessed`, `told`: the knowers, who were present or were told. `secret`: the knowers chosen
+        by
+    the DM. `hidden`: nobody, until the DM reveals it.
 
     Attributes:
-        knowers: One an NPC, sorted by NPC: make it with `Visibility.of`.
+        knowers: One entry per NPC, sorted by NPC: create with `Visibility.of`.
     """
 
     scope: ScopeName = "public"
@@ -74,7 +75,7 @@ class Visibility:
 
     @classmethod
     def of(cls, scope: ScopeName, knowers: Iterable[Knower] = ()) -> Visibility:
-        """The first word on each NPC counts: who witnessed it is not told it."""
+        """The first entry for each NPC wins: a witness does not become told."""
         by_npc: dict[NpcId, Knower] = {}
         for knower in knowers:
             by_npc.setdefault(knower.npc, knower)
@@ -86,11 +87,11 @@ class Visibility:
         return self.scope != "hidden" and any(knower.npc == viewer for knower in self.knowers)
 
     def known_to(self, *knowers: Knower) -> Visibility:
-        """The same, known to these too."""
+        """The same visibility with additional knowers."""
         return Visibility.of(self.scope, (*self.knowers, *knowers))
 
     def within(self, other: Visibility) -> Visibility:
-        """The same, for those only who may see the other too."""
+        """The same visibility, limited to those who may see `other` too."""
         if other.scope == "public":
             return self
         if self.scope == "public":
@@ -101,7 +102,7 @@ class Visibility:
         return Visibility.of(self.scope, (knower for knower in self.knowers if knower.npc in also))
 
     def is_within(self, other: Visibility) -> bool:
-        """Whether all who may see this may see the other too."""
+        """Whether everyone who may see this may see `other` too."""
         if self.scope == "public" or other.scope == "public":
             return other.scope == "public"
         return self.scope == "hidden" or all(other.is_visible_to(knower.npc) for knower in self.knowers)
@@ -114,18 +115,18 @@ HIDDEN: Final = Visibility("hidden")
 def witnessed_by(
     npcs: Iterable[NpcId], *, at_ms: int | None = None, utterance: UtteranceId | None = None
 ) -> Visibility:
-    """Known to those who were there when it was said."""
+    """Visibility for those present when it was said."""
     return Visibility.of("witnessed", (Knower(npc, "witnessed", None, at_ms, utterance) for npc in npcs))
 
 
 def secret_of(npcs: Iterable[NpcId], *, at_ms: int | None = None) -> Visibility:
-    """Known to those whom the DM named."""
+    """Visibility for those chosen by the DM."""
     return Visibility.of("secret", (Knower(npc, "secret", None, at_ms) for npc in npcs))
 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when until when something holds: `from` is in it, `to` is not; None is open.
+    """When something holds: `from` is included, `to` is not; None is open.
 
     Attributes:
         from_ms: Session time, milliseconds since the Unix epoch.
@@ -143,13 +144,13 @@ ALWAYS: Final = Validity()
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A time, in milliseconds since the Unix epoch: `after_ms` is in it, `before_ms` is not; None is open."""
+    """A time span in milliseconds since the Unix epoch: `after_ms` is included, `before_ms` is not; None is open."""
 
     after_ms: int | None = None
     before_ms: int | None = None
 
     def holds(self, at_ms: int | None) -> bool:
-        """Whether that is known to lie inside."""
+        """Whether a time is known and lies inside."""
         if at_ms is None:
             return self == EVER
         return (self.after_ms is None or self.after_ms <= at_ms) and (self.before_ms is None or at_ms < self.before_ms)
@@ -160,15 +161,15 @@ EVER: Final = Between()
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a fact comes from and how sure we are of it.
+    """Where a fact comes from and how certain it is.
 
     Attributes:
         confidence: 0 to 1.
-        accept_at: The confidence that was enough to be accepted when it was stated.
-        source: Whether it was said, or concluded from what was said.
+        accept_at: The confidence required for acceptance when it was stated.
+        source: Whether it was stated or inferred.
         ordinal: Number of the utterance in its session.
         at_ms: When it was said or decided, milliseconds since the Unix epoch.
-        reason: Short words for the DM: why.
+        reason: A short explanation for the DM.
     """
 
     confidence: float = 1.0
@@ -188,7 +189,7 @@ class Provenance:
 
     @property
     def is_enough(self) -> bool:
-        """By itself it needs no look by the DM."""
+        """Whether it needs no review by the DM."""
         return self.dm_confirmed or self.confidence >= self.accept_at
 
 
@@ -197,12 +198,12 @@ CERTAIN: Final = Provenance()
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That something is so: a subject related to an object, or an attribute with its value.
+    """A statement: a relation between two entities, or an attribute of one with its value.
 
     Attributes:
         predicate: `LOCATED_AT`, `occupation`, ...
         object: The other entity; None for an attribute.
-        value: The attribute's, as JSON text in canonical form (make it with `Claim.attribute`); None for a relation.
+        value: An attribute's value as canonical JSON (create with `Claim.attribute`); None for a relation.
     """
 
     subject: EntityId
@@ -212,13 +213,13 @@ class Claim:
 
     def __post_init__(self) -> None:
         if (self.object is None) == (self.value is None):
-            raise InvalidInput(f"a claim has an object or a value, one of both: {self}")
+            raise InvalidInput(f"a claim has either an object or a value: {self}")
         if not self.predicate.strip():
             raise InvalidInput("a claim needs a predicate, such as LOCATED_AT or occupation")
 
     @classmethod
     def relation(cls, subject: EntityId, predicate: str, object: EntityId) -> Claim:  # noqa: A002 - the field's word
-        """One that holds both ways is the same claim from either end."""
+        """A symmetric relation is the same claim from either end."""
         if predicate in BIDIRECTIONAL_RELATIONS and object < subject:
             subject, object = object, subject  # noqa: A001
         return cls(subject, predicate, object)
@@ -234,7 +235,7 @@ class Claim:
             if _REWRITTEN.search(text):
                 text = _canonical(json.loads(text, parse_float=_as_stored))
         except (TypeError, ValueError):
-            raise InvalidInput(f"{name!r} of {subject!r} is no value that JSON can hold: {value!r}") from None
+            raise InvalidInput(f"{name!r} of {subject!r} is not a value that JSON can hold: {value!r}") from None
         return cls(subject, name, None, text)
 
     @property
@@ -244,8 +245,9 @@ class Claim:
 
     @property
     def fact_id(self) -> FactId:
-        """The name of the fact that states this first: a digest of the claim, so that who derives one fact from
-        another knows its name without asking. 16 hexadecimal digits.
+        """Id of the fact that first states this: a digest of the claim, 16 hexadecimal digits.
+
+        A fact's supports can therefore be named without a look-up.
         """
         parts = (self.subject, self.predicate, self.object or "", self.value or "")
         return FactId(hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16])
@@ -256,7 +258,7 @@ def _canonical(value: Json) -> str:
 
 
 _REWRITTEN: Final = re.compile(r"\de\+\d|-0\.0")
-"""Perhaps a number that a database gives back in another form: 1e+22, -0.0."""
+"""A number that a database may return in another form: 1e+22, -0.0."""
 
 
 def _as_stored(number: str) -> float | int:
@@ -266,15 +268,15 @@ def _as_stored(number: str) -> float | int:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A claim that somebody made, and what has become of it.
+    """A stated claim and its current status.
 
     Attributes:
         seq: The event that stated it first.
-        attributes: What else is said of a relation ("description").
-        supports: Facts it was derived from; when one of them ends, this one is stale.
-        disputes: Accepted facts it disagrees with; the DM decides.
+        attributes: Attributes of a relation ("description").
+        supports: Facts it was derived from; when one of them ends, this one becomes stale.
+        disputes: Accepted facts it conflicts with; the DM decides.
         mentions: How often it was stated.
-        doubted: The DM refused this claim before: hearing it again is not enough, only the DM accepts it.
+        doubted: The DM rejected this claim before: hearing it again is not enough, only the DM accepts it.
     """
 
     id: FactId
@@ -296,7 +298,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class EndedFact:
-    """A fact that is no longer held, kept for the history."""
+    """A fact that no longer holds, kept for the history."""
 
     fact: Fact
     ended_seq: int
@@ -304,14 +306,14 @@ class EndedFact:
     superseded_by: FactId | None = None
 
 
-# What an NPC recalls: something that was said, a fact, or the summary of a session.
+# What an NPC recalls: utterances, facts and session summaries.
 
 
 class Signal(StrEnum):
-    """What speaks for an utterance, each with its share of the score.
+    """Signals that rank an utterance, each with its share of the score.
 
-    The ranking knows the first ones: see `glyphoxa.recall.ranking`. The time has two of its own; the others are
-    of `glyphoxa.memory_graph`, and only where it is switched on.
+    The first ones belong to `glyphoxa.recall.ranking`, two to time, and the rest to `glyphoxa.memory_graph` (if
+    enabled).
     """
 
     WORDS = "words"
@@ -330,9 +332,9 @@ class Signal(StrEnum):
     MEANING_NEAR = "meaning_near"
 
     THEN = "then"
-    """It was said in the days that the question tells, which are over."""
+    """It was said on the days the question names, which are over."""
     RECAP = "recap"
-    """It happened then, like the question or not."""
+    """It was said then, whether or not it resembles the question."""
 
     SECOND_HOP = "second_hop"
     VECTOR = "vector"
@@ -352,21 +354,21 @@ class Signal(StrEnum):
 
 
 ANSWERING: Final = frozenset((Signal.ANSWERS, Signal.MEANING_ANSWERS))
-"""It follows a question like the one that is asked."""
+"""It follows a question similar to the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledUtterance:
-    """Something that was said, and that the NPC heard or said itself.
+    """An utterance that the NPC heard or said itself.
 
     Attributes:
-        text: The words, or their beginning.
-        speaker_name: Empty in the records of older versions, whose `text` has it.
+        text: The words, possibly truncated.
+        speaker_name: Empty in records of older versions, whose `text` includes it.
         is_own: The NPC said it itself.
-        score: 0 to 1, relative to the other candidates of the same question.
+        score: 0 to 1, relative to the other candidates for the same question.
         reason: Why this NPC may know it: "witnessed in session s1".
-        similarity: Cosine of its meaning and the question's, if that was asked in time.
-        signals: What the score is made of.
+        similarity: Cosine similarity to the question, if computed in time.
+        signals: The parts of the score.
     """
 
     source: ClassVar[str] = "said"
@@ -386,14 +388,14 @@ class RecalledUtterance:
 
 @dataclass(frozen=True, slots=True)
 class RecalledFact:
-    """Something that is known of somebody or something.
+    """A known fact about an entity.
 
     Attributes:
         text: A sentence.
-        session_id: Where it was learned; None where nobody noted it, likewise what was said and when.
-        score: 0 to 1, relative to the other facts of the same question.
+        session_id: Where it was learned; None if not recorded. The same holds for `utterance_id` and `at_ms`.
+        score: 0 to 1, relative to the other facts for the same question.
         reason: Why this NPC may know it: "public", "secret", "told by tamsin", "witnessed in session s1".
-        path: By what it was found: "named 'the smith', asks for OWNS".
+        path: How it was found: "named 'the smith', asks for OWNS".
     """
 
     source: ClassVar[str] = "entity"
@@ -410,7 +412,7 @@ class RecalledFact:
 
 @dataclass(frozen=True, slots=True)
 class RecalledSummary:
-    """What happened in a session, as far as the NPC may know it.
+    """A summary of a session, as far as the NPC may know it.
 
     Attributes:
         at_ms: When the session began.
@@ -431,7 +433,7 @@ Recalled: TypeAlias = RecalledUtterance | RecalledFact | RecalledSummary
 
 
 def learned_from(one: Recalled) -> UtteranceId | None:
-    """What was said, or from what it was learned; None when that is not known, and for a summary."""
+    """The utterance itself, or the one a fact was learned from; None if unknown, and for a summary."""
     return None if isinstance(one, RecalledSummary) else one.utterance_id
 
 

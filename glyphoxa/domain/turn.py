@@ -1,7 +1,7 @@
-"""A turn: from the end of somebody's speech to what came of it.
+"""A turn: from the end of somebody's speech to its outcome.
 
-Every turn ends in exactly one `Outcome`, also the ones that never reached audio; a latency figure made
-only of answered turns would be survivor-biased.
+Every turn ends in exactly one `Outcome`, including turns that never reached audio: a latency figure over answered turns
+alone would have survivorship bias.
 """
 
 from __future__ import annotations
@@ -19,91 +19,91 @@ from glyphoxa.domain.knowledge import Recalled
 class Outcome(StrEnum):
     ANSWERED = "answered"
     INTERRUPTED = "interrupted"
-    """An NPC was cut off by a player; what was heard of it is in the log."""
+    """A player cut an NPC off; the log holds what was heard of it."""
     NOT_ADDRESSED = "not_addressed"
     MERGED = "merged"
-    """The speaker went on before the reply began: the next turn answers both."""
+    """The speaker continued before the reply began: the next turn answers both."""
     SUPERSEDED = "superseded"
-    """Another player's words came first and the reply was never begun."""
+    """Another player spoke first and the reply was never begun."""
     WITHHELD = "withheld"
-    """The safety filter left nothing that may be said."""
+    """The safety filter removed the whole reply."""
     TIMED_OUT = "timed_out"
     FAILED = "failed"
 
 
 class Unaddressed(StrEnum):
-    """Why a turn was meant for no NPC."""
+    """Why a turn addressed no NPC."""
 
     NO_NPC = "no_npc"
-    """The scene has none."""
+    """The scene has no NPC."""
     NO_NAME = "no_name"
-    """None was named, and nothing else shows that one is meant, or which."""
+    """No NPC was named, and nothing else shows which one is addressed, if any."""
     PLAYER = "player"
-    """Another player was called or whispered to, or the players are talking with each other."""
+    """Another player was called or whispered to, or the players talk to each other."""
     ABSENT = "absent"
-    """An NPC was called that is not in the scene."""
+    """The NPC that was called is not in the scene."""
     OUT_OF_CHARACTER = "out_of_character"
-    """Plainly of the players' own world: a break, rules, dice."""
+    """Clearly out of character: a break, rules, dice."""
     FILLER = "filler"
-    """Nothing but sounds that say one is listening or thinking."""
+    """Only sounds of listening or thinking."""
     MUTED = "muted"
-    """An NPC was meant that the DM has muted."""
+    """The addressed NPC is muted by the DM."""
     COMMAND = "command"
-    """The DM commanded something aloud."""
+    """A voice command of the DM."""
     PAUSED = "paused"
-    """It was being said when the DM paused the table."""
+    """The DM paused the table during it."""
     PLANNING = "planning"
     """The players make plans: "we should ask him"."""
     ABOUT = "about"
-    """Talk about somebody who is here: "Oskar is a liar"."""
+    """Talk about somebody present: "Oskar is a liar"."""
     NARRATION = "narration"
-    """It tells what a character does: "I walk to the bar"."""
+    """Describes a character's action: "I walk to the bar"."""
     THINKING = "thinking"
-    """Somebody thinks aloud."""
+    """Thinking aloud."""
     NOT_MEANT = "not_meant"
-    """An NPC was told that it is not meant: "not you, Oskar"."""
+    """An NPC was excluded: "not you, Oskar"."""
 
 
 class Fault(StrEnum):
     """Why a sentence of a reply was not said."""
 
     NARRATED = "narrated"
-    """It tells what the NPC does."""
+    """Narrates the NPC's actions."""
     THIRD_PERSON = "third_person"
     IDENTITY = "identity"
-    """It takes itself for somebody else, or greets itself."""
+    """The NPC takes itself for somebody else, or greets itself."""
     ASSISTANT = "assistant"
-    """A phrase of an assistant, or of a machine."""
+    """Typical phrase of an assistant or a machine."""
     OF_THE_PROMPT = "of_the_prompt"
-    """Words of its instructions."""
+    """Quotes its instructions."""
     NOT_SPEECH = "not_speech"
-    """A stage direction, a tool call, a line of facts: nothing of it is speech."""
+    """A stage direction, a tool call or a line of facts, not speech."""
     LABEL = "label"
-    """It goes on in the name of somebody else."""
+    """Continues in somebody else's name."""
     ECHO = "echo"
-    """The question, given back."""
+    """Repeats the question."""
     REPEATED = "repeated"
-    """What it said just before."""
+    """Repeats what it said just before."""
     LANGUAGE = "language"
-    """Another language than it was spoken to in."""
+    """A different language than it was addressed in."""
     SECRET = "secret"  # noqa: S105 - a reason, not a password
-    """Something that it keeps to itself."""
+    """Reveals one of its secrets."""
     UNFOUNDED = "unfounded"
-    """Something of which it knows nothing."""
+    """A claim about something it does not know."""
     FORGOTTEN = "forgotten"
-    """It leaves out what the asker told it of just this."""
+    """Omits what the asker told it about this."""
     DICE = "dice"
-    """A result of dice that nobody rolled."""
+    """A dice result that nobody rolled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """Who speaks.
+    """The NPC that speaks.
 
     Attributes:
         others: Names of everybody else who may speak.
         language: The campaign's (BCP 47).
-        guards_secrets: Its own secrets are never said, whoever asks.
+        guards_secrets: It never reveals its own secrets to anyone.
     """
 
     name: str
@@ -115,20 +115,20 @@ class Character:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a reply answers, and what the prompt held.
+    """The question a reply answers, and the contents of the prompt.
 
     Attributes:
-        question: The words of the player.
+        question: The player's words.
         speaker_name: Who asks.
-        facts: What the NPC knows that bears on the question, a sentence each.
-        not_known: Of the facts, those which say that it knows nothing of what is asked.
-        remembered: What it heard that bears on the question, each line with who said it.
-        identity: What it knows of itself, and the scene it is in.
+        facts: The NPC's knowledge relevant to the question, one sentence each.
+        not_known: Those facts that say it knows nothing about the question.
+        remembered: Relevant lines it heard, each with its speaker.
+        identity: What it knows of itself and the current scene.
         kept: Its own secrets that the question touches.
-        told: Answers from what the asker told it of just this, the best first.
-        before: The talk before: what was said to it and what it answered, oldest first.
-        so_far: What of this reply was passed already.
-        direction: What the DM wants of the answer. It is not for players' ears.
+        told: Answers from what the asker told it about exactly this, best first.
+        before: The conversation so far: what was said to it and what it answered, oldest first.
+        so_far: The part of this reply that has passed already.
+        direction: The DM's instruction for the answer. Players must not hear it.
     """
 
     question: str = ""
@@ -146,12 +146,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be said of a sentence of a reply.
+    """Which part of a reply's sentence may be said.
 
     Attributes:
         text: What may be said; empty for nothing.
-        fault: Why a sentence was rejected. None with an empty text: there was nothing to say, or it is kept for the
-            next piece.
+        fault: Why a sentence was rejected. None with an empty text: there was nothing to say, or it is held for the
+            next
+            piece.
     """
 
     text: str = ""
@@ -159,7 +160,7 @@ class Verdict:
 
 
 class Stage(StrEnum):
-    """Marks on a turn's timeline, in the order in which they usually come."""
+    """Marks on a turn's timeline, in their usual order."""
 
     SPEECH_END = "speech_end"
     TRANSCRIPT_FINAL = "transcript_final"
@@ -169,21 +170,21 @@ class Stage(StrEnum):
     FIRST_TOKEN = "first_token"  # noqa: S105 - a stage, not a password
     FIRST_SENTENCE = "first_sentence"
     TURN_END = "turn_end"
-    """The endpointing wait is over: the player is taken to have finished."""
+    """The endpointing wait is over: the player is assumed to have finished."""
     FLOOR = "floor"
-    """It had to wait, and may be heard from now on."""
+    """The reply had to wait and may be heard from now on."""
     FILLER = "filler"
     FIRST_AUDIO = "first_audio"
     BARGE_IN = "barge_in"
-    """A player's voice had lasted so long that it stops an NPC."""
+    """A player's voice lasted long enough to stop an NPC."""
     SILENCED = "silenced"
-    """No sample was played after this, because of that voice."""
+    """The last sample was played before this, because of that voice."""
     AUDIO_END = "audio_end"
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Something an NPC recalled in this turn that got no place in its prompt.
+    """Something recalled in this turn that got no place in the prompt.
 
     Attributes:
         why: "not near enough to the question".
@@ -199,9 +200,9 @@ class PromptPart:
 
     Attributes:
         name: "persona", "identity", "talk", "recall" and so on.
-        source: Where its words come from.
-        tokens: About how many; 0 where it was asked for and nothing of it stands in the prompt.
-        took_us: How long it took to gather, in microseconds; None for what is always there.
+        source: Origin of its words.
+        tokens: Approximate number; 0 if it was requested but the prompt contains nothing of it.
+        took_us: Microseconds it took to gather; None for constant parts.
     """
 
     name: str
@@ -212,7 +213,7 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True)
 class Unsaid:
-    """A sentence of a reply that was rejected before the voice had it."""
+    """A sentence of a reply that was rejected before it reached the voice."""
 
     text: str
     fault: Fault
@@ -220,11 +221,11 @@ class Unsaid:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """What an NPC's model looked up by itself while it answered.
+    """A look-up that an NPC's model made while it answered.
 
     Attributes:
-        tool: Its name, as the model called it.
-        found: What the model was answered: JSON.
+        tool: The tool's name, as the model called it.
+        found: The response to the model: JSON.
     """
 
     tool: str
@@ -235,12 +236,12 @@ class LookUp:
 
 @dataclass(frozen=True, slots=True)
 class TierChoice:
-    """How long an NPC may look into its memory in this turn, and with which tools.
+    """How long an NPC may search its memory in this turn, and with which tools.
 
     Attributes:
         reason: "asks for memory: 'remember'".
-        ceiling_ms: A look-up that takes longer is cut.
-        wanted: What the turn asked for; the NPC may be allowed less.
+        ceiling_ms: A look-up that takes longer is cut off.
+        wanted: The tier the turn asked for; the NPC may be allowed less.
     """
 
     tier: BudgetTier
@@ -254,19 +255,19 @@ class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
 
     Attributes:
-        recalled: What stood in the prompt, in that order.
+        recalled: What the prompt contained, in that order.
         stages: Milliseconds since the Unix epoch at which each stage was reached.
         omitted: Parts of the hot context that were late or failed, each with its reason.
-        prompt_text: Everything the model was given, for the DM's inspection and for leak checks.
-        parts: What that consists of, in the order in which it is read.
-        rejected: What was recalled as well, and had no place in the prompt.
-        looked_up: What the model asked for by itself, in the order in which it was answered.
-        unsaid: Sentences of the reply that were rejected, and were heard by nobody.
+        prompt_text: The whole prompt, for the DM's inspection and for leak checks.
+        parts: Its parts, in reading order.
+        rejected: What was recalled but left out of the prompt.
+        looked_up: The model's own look-ups, in the order of their answers.
+        unsaid: Sentences of the reply that were rejected and never heard.
         utterance_id: `text` in the log.
         reply_id: `reply_heard` in the log; None when nothing was heard.
-        tier: How deep it might look; empty where no engine was asked, and in the records of older versions.
-        tier_reason: Why so deep.
-        unaddressed: Why no NPC was meant, in one word; None when one was. The log keeps only `address_reason`.
+        tier: The look-up tier; empty if no engine was asked, and in records of older versions.
+        tier_reason: Why this tier.
+        unaddressed: Why no NPC was addressed; None if one was. The log keeps only `address_reason`.
     """
 
     id: TurnId
@@ -315,14 +316,14 @@ class TurnRecord:
 
     @property
     def waited_ms(self) -> int | None:
-        """How long the answer waited for the floor behind others; None if it did not have to."""
+        """How long the answer waited for others to finish; None if it did not wait."""
         if Stage.FLOOR in self.stages and Stage.TURN_END in self.stages:
             return self.stages[Stage.FLOOR] - self.stages[Stage.TURN_END]
         return None
 
     @property
     def silenced_after_ms(self) -> int | None:
-        """From a voice that stops an NPC to its silence; None if none cut it off, or words did before that."""
+        """Time from the interrupting voice to the NPC's silence; None if no voice cut it off, or words did first."""
         if Stage.BARGE_IN in self.stages and Stage.SILENCED in self.stages:
             return max(0, self.stages[Stage.SILENCED] - self.stages[Stage.BARGE_IN])
         return None

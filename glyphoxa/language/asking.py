@@ -1,8 +1,9 @@
-"""What kind of question is asked, and which names are in it.
+"""Classify a question and find the names in it.
 
-It is asked of every question, and of words alone: what is found wrongly costs an NPC a shrug, what is missed lets a
-small model invent. The patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them every answer is
-no, unless a function says otherwise.
+Every question is checked, using words only. A false positive costs an NPC a shrug; a miss lets a small model invent.
+The
+patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them, every answer is no unless a function
+says otherwise.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from glyphoxa.language.words import fold, words
 
 
 def asks_for_memory(question: str, *, language: str) -> bool:
-    """Return whether it asks what is remembered, or what nobody can know who was not told.
+    """Return whether it asks for a memory, or something nobody can know without being told.
 
-    Also as a claim that waits for a yes: "You owe me three crowns, don't you?".
+    Includes claims that expect a confirmation: "You owe me three crowns, don't you?".
     """
     return _has("memory", question, language) or _has("claimed", question, language)
 
 
 def asks_for_more(question: str, *, language: str) -> bool:
-    """Return whether it takes something for granted or asks for a yes or no: "Why did she ...?", "Is it true ...?"."""
+    """Return whether it has a presupposition or is a yes/no question: "Why did she ...?", "Is it true ...?"."""
     return question.rstrip().endswith("?") and _begins("more", question, language)
 
 
 def asks_why(question: str, *, language: str) -> bool:
-    """Return whether it takes what it asks the reason or the beginning of for granted."""
+    """Return whether it presupposes a fact and asks for its reason or beginning."""
     return _begins("why", question, language)
 
 
 def asks_of_acts(question: str, *, language: str) -> bool:
-    """Return whether it asks what somebody did, said or saw, which nobody knows of himself: "What did I tell you?"."""
+    """Return whether it asks what somebody did, said or saw: "What did I tell you?"."""
     return _has("acts", question, language) or asks_of_perception(question, language=language)
 
 
@@ -46,7 +47,7 @@ def asks_of_perception(question: str, *, language: str) -> bool:
 
 
 def asks_of_the_past(question: str, *, language: str) -> bool:
-    """Return whether it takes something that was for granted, or asks for a yes or no of it."""
+    """Return whether it presupposes a past event, or asks whether one happened."""
     return _begins("past", question, language)
 
 
@@ -56,18 +57,18 @@ def wants_to_be_told(question: str, *, language: str) -> bool:
 
 
 def speaks_of_the_asker(question: str, *, language: str) -> bool:
-    """Return whether it is about who asks it, which "Tell me ..." is not."""
+    """Return whether it is about the asker. "Tell me ..." alone is not."""
     asked = _pattern("tell_me", primary_language(language)).sub(" ", _plain(question))
     return _has("asker", asked, language)
 
 
 def speaks_to_the_npc(question: str, *, language: str) -> bool:
-    """Return whether it says "you", in English for a language without patterns."""
+    """Return whether it says "you"; uses English for a language without patterns."""
     return _has("you", question, _known(language))
 
 
 def asks_how_related(question: str, *, language: str) -> bool:
-    """Return whether it asks what somebody or something is to another, in English for a language without patterns.
+    """Return whether it asks how two entities are related; uses English for a language without patterns.
 
     >>> asks_how_related("How is Orla related to the smith?", language="en")
     True
@@ -80,7 +81,7 @@ def asks_how_related(question: str, *, language: str) -> bool:
 def asks_what_it_said(question: str, *, language: str) -> bool:
     """Return whether an NPC is asked about its own words ("What did you promise me?", "You said six crowns!").
 
-    Not what others told it, and not what it has to say now.
+    Excludes what others told it and what it has to say now.
     """
     done_to_it = lexicon("asking", language).words("done_to_you")
     said = _pattern("you_said", primary_language(language)).finditer(_plain(question))
@@ -88,10 +89,10 @@ def asks_what_it_said(question: str, *, language: str) -> bool:
 
 
 def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
-    """Return the same of what an NPC's model looks for by itself: "what I promised Hanna", "Korvald promised".
+    """Return whether an NPC's model searches for the NPC's own words: "what I promised Hanna", "Korvald promised".
 
     Args:
-        name: The NPC's; empty when it is not known.
+        name: The NPC's name; empty if unknown.
     """
     of, text = lexicon("asking", language), _plain(query)
     if not of:
@@ -124,11 +125,11 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").split())
 
 
-# Names, as they are written within a sentence.
+# Names within a sentence.
 
 
 def names_in(question: str, *, language: str) -> list[str]:
-    """Return what is written as a name within a sentence, in order.
+    """Return the names written within a sentence, in order.
 
     >>> names_in("What did Lady Ambrose say of the Tower of Ashur on Monday?", language="en")
     ['Lady Ambrose', 'Tower of Ashur']
@@ -159,8 +160,9 @@ _WORD_OR_STOP: Final = re.compile(r"[^\W\d_]+|[.!?:]")
 
 
 def _among_nouns(question: str, language: str) -> Iterator[str]:
-    """Nouns have capitals too: a name is one that no dictionary lists, and that has no article. Adjectives have none:
-    one that has a capital is part of a name ("die Rote Hand").
+    """Find names where nouns are capitalised too: words in no dictionary, without an article.
+
+    A capitalised adjective is part of a name ("die Rote Hand").
     """
     vocabulary, titles = vocabulary_of(language), lexicon("asking", language).words("titles")
     articles = _pattern("with_article", primary_language(language))
@@ -182,7 +184,7 @@ def _among_nouns(question: str, language: str) -> Iterator[str]:
 
 
 def _is_adjective(folded: str, vocabulary: Vocabulary, language: str) -> bool:
-    """By its ending, and listed with a small letter but as no noun."""
+    """Recognised by its ending, and listed in lower case only."""
     return (
         _pattern("adjective", primary_language(language)).fullmatch(folded) is not None
         and folded not in vocabulary.stop
@@ -191,12 +193,13 @@ def _is_adjective(folded: str, vocabulary: Vocabulary, language: str) -> bool:
     )
 
 
-# Whether a sentence refers to the past. Every partial transcript is asked, so that recall can start before the speaker
+# Whether a sentence refers to the past. Checked for every partial transcript, so that recall can start before the
+# speaker
 # has finished.
 
 
 def speaks_of_the_past(text: str, *, language: str) -> bool:
-    """Return whether a text refers to something that was before, in English words for a language without its own."""
+    """Return whether a text refers to the past; uses English words for a language without its own."""
     phrases = _phrases_of(primary_language(language))
     spoken = [word.full for word in words(text)]
     return any(
@@ -222,7 +225,8 @@ def _forms(language: str) -> Mapping[str, str]:
 
 
 IRREGULAR: Final[Mapping[str, Mapping[str, str]]] = {language: _forms(language) for language in languages()}
-"""By language: forms that a stemmer does not know, each with its verb: who asks "What did I steal?" looks for "I stole
-an apple". Forms that are words of their own ("left", "wound", "bore", "found") stand for the verb as well: both the
-question and the talk have them so.
+"""By language: irregular forms that a stemmer misses, each with its verb ("stole": "steal").
+
+Forms that are also other words ("left", "wound", "bore", "found") map to the verb too: question and transcript are
+treated the same.
 """

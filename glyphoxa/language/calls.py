@@ -1,13 +1,14 @@
-"""Who of those that are named is called, and who is only talked about, by what stands around the name.
+"""Decide which of the named people are addressed and which are only talked about, from the context of each name.
 
-1. Recognisers set commas unreliably, so a comma is one sign among others. A name that opens a sentence is called if a
-   comma follows, or words that follow no subject ("Oskar what do you know").
-2. A name between punctuation is called, also at the end.
-3. Nobody is called who is told of behind their name ("Oskar, the miller, is a liar"), whom somebody else is quoted with
-   ("he said, Oskar, run"), or who is told that they are not meant ("not you, Oskar").
-4. A role ("smith", "captain") may be any word: it is called without an article alone, and at the edge of a clause.
+1. Recognisers set commas unreliably, so a comma is only one signal. A name that opens a sentence is addressed if a
+comma
+   follows, or words that cannot follow a subject ("Oskar what do you know").
+2. A name between punctuation is addressed, also at the end.
+3. A person is not addressed if a description follows the name ("Oskar, the miller, is a liar"), in a quotation ("he
+   said, Oskar, run"), or if explicitly excluded ("not you, Oskar").
+4. A role ("smith", "captain") may be any word: it is addressed only without an article and at the edge of a clause.
 
-What stands further than some hundred characters from a name does not count, so that the work grows with the text.
+Only the nearest few hundred characters count, so that the work is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ _ROLE_BEHIND_PAUSE: Final = _WORDS.compile(rf"[,:;] ?{_TITLED}$")
 _NAME: Final = re.compile(r"@(\d+)")
 _CLOSERS: Final = ",:;-–—"
 _BEFORE, _AFTER = 160, 400
-"""Characters around a name that are looked at."""
+"""Characters of context before and after a name."""
 
 
 class NamedPlace(Protocol):
-    """A place where somebody is named.
+    """An occurrence of a name.
 
     Attributes:
-        start: Place of its first character in the text; `end` is one past the last.
-        is_role: Not by a name but by a word for what they are.
-        is_owner: It says whose something is: "Mira's hat".
+        start: Position of its first character in the text; `end` is one past the last.
+        is_role: It is a word for what they are, not a name.
+        is_owner: It is a possessive: "Mira's hat".
     """
 
     @property
@@ -74,9 +75,9 @@ class NamedPlace(Protocol):
 class CallKind(Enum):
     CALLED = auto()
     MEANT = auto()
-    """Named as the one who is meant, without being called: "I turn to the smith and ask ..."."""
+    """Addressed by naming, without being called: "I turn to the smith and ask ..."."""
     DENIED = auto()
-    """Told that they are not meant."""
+    """Explicitly excluded."""
     ABOUT = auto()
     """Only talked about."""
 
@@ -85,10 +86,10 @@ class CallKind(Enum):
 class Calls:
     """
     Attributes:
-        sentences: Of the text, with the names marked.
-        of: What each of the named is, in their order; None for who is only named in somebody else's quoted words.
-        sure: Of those who are called, who is so beyond doubt: enough to say that nobody else is meant.
-        is_denial: Somebody is told that they are not meant, named or not.
+        sentences: Sentences of the text, with the names marked.
+        of: The kind of each name, in order; None inside a quotation.
+        sure: Those who are certainly addressed: enough to exclude everybody else.
+        is_denial: Somebody is explicitly excluded, named or not.
     """
 
     sentences: Sequence[SaidSentence]
@@ -100,7 +101,7 @@ class Calls:
 def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
     """
     Args:
-        named: In order and apart.
+        named: In order and without overlap.
     """
     sentences = sentences_of(text, [(each.start, each.end) for each in named])
     calls = Calls(sentences, [None] * len(named), set())
@@ -129,7 +130,7 @@ def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
 
 
 def _together(sentence: SaidSentence) -> set[int]:
-    """Two that are called in one breath: "Oskar and Mirelle, what do you think?"."""
+    """Names addressed jointly: "Oskar and Mirelle, what do you think?"."""
     text = sentence.text
     for match in _PAIR.finditer(text):
         after = text[match.end() : match.end() + _AFTER].strip()
@@ -142,13 +143,13 @@ def _together(sentence: SaidSentence) -> set[int]:
 
 
 def _opens(text: str, at: int) -> bool:
-    """Whether nothing but what may stand before a called name stands before this place."""
+    """Whether only words that may precede an addressed name stand before this position."""
     return at <= _BEFORE and _LEAD_IN.fullmatch(text, 0, at) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What stands around a name in its sentence."""
+    """The context of a name in its sentence."""
 
     sentence: SaidSentence
     named: Sequence[NamedPlace]
@@ -169,7 +170,7 @@ class _Around:
 
     @property
     def _rest(self) -> Form:
-        """Of what follows the name."""
+        """Form of the words after the name."""
         return form_of(SaidSentence(self.after, ""))
 
     @property
@@ -190,13 +191,13 @@ class _Around:
         return not self.after or not self._is_told_of()
 
     def is_sure(self) -> bool:
-        """Whether a name that is called can be nothing else."""
+        """Whether an addressed name has no other reading."""
         form, end, after = self.form, self.sentence.end, self.after[1:].strip()
         if not self.is_closed:
             return self._rest.asks_somebody
         if after.startswith("@") and end not in ("?", "!"):  # "Tib, Marek and I went"
             return False
-        if self.opens and not after:  # "Tib." may be the answer to who it was
+        if self.opens and not after:  # "Tib." may answer "Who was it?"
             return form.greeting or end in ("?", "!")
         if self.opens:
             if _PRONOUN.search(after) and not _SECOND_PERSON.search(after):  # "Tib, who is he?"
@@ -207,17 +208,18 @@ class _Around:
         return end == "?" or form.order or form.second
 
     def _asks_about_another(self) -> bool:
-        """Whether what follows the name that opens the sentence is a question: "Oskar has the miller told you of it?".
+        """Whether the words after a sentence's first name are a question: "Oskar has the miller told you of it?".
 
         A recogniser may leave out the comma and the question mark. The verb then looks like the name's ("Oskar has told
-        you everything"), but its own subject follows it.
+        you
+        everything"), but its own subject follows it.
         """
         if not self.opens or self._subject() in (None, self.who.name):
             return False
         return self._rest.question and (self.sentence.end == "?" or self.form.second)
 
     def _subject(self) -> str | None:
-        """Who is named between a verb that follows and the rest, with an article or without; None for nobody."""
+        """Number of the name between a verb and the rest, with or without an article; None for no name."""
         verb, *words = self.after.split(maxsplit=4)[:4] or [""]
         if words and _ARTICLE.fullmatch(words[0]):
             words = words[1:]
@@ -235,7 +237,7 @@ class _Around:
         return self.opens and _FOLLOWS_A_CALL.match(self.after) is not None and self._rest.asks_somebody
 
     def _is_told_of(self) -> bool:
-        """What follows a name and its comma tells of them: "Oskar, the miller, is a liar"; "Oskar, he knows"."""
+        """A description follows the name and its comma: "Oskar, the miller, is a liar"; "Oskar, he knows"."""
         after, form = self.after[1:].strip(), self.form
         if form.second:
             return False

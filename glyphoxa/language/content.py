@@ -1,6 +1,6 @@
-"""Which words of a sentence say what it is about, and which language it is in.
+"""Content words of a sentence, and its language.
 
-English and German. The words that stand in any sentence are data: see `data/LANGUAGE/content.toml`.
+English and German. Function words are data: see `data/LANGUAGE/content.toml`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GREETINGS: Final = {language: lexicon("content", language).words("greetings") fo
 
 _STEM: Final = 6
 _STEMMERS: Final = (Stemmer.Stemmer("english"), Stemmer.Stemmer("german"))
-"""Applied one after the other: the language of a word is not asked."""
+"""Applied one after the other, whatever the word's language."""
 _SHORTEST: Final = 3
 
 _OWN: Final = {
@@ -29,7 +29,7 @@ _OWN: Final = {
 }
 _ENGLISH_ALONE: Final = _OWN["en"] - _OWN["de"]
 _GERMAN_ALONE: Final = _OWN["de"] - _OWN["en"]
-"""A word of both languages ("was", "am") shows neither."""
+"""A word of both languages ("was", "am") identifies neither."""
 _GERMAN_LETTERS: Final = re.compile(r"[äöüß]", re.IGNORECASE)
 _OF_A_NAME: Final = re.compile(r"\b(?:(?:von|van|zu|of)(?: (?:der|dem|den|the))? )?(?<!^)(?<![.!?] )[A-ZÄÖÜ]\w+")
 _LEAST: Final = 2
@@ -46,7 +46,7 @@ def spoken_words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the words with meaning. "Sewed" and "sews" share one, as do "poisonous" and "poison"."""
+    """Return the stems of the content words. "Sewed" and "sews" share one, as do "poisonous" and "poison"."""
     return frozenset(
         _stem(word)
         for word in spoken_words(text)
@@ -67,10 +67,10 @@ def denies(text: str) -> bool:
 
 
 def language_of(text: str, *, least: int = _LEAST) -> str:
-    """Return `en`, `de`, or an empty string where the words do not show the language. Names show none.
+    """Return `en`, `de`, or an empty string if the words do not identify the language. Names identify none.
 
     Args:
-        least: Words of a language that the text needs more than it has of the other.
+        least: How many more words of one language than of the other the text must have.
 
     >>> language_of("Was kostet ein Bier bei dir?")
     'de'

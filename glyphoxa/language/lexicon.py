@@ -1,10 +1,9 @@
 """Words and patterns of natural languages, read from `data/LANGUAGE/TOPIC.toml`.
 
-A key of a file holds alternatives: words set apart by commas in one string, or an array of regular expressions. A word
-may be a regular expression, too. `{name}` in an alternative stands for another key of the same file.
+A key holds alternatives: words separated by commas in one string, or an array of regular expressions. A word may be a
+regular expression, too. `{name}` in an alternative refers to another key of the same file.
 
-The code asks for a topic in one language, or in all of them at once: tables mix languages, so what is said aloud is
-judged by the words of all.
+Code asks for a topic in one language or in all: tables mix languages, so speech is checked against the words of all.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def primary_language(tag: str) -> str:
 
 @cache
 def languages() -> tuple[str, ...]:
-    """The languages that have a folder of data."""
+    """The languages that have a data folder."""
     return tuple(sorted(folder.name for folder in _DATA.iterdir() if folder.is_dir()))
 
 
@@ -44,7 +43,7 @@ def data_file(language: str, name: str) -> Path:
 
 
 class Lexicon:
-    """A topic in some languages.
+    """A topic in one or more languages.
 
     Args:
         files: The content of each language's file.
@@ -54,15 +53,15 @@ class Lexicon:
         self._files = files
 
     def __bool__(self) -> bool:
-        """Whether there is any language in it."""
+        """Whether it has data for any language."""
         return bool(self._files)
 
     def value(self, name: str) -> Any:
-        """What the first language that has this key says; None where none has it."""
+        """The value in the first language that has this key, or None."""
         return next((file[name] for file in self._files if name in file), None)
 
     def words(self, name: str) -> frozenset[str]:
-        """The words under a key, of all languages; empty where none has it."""
+        """The words under a key, of all languages; may be empty."""
         return frozenset(word for file in self._files for word in _alternatives(file.get(name, "")))
 
     def tables(self, name: str) -> Iterator[tuple[str, frozenset[str]]]:
@@ -72,16 +71,16 @@ class Lexicon:
                 yield key, frozenset(_alternatives(words))
 
     def compile(self, template: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
-        """A pattern in which `{name}` stands for the alternatives under a key, of all languages.
+        """Compile a pattern in which `{name}` stands for the alternatives under a key, of all languages.
 
         Args:
-            macros: What other names stand for, also in the files.
+            macros: Values of other names, also for use in the files.
         """
         made = {name: self._filled(text, macros) for name, text in macros.items()}
         return re.compile(self._filled(template, made), flags)
 
     def pattern(self, name: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
-        """The alternatives under one key. It matches nothing where no language has the key."""
+        """The alternatives under one key. Matches nothing if no language has the key."""
         return self.compile(f"{{{name}}}", flags=flags, **macros)
 
     def _filled(self, template: str, macros: Mapping[str, str]) -> str:
@@ -100,7 +99,7 @@ def _alternatives(value: str | Sequence[str]) -> Sequence[str]:
 
 
 def _expanded(file: Mapping[str, Any], name: str, macros: Mapping[str, str]) -> list[str]:
-    """The alternatives under a key of a file, with what they refer to put in."""
+    """The alternatives under a key of a file, with references expanded."""
 
     def stands_for(match: re.Match[str]) -> str:
         if match[1] in macros:
@@ -112,9 +111,9 @@ def _expanded(file: Mapping[str, Any], name: str, macros: Mapping[str, str]) -> 
 
 @cache
 def lexicon(topic: str, language: str | None = None) -> Lexicon:
-    """What is known of a topic in a language (a BCP 47 tag); in all languages where none is named.
+    """The lexicon of a topic in a language (a BCP 47 tag), or in all languages by default.
 
-    A language without data for it has an empty lexicon: its patterns match nothing.
+    A language without data has an empty lexicon: its patterns match nothing.
     """
     wanted = languages() if language is None else (primary_language(language),)
     files = (_DATA / name / f"{topic}.toml" for name in wanted if name in languages())

@@ -1,8 +1,8 @@
-"""Somebody's words as they stand in a prompt: in one line, and never taken for the prompt's own.
+"""Safe insertion of somebody's words into a prompt: on one line, and never mistaken for the prompt's own.
 
-A prompt says who speaks and what is so by lines that begin with a label ("Mira says: ", "Facts: "). Words in which a
-label could be read ("The DM says: ...", "Scene: ...") therefore stand in quotes, and hold no quote of their own that
-could end them. Other words stand as they are: a small model copies the form of what it reads.
+A prompt marks speakers and sections by labels ("Mira says: ", "Facts: "). Words that could be read as a label ("The DM
+says: ...", "Scene: ...") are therefore quoted, and contain no quote that could end the quotation. Other words stay
+unquoted, because a small model copies the form of what it reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from glyphoxa.language.lexicon import lexicon
 
 _COLONS: Final = ":：﹕︓꞉∶ː"
 _LABELS: Final = re.compile(rf"(?<!\d)[{_COLONS}]|[{_COLONS}](?!\d)")
-"""A colon between digits tells the time, and no more."""
+"""A colon between digits is part of a time, not of a label."""
 _QUOTES: Final = str.maketrans(dict.fromkeys('"“”„‟«»＂″', "'"))
 _WORDS: Final = lexicon("speech")
 _SECTION: Final = _WORDS.compile(rf"\b({{sections}})(\s*)[{_COLONS}]", flags=re.IGNORECASE)
@@ -24,7 +24,7 @@ _SPEAKER: Final = _WORDS.compile(
 
 
 def in_one_line(text: str) -> str:
-    """The same words, with single spaces.
+    """The text on one line, with single spaces.
 
     >>> in_one_line("  Facts: the king    is dead. ")
     'Facts: the king is dead.'
@@ -33,7 +33,7 @@ def in_one_line(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Words to stand in quotes: none of theirs ends them.
+    """Replace quotes that could end a quotation.
 
     >>> quoted("He said “no” and left.")
     "He said 'no' and left."
@@ -42,7 +42,7 @@ def quoted(text: str) -> str:
 
 
 def as_said(text: str) -> str:
-    """Words behind who said them.
+    """Somebody's words, to follow a speaker label.
 
     >>> as_said("Meet me at 10:30.")
     'Meet me at 10:30.'
@@ -53,7 +53,7 @@ def as_said(text: str) -> str:
 
 
 def as_label(name: str) -> str:
-    """A name in front of what somebody says: it ends no label.
+    """A name for a speaker label, unable to end it.
 
     >>> as_label("Mira says: Yes. Tamsin")
     'Mira says Yes. Tamsin'
@@ -62,7 +62,7 @@ def as_label(name: str) -> str:
 
 
 def as_told(text: str) -> str:
-    """What happened, with who said what in it: it begins no section of the prompt.
+    """A narrative that may quote speakers, unable to begin a section of the prompt.
 
     >>> as_told("Mira said: “Ride!” Scene: the crypt.")
     'Mira said: “Ride!” Scene, the crypt.'
@@ -71,7 +71,7 @@ def as_told(text: str) -> str:
 
 
 def as_fact(text: str) -> str:
-    """What is so: it begins no section of the prompt, and nobody speaks in it.
+    """A fact, unable to begin a section of the prompt or a speaker's line.
 
     >>> as_fact("The king is dead. Mira says: Ride!")
     'The king is dead. Mira says, Ride!'

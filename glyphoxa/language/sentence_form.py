@@ -1,6 +1,6 @@
-"""What the form of a sentence says of whom it is meant for.
+"""Signals in the form of a sentence about whom it addresses.
 
-Each form is a sign and no proof; `glyphoxa.turns.address` weighs them. The patterns of all languages are laid on a
+Each is evidence, not proof; `glyphoxa.turns.address` weighs them. The patterns of all languages are matched against a
 `SaidSentence`, whatever the campaign's language: they are in `data/LANGUAGE/sentence.toml`.
 """
 
@@ -33,14 +33,14 @@ _TO_ALL: Final = _WORDS.pattern("to_all")
 _GREETED_ALL: Final = _WORDS.pattern("greeted_all")
 _SAYS_SELF: Final = _WORDS.pattern("says_self")
 
-# What was said, sentence by sentence, in a form that patterns can be laid on.
+# A text split into sentences, normalised for patterns.
 #
-# A sentence is its words in lower case and its punctuation, each behind one space; where somebody is named stands "@"
-# and the number of the mention. "Well, Oskar, what do you think?" is `well , @0 , what do you think` with the end
-# `?`. German "Sie" and "Ihr" that are not the first word keep their capital: there it tells "you" from "she".
+# A sentence is its words in lower case and its punctuation, separated by spaces; a mention of a name is "@" and its
+# number. "Well, Oskar, what do you think?" is `well , @0 , what do you think` with the end
+# `?`. German "Sie" and "Ihr" keep their capital unless they are the first word: it distinguishes "you" from "she".
 #
-# What somebody else is quoted with is left out. What the speaker says in quotation marks (`I say: "Oskar, wait!"`)
-# stands for itself.
+# Quotations of others are removed. The speaker's own words in quotation marks (`I say: "Oskar, wait!"`)
+# are kept.
 
 
 _TOKEN = re.compile(r"@\d+|[^\W_]+(?:['’][^\W_]+)*|[^\w\s]")
@@ -53,22 +53,22 @@ _POLITE: Final = _WORDS.pattern("polite")
 class SaidSentence:
     """
     Attributes:
-        text: See the module.
-        end: The sign that ends it; "" for none.
+        text: See the comment above.
+        end: The punctuation that ends it; "" for none.
     """
 
     text: str
     end: str
 
     def mentions(self) -> list[int]:
-        """The numbers of those who are named, in order."""
+        """The numbers of the mentioned names, in order."""
         return [int(number) for number in re.findall(r"@(\d+)", self.text)]
 
 
 def sentences_of(text: str, places: Sequence[tuple[int, int]]) -> list[SaidSentence]:
     """
     Args:
-        places: Where somebody is named, in order and apart: first character and one past the last.
+        places: Positions of names, in order and without overlap: first character and one past the last.
     """
     marked = _marked(text, places)
     made: list[SaidSentence] = []
@@ -105,21 +105,21 @@ def _unquoted(marked: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The signs of one sentence.
+    """Signals of one sentence.
 
     Attributes:
-        second: It speaks to somebody: "you", "dein".
-        others: It speaks to several: "you two", "Leute".
-        question: It asks.
-        order: A verb that commands stands first.
-        request: It wants something of somebody: "I'd like a room".
-        greeting: It greets, thanks or takes leave.
+        second: It addresses somebody: "you", "dein".
+        others: It addresses several: "you two", "Leute".
+        question: It is a question.
+        order: It begins with an imperative.
+        request: It is a request: "I'd like a room".
+        greeting: It is a greeting, thanks or a farewell.
         plan: It makes plans: "we should", "lasst uns".
-        talked: It asks what was talked about: "What did we agree on?".
-        aloud: It thinks aloud: "I wonder".
-        narration: It tells what a character does: "I walk to the bar".
-        weak_act: It may tell that, or be an answer: "I take it".
-        doubt: It speaks of a third person as one speaks of somebody who stands by: "he's lying".
+        talked: It asks about an earlier conversation: "What did we agree on?".
+        aloud: Thinking aloud: "I wonder".
+        narration: It describes a character's action: "I walk to the bar".
+        weak_act: Possibly an action, possibly an answer: "I take it".
+        doubt: It comments on a third person who may be present: "he's lying".
         to_all: It asks everybody: "does anyone here ...".
         greeted_all: It greets everybody.
     """
@@ -141,12 +141,12 @@ class Form:
 
     @property
     def asks_somebody(self) -> bool:
-        """It wants something of one who hears it."""
+        """Whether it expects a reaction from a listener."""
         return self.second or self.question or self.order or self.request or self.greeting
 
 
 def all_of(forms: Sequence[Form]) -> Form:
-    """The signs of all these sentences together."""
+    """The union of the signals of these sentences."""
     return Form(**{sign.name: any(getattr(form, sign.name) for form in forms) for sign in fields(Form)})
 
 

@@ -1,13 +1,13 @@
-"""Cuts a stream of tokens into pieces that can be spoken, as early as sounds natural.
+"""Split a stream of tokens into pieces to speak, as early as sounds natural.
 
-A piece ends where a sentence ends. Only the first piece of a reply may already end at a comma or a dash, or, when
-it is long, before a word that joins another clause ("a sorcerer | who built the tower"): the voice starts earlier,
-and later pieces are long enough for a natural melody.
+A piece ends where a sentence ends. Only the first piece of a reply may already end at a comma or a dash, or, if it is
+long, before a word that joins another clause ("a sorcerer | who built the tower"): the voice starts earlier, and later
+pieces are long enough for a natural melody.
 
-A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5").
-What stands there can be seen only with the character that follows, so a piece is released one character late, which
-is a whole token of the model; `flush` releases what is left. A model whose grammar lets only white space follow such a
-mark (`marks_end`) need not be waited for.
+A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5"). That
+needs
+the next character, so a piece is released one character late, which is a whole token of the model; `flush` releases the
+rest. A model whose grammar allows only white space after such a mark (`marks_end`) needs no delay.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _CLAUSE_ENDERS = ",;:—–"
 _WORDS: Final = lexicon("speech")
 _ABBREVIATIONS: Final = _WORDS.words("abbreviations")
 _BEFORE_NUMBERS: Final = _WORDS.words("before_numbers")
-"""Abbreviations only in front of a digit: "No. 5", but "No. It is mine."."""
+"""Abbreviations only before a digit: "No. 5", but "No. It is mine."."""
 _JOINS: Final = _WORDS.compile(r"\s(?={joins}\s)")
-"""Before these one may take breath."""
+"""A speaker may pause for breath before these words."""
 _LAST_WORD = re.compile(r"([\w.]*\w)$")
 
 
 @dataclass(slots=True)
 class SentenceSplitter:
-    """One reply's splitter: `push` every token as it comes, then `flush`.
+    """A splitter for one reply: `push` each token as it comes, then `flush`.
 
-    The pieces joined by single spaces are the text with its white space made single.
+    The pieces joined by single spaces equal the text with normalised white space.
 
     Args:
         least_words: Words that a first piece needs before it may end at a clause.
         least_words_to_join: The same, before it may end at a word that joins another clause.
-        marks_end: Behind a mark that can end a piece there is nothing but white space, never "3.5" or "...".
+        marks_end: Only white space follows a mark that can end a piece, never "3.5" or "...".
     """
 
     least_words: int = 2
@@ -50,7 +50,7 @@ class SentenceSplitter:
     _began: bool = False
 
     def push(self, token_text: str) -> list[str]:
-        """The pieces that are complete now, without surrounding white space."""
+        """The pieces that are now complete, without surrounding white space."""
         self._held += token_text
         pieces: list[str] = []
         while (end := self._end()) is not None:
@@ -58,7 +58,7 @@ class SentenceSplitter:
         return pieces
 
     def flush(self) -> list[str]:
-        """What is left; the splitter is as new afterwards."""
+        """The rest; resets the splitter."""
         pieces = self._take(len(self._held))
         self._held, self._began = "", False
         return pieces
@@ -72,7 +72,7 @@ class SentenceSplitter:
         return [piece]
 
     def _end(self) -> int | None:
-        """One past the first piece that is complete, None while none is."""
+        """One past the first complete piece, or None."""
         held = self._held
         for at, char in enumerate(held):
             if char == "\n" and held[:at].strip():
@@ -104,7 +104,7 @@ class SentenceSplitter:
         if held[end:] and not held[end].isspace():
             return None  # within "3.5", "e.g" or "...and"
         if at and held[at - 1] in _ENDERS:
-            return None  # seen as a whole from its first character
+            return None  # the whole mark was checked at its first character
         if not is_one_stop and (held[at] == "…" or held[at : at + 2] == ".."):
             return self._after_ellipsis(end)
         if is_one_stop and _is_abbreviated(held[:at]):
@@ -115,7 +115,7 @@ class SentenceSplitter:
         return end
 
     def _after_ellipsis(self, end: int) -> int | None:
-        """Three dots end a sentence only if the next one begins: "Well... perhaps" goes on."""
+        """Three dots end a sentence only if the next one begins: "Well... perhaps" continues."""
         following = self._held[end:].lstrip(" \t\"'“‘«(*_")
         return end if following and not following[0].islower() else None
 
@@ -135,7 +135,7 @@ def _is_abbreviated(before: str) -> bool:
 
 
 def _last_word(text: str) -> str:
-    """Return the last word in lower case; empty where the text ends with another sign."""
+    """Return the last word in lower case; empty if the text ends with another character."""
     found = _LAST_WORD.search(text)
     return "" if found is None else found.group(1).lower()
 
@@ -151,7 +151,7 @@ def sentences(text: str) -> list[str]:
 
 
 def first_sentences(text: str, most_characters: int) -> str:
-    """Return as many sentences from the beginning as have room; empty where the first is too long."""
+    """Return as many leading sentences as fit; empty if the first is too long."""
     kept = ""
     for sentence in sentences(text):
         longer = f"{kept} {sentence}".lstrip()
@@ -162,7 +162,7 @@ def first_sentences(text: str, most_characters: int) -> str:
 
 
 def shortened(text: str, most_characters: int) -> str:
-    """Return the first sentences of a text that have room, else its first words and " …"."""
+    """Return the leading sentences that fit, otherwise the first words and " …"."""
     if len(text) <= most_characters:
         return text
     if kept := first_sentences(text, most_characters):

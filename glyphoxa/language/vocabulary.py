@@ -1,4 +1,4 @@
-"""Ordinary words: what speech is made of, and so the last thing to be taken for a misheard name."""
+"""Ordinary words, which are unlikely to be misheard names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ELONGATED = re.compile(r"(.)\1\1")
 _REPEATED = re.compile(r"(.{1,3}?)\1{2,}")
 UNLISTED = 100
 ORDINARY = 60
-"""Larger dictionaries list words that nobody says, and that a name may sound like."""
+"""Larger dictionaries list words that nobody says, and that may sound like a name."""
 _UTTERED = 35
 _AT_TABLES = 35
 _ENDINGS = ("s", "es", "ed", "d", "ing", "er", "ers", "est", "ly", "y", "ish", "less", "ness", "like")
@@ -26,17 +26,17 @@ class Vocabulary:
     """The ordinary words of a language. Words are given folded (see `glyphoxa.language.words.fold`).
 
     Attributes:
-        stop: Words too common to carry a name: articles, pronouns, prepositions, auxiliaries.
-        common: Words that stand in a dictionary with a small letter, and how large a dictionary must be to list
-            them: 10 for the commonest to 70 (sizes of SCOWL). Empty for a language without a list.
-        proper: Names that stand in a dictionary: persons, places. The same sizes.
+        stop: Words too common to identify a name: articles, pronouns, prepositions, auxiliaries.
+        common: Lower-case dictionary words, each with the size of the smallest dictionary that lists it: 10 for the
+            commonest to 70 (sizes of SCOWL). Empty for a language without a list.
+        proper: Names in a dictionary: persons, places. The same sizes.
     """
 
     stop: frozenset[str]
     common: Mapping[str, int]
     proper: Mapping[str, int]
     is_known: bool = True
-    """The lists hold nearly all words of the language: one that is in none is worth a second look."""
+    """The lists cover nearly the whole language, so an unlisted word is suspicious."""
 
     def is_ordinary(self, word: str) -> bool:
         """Whether it is a word of the language, also inflected, drawn out ("nooo") or repeated ("hahaha")."""
@@ -46,7 +46,7 @@ class Vocabulary:
         return self.proper.get(word, UNLISTED) <= ORDINARY
 
     def rarity(self, word: str) -> int:
-        """How seldom it is said: 0 for a stop word, the size of the dictionary that lists it, `UNLISTED` for none."""
+        """How rare it is: 0 for a stop word, the size of the dictionary that lists it, or `UNLISTED`."""
         if word in self.stop:
             return 0
         size = self.common.get(word)

@@ -1,8 +1,9 @@
-"""The words of a transcript with their places in it, so that a span can be replaced and nothing else moves.
+"""The words of a transcript with their positions, so that a span can be replaced without moving the rest.
 
-A word is a run of letters and digits with their accents, and what an apostrophe ties to it. Chinese and Japanese
-set no spaces: there each Han or Hiragana sign is a word, and a run of Katakana (in which foreign names are
-written); that such words follow each other without a gap counts as a space. Thai and its neighbours are not cut.
+A word is a run of letters and digits with their accents, plus a part attached by an apostrophe. Chinese and Japanese
+use no spaces: there each Han or Hiragana character is a word, and so is a run of Katakana (used for foreign names);
+such
+words count as separated by spaces. Thai and similar scripts are not segmented.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import NamedTuple, Protocol
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.language.lexicon import lexicon
 
-# Signs that follow a letter and are none: accents, vowel points and vowel signs, and the invisible ones that join
-# or hyphenate. Python's \w knows only the letters.
+# Marks that follow a letter: accents, vowel points and vowel signs, and the invisible ones that join
+# or hyphenate. Python's \w matches only the letters.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew
@@ -43,7 +44,7 @@ _NO_LETTERS_NOR_MARKS = re.compile(rf"(?:[^\w{_MARKS}]|[_\u00ad\u200c\u200d\u206
 _UNMARKED = str.maketrans(
     {"ø": "o", "ł": "l", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "đ": "d", "ħ": "h", "ı": "i", "ŋ": "ng"}
 )
-"""Letters that an English keyboard has not, and that Unicode does not take apart."""
+"""Letters that an English keyboard lacks and that Unicode does not decompose."""
 _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]")
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
 _ABBREVIATED = lexicon("speech").words("title_abbreviations")
@@ -56,14 +57,14 @@ class Word(NamedTuple):
     """A word of a text.
 
     Attributes:
-        text: As it stands there, without a possessive ending.
+        text: The word as written, without a possessive ending.
         tail: The possessive ending ("'s") or nothing.
-        folded: Only its letters and digits, in lower case, without accents; the possessive ending left out.
+        folded: Its letters and digits in lower case, without accents and possessive ending.
         full: `folded` with the possessive ending: "dragons" for "Dragon's".
-        start: Place of its first character.
-        end: One past the last character, the possessive ending included.
-        joins: Only a space or a hyphen stands between the word before and this one.
-        opens: It begins a sentence, so that a capital letter says nothing.
+        start: Position of its first character.
+        end: One past the last character, including the possessive ending.
+        joins: Only a space or a hyphen separates it from the previous word.
+        opens: It begins a sentence, so that a capital letter means nothing.
     """
 
     text: str
@@ -80,7 +81,7 @@ class Word(NamedTuple):
         return self.text[0].isupper()
 
 
-@lru_cache(_TEXTS_REMEMBERED)  # correction, spotting, address and recall ask for those of one text after the other
+@lru_cache(_TEXTS_REMEMBERED)  # correction, spotting, address and recall process the same text in turn
 def words(text: str) -> tuple[Word, ...]:
     """The words of a text, in order."""
     found: list[Word] = []
@@ -101,7 +102,7 @@ def words(text: str) -> tuple[Word, ...]:
 
 @lru_cache(_REMEMBERED)
 def _parts(raw: str) -> tuple[str, str, str, str]:
-    """A word without its possessive ending, that ending, the word folded, and folded with the ending."""
+    """The word without its possessive ending, that ending, the folded word, and folded with the ending."""
     possessive = _POSSESSIVE.search(raw)
     stem = raw[: possessive.start()] if possessive and possessive.start() else raw
     tail = raw[len(stem) :]
@@ -117,24 +118,24 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return _NO_LETTERS.sub("", text.lower())
-    # Taken apart before and after, as folding the case may put together and the other way round.
+    # Decompose before and after, as case folding may compose and decompose characters.
     apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    # A combining class tells an accent; the mark that makes "ka" a "ga" in Kana is no accent.
+    # A combining class identifies an accent; the mark that turns "ka" into "ga" in Kana is not one.
     bare = "".join(char for char in apart if char in _VOICED or not unicodedata.combining(char))
     return _NO_LETTERS_NOR_MARKS.sub("", unicodedata.normalize("NFC", bare).translate(_UNMARKED))
 
 
 def _is_abbreviation(word: Word, gap: str) -> bool:
-    """The full stop after it ends no sentence: "J. R. Thorne", "St. Cuthbert"."""
+    """Whether the full stop after it ends no sentence: "J. R. Thorne", "St. Cuthbert"."""
     if _GAP_AFTER_ABBREVIATION.fullmatch(gap) is None or word.tail or not word.is_capital:
         return False
     return word.folded in _ABBREVIATED or (len(word.text) == 1 and word.text != "I")
 
 
-# Places in a raw text and in the text that replacements have made of it.
+# Mapping positions between a raw text and its corrected version.
 #
-# A replacement has a place in the text it is made in, and what comes there. A list of them is in order and without
-# overlap; what is empty (an insertion, a deletion) may stand at the edge of another.
+# A replacement has a span in the original text and the new text. Lists are in order and without overlap; an empty one
+# (an insertion, a deletion) may touch another.
 
 
 class Replacement(Protocol):
@@ -149,12 +150,12 @@ class Replacement(Protocol):
 
 
 def applied(text: str, replacements: Sequence[Replacement]) -> str:
-    """The text with the replacements made."""
+    """The text with the replacements applied."""
     return _made(text, replacements, 0, len(text))
 
 
 def leads_to(raw: str, corrections: Sequence[Correction], text: str) -> bool:
-    """Whether the corrections are in order, replace what stands in the raw text, and make the text of it."""
+    """Whether the corrections are in order, match the raw text, and produce the text."""
     done = 0
     for each in corrections:
         if not done <= each.start <= each.end or raw[each.start : each.end] != each.before:
@@ -164,10 +165,10 @@ def leads_to(raw: str, corrections: Sequence[Correction], text: str) -> bool:
 
 
 class Places:
-    """Where something that stands in the one text stands in the other.
+    """Maps spans between the raw and the corrected text.
 
     Attributes:
-        replaced: Start and end of what came instead, in the corrected text, one for each replacement.
+        replaced: Start and end of each replacement in the corrected text.
     """
 
     def __init__(self, replacements: Sequence[Replacement]) -> None:
@@ -180,7 +181,7 @@ class Places:
             grown += len(each.after) - (each.end - each.start)
 
     def in_text(self, start: int, end: int) -> tuple[int, int]:
-        """The span of the corrected text for one of the raw text. What was replaced is in it whole or not at all."""
+        """The span of the corrected text for one of the raw text. It contains each replacement wholly or not at all."""
         return _span(start, end, self._raw, self.replaced)
 
     def in_raw(self, start: int, end: int) -> tuple[int, int]:
@@ -189,14 +190,14 @@ class Places:
 
 
 def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction]) -> tuple[Correction, ...]:
-    """One list of corrections of the raw text that does what two do one after the other.
+    """Combine two successive lists of corrections into one for the raw text.
 
     Args:
-        later: Their spans are places in the text that `earlier` made of the raw text. One that overlaps earlier ones
-            takes their place; the rest of what those put in stays as it is.
+        later: Their spans refer to the text after `earlier`. One that overlaps earlier ones replaces them; the rest of
+            the text those inserted stays.
 
     Returns:
-        In order, without overlap. What was put in and taken out again is no correction.
+        In order, without overlap. Insertions that were removed again are left out.
     """
     middle = applied(raw, earlier)
     places = Places(earlier)
@@ -204,7 +205,7 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
     steps += ((*span, each, False) for span, each in zip(places.replaced, earlier, strict=True))
     steps.sort(key=lambda step: step[:2])
     merged: list[Correction] = []
-    grown = 0  # by how much the text in the middle is longer than the raw text, up to here
+    grown = 0  # length difference of intermediate and raw text up to here
     at = 0
     while at < len(steps):
         start, end, *_ = steps[at]
@@ -229,7 +230,7 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
 
 
 def _made(text: str, replacements: Sequence[Replacement], start: int, end: int) -> str:
-    """What `text[start:end]` is with the replacements that are in it."""
+    """`text[start:end]` with the replacements inside it applied."""
     pieces: list[str] = []
     for each in replacements:
         pieces += (text[start : each.start], each.after)
@@ -238,18 +239,18 @@ def _made(text: str, replacements: Sequence[Replacement], start: int, end: int) 
 
 
 def _span(start: int, end: int, here: Sequence[tuple[int, int]], there: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """`here` and `there` are the places of the same replacements in the two texts."""
+    """`here` and `there` are the positions of the same replacements in the two texts."""
     first = bisect_right(here, start, key=lambda span: span[1])
     beyond = bisect_left(here, end, key=lambda span: span[0])
     if first >= beyond:  # none is touched
         moved = there[first - 1][1] - here[first - 1][1] if first else 0
         return start + moved, end + moved
-    # From the first one's beginning to the last one's end, and further where the span is longer.
+    # From the start of the first to the end of the last one, or further if the span is longer.
     before, behind = there[first][0] - here[first][0], there[beyond - 1][1] - here[beyond - 1][1]
     return min(start, here[first][0]) + before, max(end, here[beyond - 1][1]) + behind
 
 
-# What a recogniser knows of each word, kept in its place while the text changes.
+# Recogniser details of each word, kept aligned while the text changes.
 
 
 _SPACES = re.compile(r"\s+")
@@ -258,11 +259,11 @@ _STICKS = re.compile(r"[^\w\s]*")
 
 @dataclass(frozen=True, slots=True)
 class SpokenWord:
-    """A word as a service tells it, before its place in the transcript is known.
+    """A word as a service reports it, before its position in the transcript is known.
 
     Attributes:
-        confidence: 0 to 1; None when the service tells none.
-        from_ms: Since the beginning of the transcribed sound; None when that is not known.
+        confidence: 0 to 1; None if the service reports none.
+        from_ms: Relative to the start of the transcribed sound; None if unknown.
     """
 
     text: str
@@ -272,8 +273,7 @@ class SpokenWord:
 
 
 def placed(text: str, spoken: Iterable[SpokenWord]) -> tuple[HeardWord, ...]:
-    """Where the words stand in their transcript. One that is not there is left out, and the next is looked for
-    from the same place.
+    """Positions of the words in their transcript. Missing words are skipped.
 
     >>> placed("Who is Grimjaw?", [SpokenWord("who", 0.9), SpokenWord("grimjaw", 0.4)])[1]
     HeardWord(start=7, end=15, confidence=0.4, from_ms=None, to_ms=None)
@@ -281,7 +281,7 @@ def placed(text: str, spoken: Iterable[SpokenWord]) -> tuple[HeardWord, ...]:
     found: list[HeardWord] = []
     done = 0
     for word in spoken:
-        # Letters whose small form is longer ("İ") would shift the places of a folded text.
+        # Letters whose lower-case form is longer ("İ") would shift positions in a folded text.
         match = re.compile(re.escape(word.text.strip()), re.IGNORECASE).search(text, done)
         if match is None or match.start() == match.end():
             continue
@@ -292,17 +292,18 @@ def placed(text: str, spoken: Iterable[SpokenWord]) -> tuple[HeardWord, ...]:
 
 
 def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> tuple[HeardWord, ...]:
-    """The words of a corrected text, from those of the raw text and what was replaced in it.
+    """The words of a corrected text, derived from those of the raw text and the replacements.
 
-    The words of a name that was put in share the beginning, the end and the lowest confidence of the words it took
-    the place of; all others keep their own. Of a replacement where the recogniser told no words, none are told.
+    The words of an inserted name share the start, the end and the lowest confidence of the words it replaced; all
+    others
+    keep their own. A replacement of words without recogniser details has none.
 
     Args:
-        words: Of the raw text, in order, without overlap.
+        words: Words of the raw text, in order, without overlap.
         corrections: Likewise.
 
     Returns:
-        Places in the corrected text, in order, without overlap.
+        Positions in the corrected text, in order, without overlap.
     """
     places = Places(corrections)
     moved: list[HeardWord] = []
@@ -341,7 +342,7 @@ def _groups(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> li
 
 
 def _run(group: _Group, start: int, end: int, places: Places) -> list[HeardWord]:
-    """The corrected text of the group, cut at the spaces of what was put in: outside of that it has none."""
+    """The group's corrected text, split at spaces inside inserted text: elsewhere it has none."""
     spaces: list[tuple[int, int]] = []
     for correction in group.replaced:
         at, _ = places.in_text(correction.start, correction.end)

@@ -1,4 +1,4 @@
-"""A roller of dice: one tool, an example of a server that NPCs are given."""
+"""An example MCP server for NPCs: one tool that rolls dice."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ROLL: Final = ToolSpec(
 def roll(dice: str, *, die: Callable[[int], int]) -> dict[str, object]:
     """
     Args:
-        die: Rolls one with so many sides: a number from 1.
+        die: Rolls one die with so many sides: a number from 1.
 
     Raises:
-        InvalidInput: That is no dice.
+        InvalidInput: The text is not dice notation.
     """
     read = _DICE.fullmatch(dice.strip())
     if read is None:
-        raise InvalidInput(f"{dice[:80]!r} is no dice; valid: d20, 2d6, 3d8+4 or d100")
+        raise InvalidInput(f"{dice[:80]!r} is not dice notation; valid: d20, 2d6, 3d8+4 or d100")
     n_dice = int(read[1] or 1)
     n_sides = 100 if read[2] == "%" else int(read[2])
     if not 1 <= n_dice <= _MOST_DICE or not 2 <= n_sides <= _MOST_SIDES:

@@ -1,6 +1,6 @@
-"""What a DM can look up over MCP: facts and who knows them, sessions, what was said, and why an NPC said what it said.
+"""MCP tools for the DM: facts and who knows them, sessions, transcripts, and why an NPC said what it said.
 
-Everything is read, nothing is changed. All of it is the DM's view: secrets too.
+All tools are read-only and show the DM's view, including secrets.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _LIMIT: Final[dict[str, object]] = {
     "type": "integer",
     "minimum": 1,
     "maximum": _MOST,
-    "description": f"How many at most; {_USUAL} if left out",
+    "description": f"Maximum number of results; {_USUAL} by default",
 }
-_SESSION: Final = _text("Only this session: its id, as dm_sessions names it")
+_SESSION: Final = _text("Only this session: its id, as returned by dm_sessions")
 _NPC: Final = _text("Only this NPC: its name")
 
 _Found = Sequence[object]
@@ -52,7 +52,7 @@ class _Tool:
 def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
     """
     Args:
-        open_desk: The campaign as it is at the moment of a call.
+        open_desk: Opens the campaign's current state for one call.
     """
 
     def offered(tool: _Tool) -> OfferedTool:
@@ -104,7 +104,7 @@ async def _facts(desk: Desk, arguments: Arguments) -> _Found:
     status, known_by, about = (_given(arguments, key) for key in ("status", "known_by", "about"))
     viewer = desk.resolver.npc(known_by) if known_by else DM
     entity = desk.resolver.entity(about).id if about else None
-    # A status is looked for among all of them: few facts wait, and they may stand behind many that do not.
+    # Search a status among all facts: pending facts are few and may come after many others.
     most = _limit(arguments)
     facts, _ = await desk.timeline.known(viewer, about=entity, limit=most if not status else 100_000)
     return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:most]
@@ -205,15 +205,15 @@ def _limit(arguments: Arguments) -> int:
 
 _TOOLS: Final = (
     _Tool(
-        ToolSpec("dm.sessions", "List the sessions that were played, and how much was said in each.", {}, (), 50),
+        ToolSpec("dm.sessions", "List the sessions and the number of utterances in each.", {}, (), 50),
         _sessions,
     ),
     _Tool(
         ToolSpec(
             "dm.said",
-            "Search what was said at the table, by anybody. Without words: whatever was said last.",
+            "Search the transcripts. Without words: the latest utterances.",
             {
-                "words": _text("Words to look for; any of them"),
+                "words": _text("Words to search for; any of them matches"),
                 "speaker": _text("Only what this player or NPC said"),
                 "heard_by": _text("Only what this NPC heard"),
                 "session": _SESSION,
@@ -227,15 +227,14 @@ _TOOLS: Final = (
     _Tool(
         ToolSpec(
             "dm.facts",
-            "List what is known, with the status of each fact and who knows it. With known_by: everything that one "
-            "NPC knows.",
+            "List facts with their status and who knows them. With known_by: everything that one NPC knows.",
             {
                 "about": _text("Only facts of this person, place, thing or group"),
                 "known_by": _text("Only facts that this NPC knows"),
                 "status": {
                     "type": "string",
                     "enum": list(get_args(Status)),
-                    "description": "Only facts of this status; pending waits for the DM",
+                    "description": "Only facts with this status; pending facts need the DM's review",
                 },
                 "limit": _LIMIT,
             },
@@ -247,8 +246,8 @@ _TOOLS: Final = (
     _Tool(
         ToolSpec(
             "dm.fact",
-            "Show one fact: who knows it and how, from whose words it comes, and what it rests on.",
-            {"id": _text("The fact's id, or the beginning of it, as dm_facts names it")},
+            "Show one fact: who knows it and how, its source, and the facts it was derived from.",
+            {"id": _text("The fact's id or the beginning of it, as returned by dm_facts")},
             ("id",),
             100,
         ),
@@ -257,7 +256,7 @@ _TOOLS: Final = (
     _Tool(
         ToolSpec(
             "dm.turns",
-            "List the latest turns: what was heard, who was to answer, and what came of it.",
+            "List the latest turns: what was heard, which NPC was addressed, and the outcome.",
             {"npc": _NPC, "session": _SESSION, "limit": _LIMIT},
             (),
             100,
@@ -267,8 +266,8 @@ _TOOLS: Final = (
     _Tool(
         ToolSpec(
             "dm.turn",
-            "Show why an NPC said what it said: what it had in mind in one turn and what it looked up.",
-            {"turn": _text("The turn, as dm_turns names it; the latest if left out"), "npc": _NPC},
+            "Show why an NPC said what it said: what it recalled in one turn and what it looked up.",
+            {"turn": _text("The turn's id, as returned by dm_turns; the latest by default"), "npc": _NPC},
             (),
             150,
         ),

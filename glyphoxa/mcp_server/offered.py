@@ -1,7 +1,7 @@
-"""Tools as they are offered over the Model Context Protocol (MCP), without the protocol.
+"""Tools offered over the Model Context Protocol (MCP), independent of the protocol.
 
-Whatever a caller sends, it is answered: by what was found, or by one sentence that says what is wrong. Sizes are
-limited both ways. No answer holds a traceback, and none holds what a server or a database says of itself.
+Every call gets a response: the result, or one sentence that describes the error. Request and response sizes are
+limited. No response contains a traceback or an error text of a server or database.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from glyphoxa.recall.recall import RecallAround, RecallSettings
 
 DEADLINE_MS: Final = 10_000
 MOST_ASKED: Final = 2_000
-"""Characters of one argument."""
+"""Maximum characters of one argument."""
 MOST_ANSWERED: Final = 40_000
-"""Characters of one answer."""
+"""Maximum characters of one response."""
 _LONGEST_ERROR: Final = 1_000
 
 Ask = Callable[[Mapping[str, object]], Awaitable[Mapping[str, object]]]
-"""Answers a call whose arguments fit the tool: `{"found": [...], "note": "..."}`.
+"""Answers a call with valid arguments: `{"found": [...], "note": "..."}`.
 
 Raises:
     GlyphoxaError: It cannot be answered.
@@ -56,10 +56,10 @@ class Answered:
 
 
 class ToolOffer:
-    """The tools of one caller. What is not among them does not exist for this caller.
+    """The tools of one caller. All other tools are invisible to it.
 
     Args:
-        deadline_ms: Of one call.
+        deadline_ms: Time limit of one call.
     """
 
     def __init__(self, tools: Sequence[OfferedTool], *, deadline_ms: int = DEADLINE_MS) -> None:
@@ -71,12 +71,12 @@ class ToolOffer:
         return tuple(tool.spec for tool in self._tools.values())
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Answered:
-        """Never raises, never outlasts the deadline."""
+        """Call a tool. Never raises, never exceeds the deadline."""
         try:
             async with asyncio.timeout(self._deadline_ms / 1_000):
                 return Answered(_fitting(await self._tool(name).ask(self._checked(name, arguments))))
         except TimeoutError:
-            return _wrong(f"{name} took too long; ask for less, or later")
+            return _wrong(f"{name} took too long; ask for less or try later")
         except InvalidInput as wrong:
             return _wrong(str(wrong))
         except Unavailable as away:
@@ -84,8 +84,8 @@ class ToolOffer:
         except GlyphoxaError as failed:
             logger.error("MCP tool {} failed: {}", name, failed)
         except Exception as broken:
-            # The edge between a tool and a caller: a bug costs this answer, never the server.
-            logger.opt(exception=broken).error("MCP tool {} broke", name)
+            # The boundary between tool and caller: a bug costs this response, never the server.
+            logger.opt(exception=broken).error("MCP tool {} crashed", name)
         return _wrong("memory cannot be reached now; try again later")
 
     def _tool(self, name: str) -> OfferedTool:
@@ -125,11 +125,11 @@ def _wrong_value(value: object, schema: Mapping[str, object]) -> str:
 
 
 def _fitting(found: Mapping[str, object]) -> str:
-    """An answer as JSON, with fewer entries where all of them are too long."""
+    """A response as JSON, with fewer entries if all of them are too long."""
     entries = found.get("found")
     text = json.dumps(found, ensure_ascii=False)
     if len(text) <= MOST_ANSWERED or not isinstance(entries, list):
-        return text if len(text) <= MOST_ANSWERED else json.dumps({"found": [], "note": "too long to be told"})
+        return text if len(text) <= MOST_ANSWERED else json.dumps({"found": [], "note": "too long to return"})
     kept: list[object] = []
     left = MOST_ANSWERED
     for entry in entries:
@@ -149,16 +149,16 @@ def _short(name: str) -> str:
     return name if len(name) <= 80 else f"{name[:80]} ..."
 
 
-# An NPC's memory tools for callers outside: the very functions that its own model calls, in the NPC's name.
+# An NPC's memory tools for external callers: the functions that its own model calls, with the NPC as viewer.
 
 
 TIER: Final[BudgetTier] = "DEEP"
-"""Nobody waits at a table for these answers."""
+"""No player waits for these answers."""
 
 PATIENT: Final = RecallSettings(
     deadline_ms=3_000, patient_embed_deadline_ms=2_000, refresh_deadline_ms=10_000, summaries_deadline_ms=2_000
 )
-"""Within what a tool of that tier may take; the first question reads the talk of years."""
+"""Within the limit of a tool of that tier; the first question reads years of transcripts."""
 
 
 def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
@@ -175,6 +175,6 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
 
 
 def memory_tools(memory: MemoryOf) -> list[OfferedTool]:
-    """All four. Who asks is settled here, and no argument of a call changes it."""
+    """All four memory tools. The viewer is fixed here; no argument of a call changes it."""
     tools = MemoryTools(memory, tier=TIER)
     return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]

@@ -1,6 +1,6 @@
-"""An `ToolOffer` spoken over MCP, with the official SDK: on standard input and output, or as an ASGI app.
+"""Serves a `ToolOffer` over MCP with the official SDK: on standard input and output, or as an ASGI app.
 
-The SDK takes a second to import: only who serves or is served imports this module.
+The SDK takes a second to import, so only modules that need a server or client import this one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from glyphoxa.npc.tool_spec import ToolSpec
 
 PATH: Final = "/mcp"
 _MOST_BYTES: Final = 64 * 1024
-"""Of one request."""
+"""Maximum size of one request."""
 
 
 def server_of(name: str, offer: ToolOffer, *, instructions: str = "") -> Server[Any]:
     """
     Args:
-        instructions: What a model that uses the tools is told of them.
+        instructions: Instructions for models that use the tools.
     """
 
     async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -61,16 +61,16 @@ def server_of(name: str, offer: ToolOffer, *, instructions: str = "") -> Server[
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Until standard input ends. Standard output is the protocol's meanwhile."""
+    """Serve until standard input ends. Standard output carries only the protocol."""
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 def app_of(server: Server[Any], *, host: str) -> Starlette:
-    """Streamable HTTP at `PATH`. Each request stands alone: nothing is kept between two of them.
+    """Streamable HTTP at `PATH`. Stateless: nothing is kept between requests.
 
     Args:
-        host: Where it is served. On this machine only, names that a page could have pointed here are refused.
+        host: Address of the server. On a loopback address, other Host headers are refused (DNS rebinding).
     """
     app: Starlette = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -96,15 +96,15 @@ def _declared(spec: ToolSpec) -> Tool:
     )
 
 
-# Who may call over HTTP: whoever shows a token, and each token has an app of its own.
+# Access over HTTP: callers need a token, and each token has its own app.
 #
-# A caller without one is told nothing of what is served. The app behind one token does not know those behind another.
+# A caller without a token learns nothing of what is served. The apps of different tokens are independent.
 
 
 NPC_TOKEN: Final = "GLYPHOXA_MCP_TOKEN"  # noqa: S105 - a variable's name
-DM_TOKEN: Final = "GLYPHOXA_MCP_DM_TOKEN"  # noqa: S105 - likewise
+DM_TOKEN: Final = "GLYPHOXA_MCP_DM_TOKEN"  # noqa: S105 - a command, not a password
 _SHORTEST: Final = 16
-_HOW: Final = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))' makes one"
+_HOW: Final = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))' creates one"
 
 
 def token_from(environ: Mapping[str, str], variable: str) -> str:
@@ -114,7 +114,7 @@ def token_from(environ: Mapping[str, str], variable: str) -> str:
     """
     token = environ.get(variable, "").strip()
     if not token:
-        raise InvalidInput(f"environment variable {variable} is not set: it holds the token of who may call; {_HOW}")
+        raise InvalidInput(f"environment variable {variable} is not set: it must hold the token for callers; {_HOW}")
     if len(token) < _SHORTEST:
         raise InvalidInput(
             f"the token in {variable} has {len(token)} characters; at least {_SHORTEST} are needed; {_HOW}"
@@ -123,10 +123,10 @@ def token_from(environ: Mapping[str, str], variable: str) -> str:
 
 
 def guarded(apps: Mapping[str, Starlette]) -> Starlette:
-    """One app for all.
+    """Combine the apps into one that checks tokens.
 
     Args:
-        apps: By their tokens.
+        apps: Apps by token.
     """
 
     @asynccontextmanager
@@ -147,7 +147,7 @@ class _Gate:
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         shown = _digest(token.strip() if scheme.lower() == "bearer" else "")
         app: ASGIApp = JSONResponse(
-            {"error": "no token, or a wrong one: send `Authorization: Bearer TOKEN`"},
+            {"error": "missing or invalid token: send `Authorization: Bearer TOKEN`"},
             status_code=401,
             headers={"WWW-Authenticate": "Bearer"},
         )

@@ -1,13 +1,13 @@
-"""From what the settings name to the object that asks a provider.
+"""Builds the client of the provider that the settings name.
 
-What a maker takes by keyword besides the `Connection`, by kind:
+Keyword arguments that a maker takes besides the `Connection`, by kind:
 
     stt         keyterms, sample_rate, language
     llm         temperature, max_tokens
     tts         voice, sample_rate
     s2s         voice
     embeddings  dimensions
-    structured, reranker   nothing
+    structured, reranker   none
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from glyphoxa.providers.chat_models import Profile, profile_by_name
 from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.providers.rows import ROWS, Kind, Provider
 
-# Providers by kind and name, and where the settings choose them.
+# Providers by kind and name, and the sections of the settings that choose them.
 
 
 NONE: Final = "none"
-"""In the settings: no provider, where one may be missing."""
+"""In the settings: no provider, for sections where one is optional."""
 
 STT: Final = "providers.stt"
 LLM: Final = "providers.llm"
@@ -50,7 +50,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     RERANK: "reranker",
     CHRONICLE: "structured",
 }
-"""What kind of provider each section of the settings names."""
+"""The kind of provider for each section of the settings."""
 
 _ROWS: Final = {(row.kind, row.name): row for row in ROWS}
 
@@ -58,8 +58,9 @@ _ROWS: Final = {(row.kind, row.name): row for row in ROWS}
 class Choice(Protocol):
     """A provider as a section of the settings names it.
 
-    `base_url` replaces the provider's own address (a proxy, a regional endpoint, a server of one's own);
-    `api_key_env` names the environment variable that holds the key.
+    `base_url` replaces the provider's own address (a proxy, a regional endpoint, your own server); `api_key_env` names
+    the
+    environment variable that holds the key.
     """
 
     @property
@@ -73,7 +74,7 @@ class Choice(Protocol):
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """Of all providers of that kind, in the order of their rows."""
+    """Names of all providers of that kind, in the order of their rows."""
     return tuple(row.name for row in ROWS if row.kind == kind)
 
 
@@ -81,7 +82,7 @@ def find(section: str, name: str) -> Provider:
     """The provider of that name.
 
     Args:
-        section: Of the settings, as in `KINDS`.
+        section: A section of the settings, as in `KINDS`.
 
     Raises:
         InvalidInput: There is none.
@@ -89,7 +90,7 @@ def find(section: str, name: str) -> Provider:
     kind = KINDS[section]
     row = _ROWS.get((kind, name))
     if row is None:
-        raise InvalidInput(f"{section} knows no {name!r}: {did_you_mean(name, names(kind))}")
+        raise InvalidInput(f"{section} has no provider {name!r}: {did_you_mean(name, names(kind))}")
     return row
 
 
@@ -99,7 +100,7 @@ def runs_here(section: str, name: str) -> bool:
 
 
 def weights_of(section: str, choice: Choice) -> tuple[str, ...]:
-    """Names of the model weights that it runs on: none for a provider far away."""
+    """Names of the model weights it runs on; none for a remote provider."""
     if choice.name == NONE:
         return ()
     row = find(section, choice.name)
@@ -108,28 +109,28 @@ def weights_of(section: str, choice: Choice) -> tuple[str, ...]:
 
 
 def profile_of(choice: Choice) -> Profile:
-    """What a prompt may hold for the language model of a conversation."""
+    """Prompt limits for the language model of a conversation."""
     row = find(LLM, choice.name)
     return row.profile or profile_by_name(choice.model or row.model)
 
 
 def missing_settings(section: str, choice: Choice) -> list[str]:
-    """Settings of this section that its provider cannot do without, and that have no value."""
+    """Settings of this section that its provider requires and that have no value."""
     if choice.name == NONE:
         return []
     return [f"{section}.{need}" for need in find(section, choice.name).needs if not getattr(choice, need)]
 
 
 NO_KEY = "none"
-"""Client libraries refuse an empty key; servers that ask for none ignore this one."""
+"""Placeholder key: client libraries reject an empty one, and servers without authentication ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Whom to ask, and for what.
+    """How to reach a provider.
 
     Attributes:
-        model: As the provider names it; empty if it is chosen otherwise.
+        model: The provider's name for it; empty if chosen otherwise.
         base_url: None is the provider's own address.
     """
 
@@ -139,15 +140,15 @@ class Connection:
 
 
 def build(choice: Choice, *, section: str, environ: Mapping[str, str] = os.environ, **options: Any) -> Any:
-    """What the maker of the chosen provider gives, which its kind says.
+    """Build the client of the chosen provider, of the type its kind defines.
 
     Raises:
-        InvalidInput: There is no such provider, it runs here, its package is not installed, its key is not set, or a
-            setting that it needs has no value.
+        InvalidInput: There is no such provider, it runs locally, its package is not installed, its key is not set, or a
+            required setting has no value.
     """
     row = find(section, choice.name)
     if row.runs_here:
-        raise InvalidInput(f"{section} {row.name!r} runs on this machine: it is loaded, and no server is asked for it")
+        raise InvalidInput(f"{section} {row.name!r} runs on this machine and has no server to connect to")
     missing = missing_settings(section, choice)
     if missing:
         raise InvalidInput(f"{section} {row.name!r} needs {' and '.join(missing)}")
@@ -161,7 +162,7 @@ def build(choice: Choice, *, section: str, environ: Mapping[str, str] = os.envir
 
 
 def maker_of(row: Provider, *, section: str) -> Callable[..., Any]:
-    """Imported now, which may take a second: not in the event loop of a live session.
+    """Import the maker. May take a second: do not call in the event loop of a live session.
 
     Raises:
         InvalidInput: Its package is not installed.
@@ -173,7 +174,7 @@ def maker_of(row: Provider, *, section: str) -> Callable[..., Any]:
 
 
 def key_of(choice: Choice, *, section: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The key of what was chosen; `NO_KEY` for a provider that needs none and for which none is named.
+    """The key of the chosen provider; `NO_KEY` if it needs none and no variable is named.
 
     Raises:
         InvalidInput: The variable is not set. The message names it and never a key.
@@ -191,7 +192,7 @@ def key_of(choice: Choice, *, section: str, environ: Mapping[str, str] = os.envi
 
 
 def unknown_language(section: str, name: str, language: str) -> str:
-    """Why that provider does not know a language; "" if it does, or cannot be asked, as its package is not there."""
+    """Why that provider does not support a language; "" if it does, or its package is not installed."""
     check = find(section, name).language_check
     try:
         why = named(check)(language) if check else ""
@@ -201,7 +202,7 @@ def unknown_language(section: str, name: str, language: str) -> str:
 
 
 def named(reference: str) -> Callable[..., Any]:
-    """The function that `module:function` names."""
+    """Import the function named by `module:function`."""
     module, _, function = reference.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found

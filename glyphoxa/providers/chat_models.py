@@ -1,15 +1,15 @@
-"""Chat models: how a user names one, what a prompt may hold for it, and which ones a machine can hold a table with.
+"""Chat models: names, prompt limits, and which models are fast enough on this machine.
 
-A model that is none of the shipped ones is a GGUF file, named by its path or as the hub has it.
+A model that is not in the shipped manifest is a GGUF file, named by its path or by its name on the model hub.
 
-What a machine can do is estimated from one model that was measured on it. Three things decide, and each is scaled:
+The estimate scales the figures of one model that was measured on the machine:
 
-    reading    is bound by the processor: tokens a second go by 1 / parameters
-    speaking   is bound by memory bandwidth: tokens a second go by 1 / bytes of the file
-    memory     the file, a prompt cache for each NPC, and what everything else takes
+    reading    is bound by the processor: tokens per second scale with 1 / parameters
+    speaking   is bound by memory bandwidth: tokens per second scale with 1 / bytes of the file
+    memory     the file, a prompt cache for each NPC, and everything else
 
-A table can be played when the first clause of an answer comes within a human pause, words come faster than they are
-spoken, and what stands in front of all talk is read in reasonable time before the table opens.
+A model is suitable if the first clause of an answer comes within a human pause, words come faster than speech, and the
+constant start of the prompt is read in reasonable time before the table opens.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _IN_PIECES: Final = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 
 
 def hub_name(model: str) -> tuple[str, str] | None:
-    """Repository and file of `OWNER/REPO/FILE.gguf`; None for a path. A path of three parts or more that is meant
-    to begin where one stands begins with a dot.
+    """Repository and file of `OWNER/REPO/FILE.gguf`; None for a path.
+
+    A relative path of three or more parts must begin with a dot.
 
     >>> hub_name("bartowski/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M.gguf")
     ('bartowski/gemma-3-4b-it-GGUF', 'gemma-3-4b-it-Q4_K_M.gguf')
@@ -40,47 +41,47 @@ def hub_name(model: str) -> tuple[str, str] | None:
 
 
 def is_a_path(weights: str) -> bool:
-    """Whether these weights are a file of the user's; all others can be fetched by their name."""
+    """Whether these weights are a local file; all others can be fetched by name."""
     return weights.lower().endswith(".gguf") and hub_name(weights) is None
 
 
 def wrong_gguf_name(model: str) -> str:
-    """Why it names no model that can be loaded; "" if it does.
+    """Why the name is not that of a loadable model; "" if it is.
 
     >>> wrong_gguf_name("./mine.bin")
-    "'./mine.bin' is no GGUF file; valid: a path, ./FILE.gguf, or a file of the hub, OWNER/REPO/FILE.gguf"
+    "'./mine.bin' is not a GGUF file; valid: a path, ./FILE.gguf, or a file of the hub, OWNER/REPO/FILE.gguf"
     """
     if not model.lower().endswith(".gguf"):
-        return f"{model!r} is no GGUF file; valid: a path, ./FILE.gguf, or a file of the hub, OWNER/REPO/FILE.gguf"
+        return f"{model!r} is not a GGUF file; valid: a path, ./FILE.gguf, or a file of the hub, OWNER/REPO/FILE.gguf"
     if _IN_PIECES.search(model):
-        return f"{model!r} is one piece of a model that is cut in several; valid: one that is a single file"
+        return f"{model!r} is one part of a split model; valid: a model in a single file"
     return ""
 
 
-# What a machine can hold
+# Which models suit a machine
 
 UNREAD_TOKENS: Final = 50
-"""Of a prompt when the question ends: facts, the end of the question, the cue. The rest was read before."""
+"""Prompt tokens left to read when the question ends: facts, the end of the question, the cue."""
 FIRST_CLAUSE_TOKENS: Final = 8
 WITHIN_S: Final = 2.5
-"""From the end of the question to a first clause. Transcript and voice take 0.3 s more."""
+"""Seconds from the end of the question to a first clause. Transcript and voice take 0.3 s more."""
 SPOKEN_TOKENS_PER_S: Final = 5.0
-"""Somebody who speaks quickly says three and a half words a second."""
+"""A fast speaker says three and a half words per second."""
 STANDING_TOKENS: Final = 900
-"""Of an NPC's prompt in front of all talk, read once for each NPC and kept on disk."""
+"""Tokens of an NPC's prompt before the conversation, read once for each NPC and cached on disk."""
 OPENS_WITHIN_S: Final = 60.0
 OTHERS_BYTES: Final = 1_300_000_000
-"""Recogniser, voice, embeddings, database, program."""
+"""Memory of the recogniser, voice, embeddings, database and program."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
     """
     Attributes:
-        name: As the hub has it, see `glyphoxa models fetch`; or of the manifest.
-        billions: Of parameters.
-        bytes: Of the file.
-        cache_bytes: Of a prompt cache, for one token: 4 bytes for each layer and each number of its keys.
+        name: Name on the hub, see `glyphoxa models fetch`; or in the manifest.
+        billions: Parameters, in billions.
+        bytes: Size of the file.
+        cache_bytes: Prompt cache size per token: 4 bytes for each layer and each number of its keys.
     """
 
     name: str
@@ -93,10 +94,10 @@ class ChatModel:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one model does on this machine.
+    """Speed of one model on this machine.
 
     Attributes:
-        reads_per_s, speaks_per_s: Tokens.
+        reads_per_s, speaks_per_s: Tokens per second.
     """
 
     billions: float
@@ -109,9 +110,9 @@ class Measured:
 class Machine:
     """
     Attributes:
-        free_bytes: Of memory, when no model is loaded.
-        n_npcs: Each has a prompt cache of its own.
-        context_tokens: Of each.
+        free_bytes: Free memory when no model is loaded.
+        n_npcs: Number of NPCs; each has its own prompt cache.
+        context_tokens: Size of each cache.
     """
 
     free_bytes: int
@@ -121,11 +122,12 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Reckoned:
-    """
+    """Estimate for one model on one machine.
+
     Attributes:
-        first_clause_s, opens_s: How long to a first clause, and for what an NPC's prompt begins with.
-        bytes: Of memory, everything included.
-        against: Why no table is held with it; empty: one is.
+        first_clause_s, opens_s: Seconds to a first clause, and to read the start of an NPC's prompt.
+        bytes: Total memory.
+        against: Why it is unsuitable; empty if it is suitable.
     """
 
     model: ChatModel
@@ -138,7 +140,7 @@ class Reckoned:
 
 
 def judged(model: ChatModel, measured: Measured, machine: Machine) -> Reckoned:
-    """Whether that machine holds a table with a model that was not measured there."""
+    """Estimate whether a model that was not measured suits the machine."""
     reads = measured.reads_per_s * measured.billions / model.billions
     speaks = measured.speaks_per_s * measured.bytes / model.bytes
     first_s = UNREAD_TOKENS / reads + FIRST_CLAUSE_TOKENS / speaks
@@ -157,7 +159,7 @@ def judged(model: ChatModel, measured: Measured, machine: Machine) -> Reckoned:
 
 
 def best(verdicts: Sequence[Reckoned]) -> Reckoned | None:
-    """The largest model that a table is held with; of equal ones the first."""
+    """The largest suitable model; the first one of equal size."""
     return max((one for one in verdicts if not one.against), key=lambda one: one.model.billions, default=None)
 
 
@@ -184,19 +186,20 @@ CHAT_MODELS: Final = (
     _bartowski("Qwen2.5-7B-Instruct", 7.62, 4_680_000_000, 28 * 512 * 4, "Apache-2.0"),
     _bartowski("Meta-Llama-3.1-8B-Instruct", 8.03, 4_920_000_000, 32 * 1_024 * 4, "Llama 3.1"),
 )
-"""Instruction-tuned, of 1 to 8 billion parameters, each a single file. Sizes of files are rounded."""
+"""Instruction-tuned models with 1 to 8 billion parameters in a single file. File sizes are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """
+    """Prompt limits and needs of a model.
+
     Attributes:
-        context_tokens: Of prompt and reply together that can be relied on.
+        context_tokens: Reliable size of prompt and reply together.
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
             `glyphoxa.context.prompt.Budgets`.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
-        needs_repairs: Whether slips of a small model are repaired (see `glyphoxa.judgement.repairs`), the prompt says
-            what the NPC does not know (see `glyphoxa.context.repairs`), and the model is not asked that.
+        needs_repairs: Whether a small model's slips are repaired (see `glyphoxa.judgement.repairs`), the prompt lists
+            what the NPC does not know (see `glyphoxa.context.repairs`), and questions about that bypass the model.
     """
 
     name: str
@@ -213,7 +216,7 @@ class Profile:
 
 SMALL: Final = Profile("small", 2_048, 120, 60, 120, 60, 90, 500, takes_tools=False, needs_repairs=True)
 MIDDLE: Final = Profile("middle", 4_096, 200, 100, 200, 150, 750, 1_000, takes_tools=True)
-"""A server of one's own may cut a prompt without a word: Ollama's usual context is 4,096 tokens."""
+"""A self-hosted server may truncate a prompt silently: Ollama's default context is 4,096 tokens."""
 LARGE: Final = Profile("large", 128_000, 500, 300, 600, 600, 1_500, 1_500, takes_tools=True)
 
 PROFILES: Final = (SMALL, MIDDLE, LARGE)
@@ -224,7 +227,7 @@ _SMALL_UP_TO: Final = 2
 
 
 def profile_by_name(model: str) -> Profile:
-    """For a provider with models of any size: as the model's name tells, `MIDDLE` where it tells nothing.
+    """The profile for providers with models of any size, derived from the model's name; default `MIDDLE`.
 
     >>> [profile_by_name(name).name for name in ("llama3.2:1b", "qwen2.5-7b", "llama3.2", "openai/gpt-4.1")]
     ['small', 'middle', 'middle', 'large']

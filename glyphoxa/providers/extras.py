@@ -1,7 +1,7 @@
-"""The extras of this package: which one brings a module, and the one error for a module that is not installed.
+"""The optional extras of this package: which one provides a module, and the error for a missing one.
 
-An installation may have only some extras, or none. Whatever needs one asks here before its work begins, and the command
-line asks here when an import fails after all.
+An installation may have any subset of the extras. Code that needs one checks here first; the command line also uses
+this module when an import fails.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from glyphoxa.domain.errors import InvalidInput
 
 LOCAL: Final = "local"
-"""The extra of what runs on this machine."""
+"""The extra for everything that runs on this machine."""
 
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "voice": (
@@ -47,20 +47,20 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp": ("anyio", "httpx2", "mcp", "mcp_types"),
     "observe": ("opentelemetry", "prometheus_client"),
 }
-"""Extra -> the modules that are imported here and come with it. One that several extras bring stands at the first."""
+"""Extra -> modules that it provides. A module of several extras is listed under the first."""
 
 
 PAGE_MODULES: Final = ("fastapi", "uvicorn", "aiortc")
-"""What the page of `glyphoxa serve` cannot do without, of the extra `voice`."""
+"""Modules of the extra `voice` that `glyphoxa serve` requires for its page."""
 
 
 class NotInstalled(InvalidInput):
-    """Modules of an extra are needed, and this installation is without them.
+    """Modules of an extra are required and not installed.
 
     Args:
-        by: Who needs them, as the user knows it: a command, a setting, a provider.
+        by: What requires them, as the user knows it: a command, a setting, a provider.
         missing: Names of modules.
-        extra: The extra that brings them.
+        extra: The extra that provides them.
     """
 
     def __init__(self, by: str, missing: Sequence[str], *, extra: str) -> None:
@@ -72,7 +72,7 @@ class NotInstalled(InvalidInput):
 
 
 def module_is_there(name: str) -> bool:
-    """Whether a module can be imported, without importing it (only the packages above it)."""
+    """Whether a module can be imported, without importing it (only its parent packages)."""
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
@@ -82,7 +82,7 @@ def module_is_there(name: str) -> bool:
 def need(*modules: str, by: str, extra: str) -> None:
     """
     Raises:
-        NotInstalled: Some of these modules are not there. They are not imported.
+        NotInstalled: Some of these modules are missing. Does not import them.
     """
     missing = [module for module in modules if not module_is_there(module)]
     if missing:
@@ -90,12 +90,12 @@ def need(*modules: str, by: str, extra: str) -> None:
 
 
 def not_installed(error: ImportError, *, by: str, extra: str | None = None) -> NotInstalled | None:
-    """The error for a user whose installation lacks what an import asked for.
+    """The error for an import that failed because an extra is not installed.
 
     Args:
-        extra: What brings it; None for the extra that `MODULES` names.
+        extra: The extra that provides it; None to look it up in `MODULES`.
 
-    Returns: None where no extra brings it: the failure is a fault of the installation or of this package.
+    Returns: None if no extra provides it: the installation or this package is broken.
     """
     name = error.name or ""
     extra = extra or next((extra for extra, brought in MODULES.items() if name.partition(".")[0] in brought), None)

@@ -1,7 +1,7 @@
-"""Every provider there is: one row each, and nothing anywhere else decides by a provider's name.
+"""All providers, one row each; no other code depends on a provider's name.
 
-To add one: a row here, and the function that it names as its maker. The settings accept it, `glyphoxa config check`
-checks it, and the table is opened with it. Nothing is imported for a row until its maker is asked for.
+To add one, write a row here and the maker function that it names. The settings then accept it, `glyphoxa config check`
+checks it, and tables open with it. A row imports nothing until its maker is used.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from glyphoxa.providers.chat_models import LARGE, SMALL, Profile
 from glyphoxa.providers.extras import LOCAL
 
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
-"""`structured`: language models that give an answer in a form, behind the talk."""
+"""`structured`: language models with structured output, used in the background."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What a provider is and needs.
+    """A provider and its requirements.
 
     Attributes:
-        maker: `module:function`. It takes a `Connection`, and by keyword what its kind takes: see
-            `glyphoxa.providers.building`. One that runs here takes what `glyphoxa.adapters.local.loading` says.
-        extra: The extra of this package that brings its modules.
-        modules: Importable names that must be there.
+        maker: `module:function`. It takes a `Connection` and the keyword arguments of its kind: see
+            `glyphoxa.providers.building`. For a local provider see `glyphoxa.adapters.local.loading`.
+        extra: The extra of this package that provides its modules.
+        modules: Importable names that must be installed.
         key_env: Environment variable with its key; empty when it needs none.
-        model: The one that is meant when the settings do not say; empty when its maker knows, or none is usual.
-        weights: Names of the local model weights it runs on (see `glyphoxa models list`). One that runs here and needs
+        model: Default model; empty if the maker decides or there is no usual one.
+        weights: Names of the local model weights it runs on (see `glyphoxa models list`). A local provider that needs
             a `model` runs on the weights that the settings name.
-        needs: Settings that have no default for it: `base_url`, `model`.
-        dimensions: Of its usual embeddings model; None if there is none.
-        language_check: `module:function`: takes the tag of a language, and says why it does not know that; "" if it
-            does. Without one every language is taken.
-        profile: Of its language models in a conversation; None where the model's name decides.
+        needs: Settings without a default that it requires: `base_url`, `model`.
+        dimensions: Dimensions of its default embeddings model; None if there is none.
+        language_check: `module:function`: takes a language tag and returns why it is not supported, or "". Without it,
+            every language is accepted.
+        profile: Profile of its language models in a conversation; None if the model's name decides.
     """
 
     kind: Kind
@@ -122,7 +122,7 @@ ROWS: Final = (
     ),
     _openai("embeddings", "openai", f"{_HOSTED}:openai_itself", model="text-embedding-3-small", dimensions=1536),
     _like_openai("embeddings", "openai-compatible", f"{_HOSTED}:compatible", needs=_ADDRESS_AND_MODEL),
-    # Of its 3,072 dimensions the database's index takes no more than 2,000, and the provider recommends 1,536.
+    # The database's index is limited to 2,000 of its 3,072 dimensions; the provider recommends 1,536.
     _google(
         "embeddings",
         "google",

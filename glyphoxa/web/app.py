@@ -1,4 +1,4 @@
-"""The page and what it talks to. See `docs/web.md` for the messages."""
+"""The page and what it talks to. See `docs/reference/messages.md` for the messages."""
 
 from __future__ import annotations
 

@@ -1,18 +1,17 @@
-"""One event on its way through a state: what it asks, why it may not happen, and which status facts get from it.
+"""Apply one event to a state: preconditions, effects, and the resulting status of facts.
 
-The status of a fact is computed again whenever something it depends on changes, in this order:
+The status of a fact is recomputed whenever something it depends on changes, in this order:
 
-    stale      one of its supports is no longer held, or is itself stale
-    pending    not certain enough (0.70) or refused before, and not confirmed; or a support is not accepted yet
+    stale      one of its supports is no longer current, or is itself stale
+    pending    not certain enough (0.70) or rejected before, and not confirmed; or a support is not accepted yet
     conflict   an accepted fact disagrees with it
     accepted   otherwise
 
-An accepted fact may supersede accepted facts of its slot, if the slot is functional (see `DEFAULT_RULES`): the later in
-the world's time wins, and a conclusion never supersedes what the DM confirmed. Other disagreements are left to the DM;
-the fact that was there first stays accepted.
+An accepted fact may supersede accepted facts of its slot if the slot is functional (see `DEFAULT_RULES`): the later one
+in the world's time wins, and an inferred fact never supersedes a confirmed one. The DM decides all other conflicts;
+until then the older fact stays accepted.
 
-Supports cannot form a circle that matters: a fact is stated after what it rests on, and one whose support was not
-there is stale.
+Supports cannot form a harmful cycle: a fact is stated after its supports, and is stale if a support did not exist.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _Ground: TypeAlias = Literal["stale", "pending"]
 
 
 class StatusUpdate:
-    """Ends facts and settles what follows, in one state and for one event.
+    """Ends facts and recomputes the status of dependent facts, in one state and for one event.
 
     Args:
-        seq: Of the event.
+        seq: Number of the event.
     """
 
     def __init__(self, state: WorldState, seq: int) -> None:
@@ -46,7 +45,7 @@ class StatusUpdate:
     def end(
         self, fact: Fact, ended_as: EndedAs, *, by: FactId | None = None, validity: Validity | None = None
     ) -> list[FactId]:
-        """Move a fact to the history. Returns those whose status may depend on it."""
+        """Move a fact to the history. Returns the facts whose status may depend on it."""
         concerned = self.dependents(fact.id)
         self._state.drop_fact(fact.id)
         past = fact if validity is None else fact.with_(validity=validity)
@@ -57,10 +56,10 @@ class StatusUpdate:
         return [f.id for f in (*self._state.resting_on(fact_id), *self._state.disputing(fact_id))]
 
     def settle(self, facts: Iterable[FactId], *, may_supersede: bool = True) -> None:
-        """Work out the status of these facts, and of whatever depends on one that changed.
+        """Recompute the status of these facts and of every fact that depends on a change.
 
         Args:
-            may_supersede: Whether facts of a functional slot end each other; else they are a conflict.
+            may_supersede: Whether facts of a functional slot end each other; otherwise they conflict.
         """
         self._may_supersede = may_supersede
         waiting = deque(dict.fromkeys(facts))
@@ -95,7 +94,7 @@ class StatusUpdate:
         return [*self._accept(fact, against=()), *concerned]
 
     def _ground(self, fact: Fact) -> _Ground | None:
-        """What it rests on lets it be no more than this; None when it may be accepted."""
+        """The status its supports limit it to; None when it may be accepted."""
         supports = [self._state.fact(support) for support in fact.supports]
         if any(on is None or on.status == "stale" for on in supports):
             return "stale"
@@ -113,7 +112,7 @@ class StatusUpdate:
         return [] if fact.status == was.status else self.dependents(fact.id)
 
     def rivals(self, fact: Fact) -> list[Fact]:
-        """Accepted facts that cannot hold beside it. What was so once stands in nobody's way."""
+        """Accepted facts that contradict it. Facts that only held in the past do not count."""
         claim, state = fact.claim, self._state
         if fact.validity.to_ms is not None:
             return []
@@ -134,12 +133,12 @@ class StatusUpdate:
 
 
 def since(fact: Fact) -> int:
-    """When it begins to hold, milliseconds since the Unix epoch; before everything when it holds since ever."""
+    """When it begins to hold, milliseconds since the Unix epoch; the minimum if it has always held."""
     return _EVER if fact.validity.from_ms is None else fact.validity.from_ms
 
 
 def until(fact: Fact, successor: Fact) -> Validity:
-    """When it held, if the other took its place."""
+    """The validity of a fact that `successor` supersedes."""
     to_ms = successor.validity.from_ms
     if to_ms is None:
         to_ms = successor.provenance.at_ms
@@ -151,16 +150,16 @@ def _opposite(fact: Fact, rival: Fact) -> bool:
 
 
 def _outranks(held: Provenance, new: Provenance) -> bool:
-    """Whether a conclusion meets what the DM confirmed."""
+    """Whether a new inferred fact meets a confirmed one."""
     return held.dm_confirmed and new.source == "inferred" and not new.dm_confirmed
 
 
 _OPEN: Final = ("public", "witnessed", "told")
-"""What the DM does not guard."""
+"""Scopes that the DM does not guard."""
 
 
 class Statement(Protocol):
-    """What is said of a claim, beyond the claim."""
+    """What an event states about a claim."""
 
     @property
     def provenance(self) -> Provenance: ...
@@ -173,9 +172,10 @@ class Statement(Protocol):
 
 
 class Change:
-    """
+    """One event as it is applied to a state.
+
     Attributes:
-        seq: Of the event.
+        seq: Number of the event.
         at_ms: When it happened.
     """
 
@@ -186,14 +186,14 @@ class Change:
         self.status = StatusUpdate(state, seq)
 
     def resolved(self, claim: Claim) -> Claim | None:
-        """The claim in the words of the entities that are there; None when one is not."""
+        """The claim with merged entities resolved; None when an entity does not exist."""
         ends = [claim.subject] if claim.object is None else [claim.subject, claim.object]
         if any(self.state.entity(end) is None for end in ends):
             return None
         return self.claim_of_kept(claim)
 
     def claim_of_kept(self, claim: Claim) -> Claim | None:
-        """Of the entities into which its own were merged; None when both are one."""
+        """The claim with merged entities resolved; None when both ends are now the same entity."""
         subject = self.state.resolve(claim.subject)
         if claim.object is None:
             return replace(claim, subject=subject)
@@ -201,7 +201,7 @@ class Change:
         return None if entity == subject else Claim.relation(subject, claim.predicate, entity)
 
     def free_id(self, claim: Claim) -> FactId:
-        """The claim's own, unless a fact has it whose claim became another by a merge."""
+        """The claim's own fact id, unless a merge gave that id to another claim."""
         fact_id, n = claim.fact_id, 1
         while self.state.fact(fact_id) is not None:
             n += 1
@@ -210,12 +210,13 @@ class Change:
 
 
 def stated_again(held: Fact, stated: Statement) -> Fact:
-    """What is heard once more is surer and better known; what the DM guards (secret, hidden) stays guarded, though
-    somebody may have heard it.
+    """Merge a repeated statement into a fact: confidence and visibility grow.
+
+    What the DM guards (secret, hidden) stays guarded, whoever heard it.
     """
     old, new = held.provenance, stated.provenance
     visibility = _heard_again(held, stated)
-    # What only some were told of it is told to nobody who learns of it otherwise.
+    # Attributes that only some NPCs were told are not passed on to NPCs that learn of the fact otherwise.
     known = [said.attributes for said in (held, stated) if visibility.is_within(said.visibility)]
     return held.with_(
         provenance=new if (new.dm_confirmed, new.confidence) > (old.dm_confirmed, old.confidence) else old,
@@ -237,18 +238,18 @@ def _heard_again(held: Fact, stated: Statement) -> Visibility:
 
 
 def _supports(held: Fact, stated: Statement) -> tuple[FactId, ...]:
-    """Who says it of his own accord needs no support."""
+    """Supports of the merged fact; a direct statement needs none."""
     if not held.supports or not stated.supports:
         return ()
     return stated.supports if held.status == "stale" else held.supports
 
 
-# What events will ask of a partial state, so that it can be loaded at once. Only a guess: what is missing in it costs
-# a round trip (`Missing`), what is too much a row.
+# Keys that events will probably read from a partial state, so that they can be loaded at once. Only a guess: a missing
+# key costs another round trip (`Missing`), a superfluous one costs a row.
 
 
 def of_facts(facts: Iterable[Fact]) -> set[Key]:
-    """What is asked once these facts are known: on what they rest, what rests on them and what rivals them."""
+    """Keys needed once these facts are known: their supports, dependents and rivals."""
     keys: set[Key] = set()
     for fact in facts:
         keys.update(_dependents(fact.id))
@@ -274,7 +275,7 @@ def of_fact(fact: FactId) -> Iterator[Key]:
 
 
 def _rivals(claim: Claim) -> Iterator[Key]:
-    """Those by the program's own rules: a slot that may hold many holds none."""
+    """Rivals by the default rules: a slot that holds many facts has none."""
     match rule_of(claim, {}):
         case "one" | "functional":
             yield "slot", claim.subject, claim.predicate
@@ -291,7 +292,7 @@ def _dependents(fact: FactId) -> Iterator[Key]:
     yield "disputing", fact
 
 
-# Why something cannot be said of the world as it is: None when it can. What several kinds of events ask.
+# Preconditions shared by several kinds of events. Each returns why it fails, or None.
 #
 # Raises:
 #     Missing: The state is partial and lacks something.

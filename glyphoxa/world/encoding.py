@@ -1,5 +1,5 @@
-"""Events and states as JSON text. What is written here is read for as long as there are campaigns: names of events
-and of their fields stay, and a new field has a default.
+"""JSON encoding of events and states. Stored events must stay readable: names of events and fields never change, and a
+new field has a default.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4
-"""Goes up when the rules of the projection change: states that were kept under others are not used any more."""
+"""Increase when the projection rules change: states stored under another version are ignored."""
 
 _T = TypeVar("_T")
 _PART = 500
-"""Rows of a kept state in one piece: reading or writing one holds up whoever plays for a few milliseconds only."""
+"""Rows per part of a stored state; reading or writing one blocks the event loop for a few milliseconds."""
 _FIRST_MS = -62_135_596_800_000  # the beginning of the year 1
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999
 _LAST_NUMBER = 2**63 - 1
 
 
 class Encoded(NamedTuple):
-    """An event as it is kept.
+    """An event as it is stored.
 
     Attributes:
-        event: What a replay will read: what is done now must be the same.
+        event: The event as a replay will read it; apply this one.
     """
 
     event_type: str
@@ -43,14 +43,14 @@ class Encoded(NamedTuple):
 
 
 def event_type(event: Event) -> str:
-    """`FactStated` is "fact_stated"."""
+    """The stored type name: `FactStated` is "fact_stated"."""
     return _snake_case(type(event).__name__)
 
 
 def encode(event: Event) -> Encoded:
     """
     Raises:
-        InvalidInput: It holds something that cannot be kept: no JSON, a time beyond the year 9999, text with NUL.
+        InvalidInput: It holds something that cannot be stored: not JSON, a time beyond the year 9999, text with NUL.
     """
     kind = event_type(event)
     fields = _ADAPTERS[kind].dump_python(event, warnings=False)
@@ -61,7 +61,7 @@ def encode(event: Event) -> Encoded:
         payload = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         payload.encode()
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{kind}: cannot be kept as JSON ({error}): {event}") from None
+        raise InvalidInput(f"{kind}: cannot be stored as JSON ({error}): {event}") from None
     if _NUL.search(payload):
         raise InvalidInput(f"{kind}: text cannot hold NUL characters: {event}")
     try:
@@ -72,18 +72,18 @@ def encode(event: Event) -> Encoded:
 
 
 def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str) -> WorldEvent:
-    """An event as it was kept.
+    """Decode a stored event.
 
     Args:
-        kind: As `event_type` gives it.
+        kind: As returned by `event_type`.
 
     Raises:
-        Corrupt: This program has no such event, or the payload is not one of it.
+        Corrupt: The type is unknown to this version, or the payload does not match it.
     """
     adapter = _ADAPTERS.get(kind)
     where = f"event {seq} of campaign {campaign!r}"
     if adapter is None:
-        raise Corrupt(f"{where} is of type {kind!r}, which this program does not know; did a newer one write it?")
+        raise Corrupt(f"{where} is of type {kind!r}, which this version does not know; was it written by a newer one?")
     try:
         return WorldEvent(seq, cause, adapter.validate_json(payload, strict=True))
     except ValidationError as error:
@@ -94,7 +94,7 @@ def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str
 
 
 def state_parts(state: WorldState) -> Iterator[str]:
-    """A complete state in JSON texts of bounded size."""
+    """Encode a complete state as JSON texts of bounded size."""
     for table, adapter in _ROWS.items():
         rows = getattr(state, table)
         for part in _parts(rows.items() if table in _PAIRS else rows.values()):
@@ -104,7 +104,7 @@ def state_parts(state: WorldState) -> Iterator[str]:
 def state_of_parts(parts: Iterable[str]) -> WorldState:
     """
     Raises:
-        Corrupt: A part is not what `state_parts` gives.
+        Corrupt: A part was not written by `state_parts`.
     """
     state = WorldState()
     for part in parts:
@@ -112,12 +112,12 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
             name, _, text = part.strip().removeprefix("[").removesuffix("]").partition(",")
             table = json.loads(name)
             if not isinstance(table, str) or table not in _ROWS:
-                raise Corrupt(f"a kept state holds {table!r}, which no state has")
+                raise Corrupt(f"a stored state contains {table!r}, which is not a table of a state")
             rows = _ROWS[table].validate_json(text)
             loaded = {_PAIRS[table]: dict(rows)} if table in _PAIRS else {table: rows}
             state.load((), StateRows(**loaded))
         except (ValueError, InvalidInput) as error:
-            raise Corrupt(f"a kept state cannot be read: {error}") from None
+            raise Corrupt(f"a stored state cannot be read: {error}") from None
     return state
 
 
@@ -131,7 +131,7 @@ def _check_numbers(fields: Mapping[str, object], place: str) -> None:
     for name, value in fields.items():
         match value:
             case int() if (bounds := _BOUNDS.get(name)) is not None and not bounds[0] <= value <= bounds[1]:
-                raise InvalidInput(f"{place}: {name} is from {bounds[0]} to {bounds[1]}, not {value}")
+                raise InvalidInput(f"{place}: {name} must be from {bounds[0]} to {bounds[1]}, not {value}")
             case dict() if name != "attributes":
                 _check_numbers(value, place)
             case tuple() if name == "knowers":
@@ -149,7 +149,7 @@ def _check_value(value: str | None, place: str) -> None:
     except (ValueError, InvalidInput):
         canonical = None
     if canonical != value:
-        raise InvalidInput(f"{place}: a value is made with Claim.attribute, not {value!r}")
+        raise InvalidInput(f"{place}: a value must be created with Claim.attribute, not {value!r}")
 
 
 def _first_problem(error: ValidationError) -> tuple[str, str]:
@@ -176,6 +176,6 @@ _ROWS: Final[Mapping[str, TypeAdapter[Any]]] = {
     "ended": TypeAdapter(list[EndedFact]),
     "rules": TypeAdapter(list[tuple[str, SlotRule]]),
 }
-"""The tables of a state, in the order in which they are kept."""
+"""The tables of a state, in the order in which they are stored."""
 _PAIRS: Final = {"merged": "merges", "rules": "rules"}
-"""Tables whose rows are pairs, and what they are loaded as."""
+"""Tables whose rows are pairs, and the `StateRows` fields that load them."""

@@ -15,7 +15,7 @@ from glyphoxa.world.wording import Words
 
 @dataclass(frozen=True, slots=True)
 class EntityAdded:
-    """One that is already there is left as it is."""
+    """Adds an entity; does nothing if it exists."""
 
     entity: EntityId
     type: str
@@ -41,7 +41,7 @@ class EntityAdded:
 
 
 class _OneEntity:
-    """An event that changes one entity which is there."""
+    """Base of events that change one existing entity."""
 
     __slots__ = ()
     entity: EntityId
@@ -62,7 +62,7 @@ class _OneEntity:
 
 @dataclass(frozen=True, slots=True)
 class EntityChanged(_OneEntity):
-    """None leaves as it is."""
+    """Changes fields of an entity; None leaves a field unchanged."""
 
     entity: EntityId
     type: str | None = None
@@ -109,7 +109,7 @@ class AliasRemoved(_OneEntity):
 
 @dataclass(frozen=True, slots=True)
 class EntityScoped(_OneEntity):
-    """Who may know that there is such a thing at all."""
+    """Sets who may know that the entity exists."""
 
     entity: EntityId
     visibility: Visibility
@@ -123,7 +123,7 @@ class EntityScoped(_OneEntity):
 
 @dataclass(frozen=True, slots=True)
 class EntityRemoved:
-    """Its facts end with it."""
+    """Removes an entity; its facts end with it."""
 
     entity: EntityId
 
@@ -150,7 +150,7 @@ class EntityRemoved:
 
 @dataclass(frozen=True, slots=True)
 class EntitiesMerged:
-    """`gone` was `kept` all along. Undoing this splits them again."""
+    """`gone` turned out to be the same entity as `kept`. Undoing the event splits them again."""
 
     kept: EntityId
     gone: EntityId
@@ -164,14 +164,14 @@ class EntitiesMerged:
         if (problem := no_entity(state, self.kept) or no_entity(state, self.gone)) is not None:
             return problem
         is_one = state.resolve(self.gone) == state.resolve(self.kept)
-        return f"{self.gone!r} and {self.kept!r} are one already" if is_one else None
+        return f"{self.gone!r} and {self.kept!r} are already merged" if is_one else None
 
     def effect(self, change: Change) -> None:
         state = change.state
         kept, gone = state.entity(self.kept), state.entity(self.gone)
         if kept is None or gone is None or kept.id == gone.id:
             return
-        # A name that not everybody may know does not become one that everybody hears.
+        # A guarded name must not become an alias that everybody hears.
         if gone.visibility.scope == "public" or gone.visibility == kept.visibility:
             names = dict.fromkeys((*kept.aliases, gone.name, *gone.aliases))
             state.put_entity(replace(kept, aliases=tuple(n for n in names if n.casefold() != kept.name.casefold())))
@@ -181,7 +181,7 @@ class EntitiesMerged:
         concerned: list[FactId] = []
         for fact in touching:
             concerned += _moved(change, fact, guarded=gone.visibility)
-        # Which of two places a merged entity is at is for the DM to say.
+        # If the merged entities are in two places, the DM decides.
         change.status.settle(concerned, may_supersede=False)
 
     def in_words(self, words: Words) -> str:
@@ -189,7 +189,7 @@ class EntitiesMerged:
 
 
 def _moved(change: Change, fact: Fact, *, guarded: Visibility) -> list[FactId]:
-    """A fact of an entity that is gone becomes one of the entity that is kept, and no better known than it was."""
+    """Move a fact from the merged entity to the kept one, no more visible than before."""
     state, status = change.state, change.status
     claim = change.claim_of_kept(fact.claim)
     if claim is None:
@@ -211,7 +211,7 @@ def _moved(change: Change, fact: Fact, *, guarded: Visibility) -> list[FactId]:
 
 @dataclass(frozen=True, slots=True)
 class SlotDeclared:
-    """This campaign's own rule for a predicate."""
+    """Declares this campaign's own rule for a predicate."""
 
     predicate: str
     rule: SlotRule

@@ -1,17 +1,17 @@
-"""What can happen to a campaign's world, how it stands in the log, and the state that follows from the log.
+"""Events of a campaign's world, their place in the log, and the state that follows from the log.
 
-The log is the source of truth. An event says what was stated or decided, never what followed from it. An event about a
-fact or an entity that is not there changes nothing, so the log can be replayed without some of its events.
+The log is the source of truth. An event records what was stated or decided, never its consequences. An event about a
+missing fact or entity changes nothing, so the log can be replayed without some of its events.
 
-Each kind of event has, beside its fields:
+Besides its fields, each kind of event has:
 
-    read_set()                  what it asks of a partial state: see `glyphoxa.world.change`
-    failed_precondition(state)  why it cannot be said of the world as it is; None when it can
+    read_set()                  the keys it reads from a partial state: see `glyphoxa.world.change`
+    failed_precondition(state)  why it cannot be applied; None when it can
     effect(change)              what it does to a state
-    in_words(words)             what happened, for the DM
+    in_words(words)             a description for the DM
 
-Events are stored under their class name in snake case and read as long as there are campaigns. Add a new kind to the
-module of its family and to `Event`.
+Events are stored under their class name in snake case, and must stay readable as long as campaigns exist. Add a new
+kind to the module of its family and to `Event`.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ from glyphoxa.world.wording import Words
 
 
 class Undoing:
-    """An event that leaves out others. It has no effect of its own: see `glyphoxa.world.events`."""
+    """Base of events that drop other events. They have no effect of their own."""
 
     __slots__ = ()
 
     def dropped(self) -> tuple[int, ...]:
-        """Numbers of the events that it leaves out."""
+        """Numbers of the events that it drops."""
         raise NotImplementedError
 
     def read_set(self) -> Iterator[Key]:
         yield from ()
 
     def failed_precondition(self, state: WorldState) -> str | None:
-        return "undoing is not stated: ask for it"
+        return "an undoing cannot be appended: call the method for it"
 
     def effect(self, change: Change) -> None:
-        raise ValueError(f"event {change.seq} speaks of other events: replay what remains")
+        raise ValueError(f"event {change.seq} refers to other events: replay the remaining ones")
 
 
 @dataclass(frozen=True, slots=True)
 class Undone(Undoing):
-    """As if that event had not been. Undoing this one brings it back."""
+    """Drops an event as if it had never happened. Undoing this one restores it."""
 
     event: int
 
@@ -81,10 +81,10 @@ class Undone(Undoing):
 
 @dataclass(frozen=True, slots=True)
 class RolledBack(Undoing):
-    """As if nothing had been learned from what was said behind that ordinal.
+    """Drops everything learned from utterances after an ordinal of a session.
 
     Attributes:
-        events: All that are left out, as they were found at that time.
+        events: Numbers of all dropped events, as found at that time.
     """
 
     session: SessionId
@@ -100,12 +100,14 @@ class RolledBack(Undoing):
 
 @dataclass(frozen=True, slots=True)
 class TalkErased(Undoing):
-    """Talk was erased for good, and what was learned from it. It stands at the end of the log once, and in the place
-    of each event whose words were erased, with no events of its own: those change nothing any more, and bringing this
-    one back brings nothing back.
+    """Erases utterances for good, with what was learned from them.
+
+    One such event ends the log. Another replaces each event whose words were erased; its `events` are empty, so undoing
+    it
+    restores nothing.
 
     Attributes:
-        events: As of `RolledBack`.
+        events: As in `RolledBack`.
     """
 
     events: tuple[int, ...] = ()
@@ -117,15 +119,15 @@ class TalkErased(Undoing):
         return f"talk was erased, and {len(self.events)} events with it" if self.events else "erased with what was said"
 
 
-# The DM's word on what was said: what was learned from it alone is left out, as if it had not been said so.
+# The DM's changes to the transcript: facts learned only from that utterance are dropped.
 
 
 @dataclass(frozen=True, slots=True)
 class UtteranceRetracted(Undoing):
-    """As if it had not been said, and nothing learned from it.
+    """Drops an utterance and what was learned from it.
 
     Attributes:
-        events: As of `RolledBack`.
+        events: As in `RolledBack`.
     """
 
     utterance: UtteranceId
@@ -143,11 +145,11 @@ class UtteranceRetracted(Undoing):
 
 @dataclass(frozen=True, slots=True)
 class UtteranceCorrected(Undoing):
-    """As if other words had been said, and nothing learned from the old ones.
+    """Replaces the words of an utterance and drops what was learned from the old ones.
 
     Attributes:
-        was: What stood there.
-        events: As of `RolledBack`.
+        was: The previous text.
+        events: As in `RolledBack`.
     """
 
     utterance: UtteranceId
@@ -167,7 +169,7 @@ class UtteranceCorrected(Undoing):
 
 
 TakenBack: TypeAlias = RolledBack | UtteranceRetracted | UtteranceCorrected | TalkErased
-"""What leaves out all of its `events`."""
+"""Events that drop all of their `events`."""
 
 
 Event: TypeAlias = (
@@ -197,11 +199,11 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What brought an event about.
+    """What caused an event.
 
     Attributes:
-        at_ms: When it happened: when it was said, or when the DM decided. Milliseconds since the Unix epoch.
-        ordinal: Number of the utterance in its session, for what was learned from talk.
+        at_ms: When it was said or decided, milliseconds since the Unix epoch.
+        ordinal: Number of the utterance in its session, for facts learned from the transcript.
     """
 
     by: Origin
@@ -216,7 +218,7 @@ class WorldEvent:
     """An event in the log of its campaign.
 
     Attributes:
-        seq: From 1, without a gap.
+        seq: From 1, without gaps.
     """
 
     seq: int
@@ -224,26 +226,26 @@ class WorldEvent:
     event: Event
 
 
-# State from one event: its effect, and what its facts are worth then (`status`).
+# Applying an event: its effect, then the status of the facts concerned.
 
 
 def apply(state: WorldState, recorded: WorldEvent) -> None:
-    """Change the state by one event, wholly or, when it raises, not at all.
+    """Change the state by one event: wholly, or not at all if it raises.
 
     Raises:
         Missing: The state is partial and lacks something.
-        ValueError: The event speaks of other events: that is for `replay`.
+        ValueError: The event refers to other events: use `replay`.
     """
     savepoint = state.savepoint()
     try:
         recorded.event.effect(Change(state, seq=recorded.seq, at_ms=recorded.cause.at_ms))
-    except BaseException:  # whatever it was, the state is as before
+    except BaseException:  # the state is restored, whatever was raised
         state.roll_back_to(savepoint)
         raise
 
 
 def dropped(events: Sequence[WorldEvent]) -> set[int]:
-    """Numbers of the events that are as if they had not been. An undoing that was itself undone drops nothing."""
+    """Numbers of the dropped events. An undoing that was itself undone drops nothing."""
     numbers: set[int] = set()
     for recorded in reversed(events):
         if recorded.seq in numbers:
@@ -254,10 +256,10 @@ def dropped(events: Sequence[WorldEvent]) -> set[int]:
 
 
 def remaining(events: Sequence[WorldEvent]) -> list[WorldEvent]:
-    """What is left to be applied, in order.
+    """The events left to apply, in order.
 
     Args:
-        events: In order, without a gap.
+        events: In order, without gaps.
     """
     without = dropped(events)
     return [e for e in events if e.seq not in without and not isinstance(e.event, Undoing)]
@@ -267,7 +269,7 @@ def replay(events: Iterable[WorldEvent], *, onto: WorldState | None = None) -> W
     """The state after the remaining ones of `events`.
 
     Args:
-        onto: A state to go on from; it is changed. The events must undo nothing that is in it.
+        onto: A state to continue from; it is changed. The events must not undo anything in it.
     """
     state = WorldState() if onto is None else onto
     for event in remaining(list(events)):
@@ -277,11 +279,11 @@ def replay(events: Iterable[WorldEvent], *, onto: WorldState | None = None) -> W
 
 
 def difference(before: WorldState, after: WorldState) -> Changes:
-    """What must be written to make one complete state of the other."""
+    """The changes that turn one complete state into the other."""
     return changes_of({table: (getattr(before, table), getattr(after, table)) for table in TABLES})
 
 
-# Which events of a log hold what was said in talk that is erased, and what stands in their place.
+# Erasure: which events of a log contain erased utterances, and what replaces them.
 
 
 def without_words(
@@ -289,13 +291,16 @@ def without_words(
     utterances: Collection[UtteranceId],
     places: Collection[tuple[SessionId, int]],
 ) -> list[WorldEvent]:
-    """The events that must be kept otherwise, as they are kept then; each keeps its number and its cause. What was
-    learned from one of these utterances, alone or together with others, becomes a `TalkErased`; so does what the game
-    master put in the place of such a fact. A correction of one of them keeps no words.
+    """The events that must be stored differently, in their new form, with their numbers and causes.
+
+    What was learned from one of these utterances, alone or together with others, becomes a `TalkErased`; so does the
+    DM's
+    replacement of such a fact. A correction of one of them keeps no words.
 
     Args:
-        events: All of the log, in order.
-        utterances: What is erased; `places`: the same, by session and ordinal.
+        events: The whole log, in order.
+        utterances: The erased ones.
+        places: The same, by session and ordinal.
     """
     said, at = frozenset(utterances), frozenset(places)
     learned = {each.seq for each in events if _is_learned(each, said, at)}

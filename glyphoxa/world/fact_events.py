@@ -16,7 +16,7 @@ from glyphoxa.world.wording import Words, moment
 
 @dataclass(frozen=True, slots=True)
 class FactStated:
-    """Said, concluded, written in a campaign file. A claim that is already held is mentioned once more."""
+    """A claim was said, inferred, or read from a campaign file. Repeating a current claim adds a mention."""
 
     claim: Claim
     provenance: Provenance = CERTAIN
@@ -54,7 +54,7 @@ class FactStated:
         change.status.settle([fact.id, *change.status.dependents(fact.id)])
 
     def _guarded(self, state: WorldState) -> Visibility:
-        """A conclusion tells of what it was drawn from: only who may know that may know it, unless the DM says so."""
+        """Limit an inferred fact to those who may know its supports, unless the DM states otherwise."""
         visibility = self.visibility
         if self.provenance.origin != "dm":
             for support in self.supports:
@@ -67,7 +67,7 @@ class FactStated:
 
 
 class _OneFact:
-    """An event that changes one fact which is held."""
+    """Base of events that change one current fact."""
 
     __slots__ = ()
     fact: FactId
@@ -81,7 +81,7 @@ class _OneFact:
 
 @dataclass(frozen=True, slots=True)
 class FactConfirmed(_OneFact):
-    """The DM says so. What it disagrees with ends."""
+    """The DM accepts a fact; facts that contradict it end."""
 
     fact: FactId
 
@@ -94,7 +94,7 @@ class FactConfirmed(_OneFact):
 
 @dataclass(frozen=True, slots=True)
 class FactRejected(_OneFact):
-    """It never was so: a wrong extraction, or (`retcon`) the story is changed."""
+    """It was never true: a wrong extraction, or (`retcon`) the story is changed."""
 
     fact: FactId
     why: Literal["reject", "retcon"] = "reject"
@@ -110,10 +110,10 @@ class FactRejected(_OneFact):
 
 @dataclass(frozen=True, slots=True)
 class FactClosed(_OneFact):
-    """It was so and is no longer.
+    """It was true and no longer is.
 
     Attributes:
-        at_ms: Since when; None: since this was said.
+        at_ms: Since when; None: since the time of this event's cause.
     """
 
     fact: FactId
@@ -135,7 +135,7 @@ class FactClosed(_OneFact):
 
 @dataclass(frozen=True, slots=True)
 class FactReplaced(_OneFact):
-    """Something else is so, and was so as long as this was held."""
+    """The DM replaces a fact by another that was true in its place all along."""
 
     fact: FactId
     claim: Claim
@@ -160,7 +160,7 @@ class FactReplaced(_OneFact):
         new_id = held.id if held is not None else change.free_id(claim)
         status.end(old, "edited" if self.why == "edit" else "retconned", by=new_id)
         if held is not None:
-            # It may be better guarded than the one that held it: what the DM corrects is told to nobody new.
+            # The existing fact may be more guarded: a correction reveals nothing to anybody new.
             state.put_fact(held.with_(visibility=held.visibility.within(old.visibility)))
         else:
             fact = Fact(new_id, claim, change.seq, "pending", visibility=old.visibility, validity=old.validity)
@@ -173,7 +173,7 @@ class FactReplaced(_OneFact):
 
 
 def _confirm(change: Change, fact_id: FactId, *, also: Iterable[FactId] = ()) -> None:
-    """The DM stands for it: it rests on nothing that is gone, and what disagrees with it ends."""
+    """Confirm a fact: it loses supports that are gone, and facts that contradict it end."""
     state, status = change.state, change.status
     fact = state.fact(fact_id)
     if fact is None:
@@ -184,18 +184,18 @@ def _confirm(change: Change, fact_id: FactId, *, also: Iterable[FactId] = ()) ->
     concerned = [fact.id, *also]
     for rival in status.rivals(fact):
         if status.rule(fact) in ("functional", "functional_object") and since(rival) > since(fact):
-            continue  # both are true, each in its time
+            continue  # both are true, at different times
         concerned += status.end(rival, "superseded", by=fact.id, validity=until(rival, fact))
     for disputing in state.disputing(fact.id):
         concerned += status.end(disputing, "rejected", by=fact.id)
     status.settle(concerned)
 
 
-# Who may know a fact: decided by the DM, revealed, told.
+# Visibility of a fact: set by the DM, revealed, told.
 
 
 class _KnowingOneFact:
-    """An event that changes who may know one fact which is held."""
+    """Base of events that change who may know one current fact."""
 
     __slots__ = ()
     fact: FactId
@@ -211,7 +211,7 @@ class _KnowingOneFact:
             change.state.put_fact(fact.with_(visibility=self._visibility(fact.visibility, at_ms=change.at_ms)))
 
     def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
-        """What becomes of it.
+        """The new visibility.
 
         Args:
             at_ms: When it happens.
@@ -232,14 +232,14 @@ class FactScoped(_KnowingOneFact):
             yield "resting_on", self.fact
 
     def effect(self, change: Change) -> None:
-        _KnowingOneFact.effect(self, change)  # `super()` is of the class before it got its slots
+        _KnowingOneFact.effect(self, change)  # `super()` would refer to the class before slots were added
         self._guard_what_rests_on_it(change.state)
 
     def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
         return self.visibility
 
     def _guard_what_rests_on_it(self, state: WorldState) -> None:
-        """What the DM guards is not to be told by what was concluded from it."""
+        """Guard facts inferred from it too, so that they do not reveal it."""
         waiting = [] if self.visibility.scope == "public" else [self.fact]
         while waiting:
             for resting in state.resting_on(waiting.pop()):
@@ -254,7 +254,7 @@ class FactScoped(_KnowingOneFact):
 
 @dataclass(frozen=True, slots=True)
 class FactRevealed(_KnowingOneFact):
-    """To these NPCs, or to everybody when none is named."""
+    """Revealed to these NPCs, or to everybody if none is named."""
 
     fact: FactId
     to: tuple[NpcId, ...] = ()
@@ -265,7 +265,7 @@ class FactRevealed(_KnowingOneFact):
         if seen.scope == "public":
             return seen
         told = (Knower(npc, "told", SpeakerId("dm"), at_ms) for npc in self.to)
-        # What was hidden is revealed to those who are named, not to those who happened to hear of it.
+        # A hidden fact is revealed to the named NPCs only, not to those who happened to hear of it.
         return Visibility.of("secret", told) if seen.scope == "hidden" else seen.known_to(*told)
 
     def in_words(self, words: Words) -> str:
@@ -274,7 +274,7 @@ class FactRevealed(_KnowingOneFact):
 
 @dataclass(frozen=True, slots=True)
 class FactTold(_KnowingOneFact):
-    """Somebody told it. What the DM hid stays hidden, and who was told is noted."""
+    """Somebody told it to these NPCs. A hidden fact stays hidden, but who was told is recorded."""
 
     fact: FactId
     to: tuple[NpcId, ...]

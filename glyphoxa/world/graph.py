@@ -1,4 +1,4 @@
-"""Memory level 3: what is asked of it in the name of a viewer, how it changes, and how a process holds it in memory."""
+"""Memory level 3, the knowledge graph: how it is queried for a viewer, changed, and held in memory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entity and current facts about it, as far as the viewer may see both and the facts' other ends.
+    """An entity and its current facts, as far as the viewer may know all of them and both ends.
 
     Attributes:
         attributes: Facts whose claim has a value.
-        relations: Facts between it and another entity, with that entity, whose attributes may be left out; one that
-            holds both ways is told once.
+        relations: Relations with the entity at the other end, whose attributes may be left out; a symmetric one is
+            listed
+            once.
     """
 
     entity: Entity
@@ -38,7 +39,7 @@ class IdentitySnapshot:
     """What an NPC knows of itself: its node, its relations with their other ends, and its secrets.
 
     Attributes:
-        secrets: Facts that are secret or hidden from others and known to it, whomever they are about.
+        secrets: Secret or hidden facts it knows, about any entity.
     """
 
     known: Known
@@ -50,7 +51,7 @@ class Reached:
     """An entity on a walk over relations.
 
     Attributes:
-        depth: Relations between it and the beginning, 0 for the beginning itself; the fewest there are.
+        depth: Smallest number of relations from the start; 0 for the start itself.
     """
 
     entity: Entity
@@ -67,11 +68,11 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk of talk near to a question, inside a neighbourhood of the graph.
+    """A transcript chunk that matches a question, inside a neighbourhood of the graph.
 
     Attributes:
-        score: Higher is better; a rank of words or a cosine.
-        depth: How far from the neighbourhood's middle the nearest entity is that it speaks of.
+        score: Higher is better; a text rank or a cosine.
+        depth: Distance from the neighbourhood's centre to the nearest entity it mentions.
     """
 
     recalled: RecalledUtterance
@@ -88,8 +89,8 @@ class Walk:
     """How far a walk over relations goes.
 
     Attributes:
-        types: Of relations; None: all.
-        limit: Of entities.
+        types: Relation types to follow; None: all.
+        limit: Maximum number of entities.
     """
 
     depth: int = 3
@@ -102,12 +103,12 @@ class Walk:
 class FactQuery:
     """
     Attributes:
-        words: Of which a fact shares one; its entities' names are part of it.
-        about: Whom it concerns.
+        words: A fact must contain one of them, in its text or in the names of its entities.
+        about: The entity it concerns.
         between: When it was stated.
-        common_from: A word that so many facts share ("know") finds none by itself, unless nothing else is asked; and of
-            very many who share a word of their names, those count that have most of the words. None: all is found,
-            however long it takes.
+        common_from: A word that at least this many facts contain ("know") finds none by itself, unless it is the only
+            criterion. If very many facts share a word of their names, those with the most matching words are returned.
+            None: find all, however long it takes.
     """
 
     words: str = ""
@@ -119,7 +120,7 @@ class FactQuery:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """All that is at most so many relations away from an entity."""
+    """All entities at most so many relations away from an entity."""
 
     entity: EntityId
     depth: int = 2
@@ -130,8 +131,9 @@ _TELLING_LETTERS: Final = 4
 
 
 def beginnings_of(name: str) -> list[str]:
-    """How the words of a name begin: as much of them as even a misspelt name has right. Short words, which many names
-    have ("of"), only where there are no others.
+    """Prefixes of a name's words, short enough to survive misspelling.
+
+    Short words, which many names share ("of"), are used only if there are no others.
 
     >>> beginnings_of("Wardens of the Tide")
     ['ti', 'wa']
@@ -142,28 +144,29 @@ def beginnings_of(name: str) -> list[str]:
 
 
 KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-"""Relations along which an NPC hears of things."""
+"""Relations along which an NPC learns of things."""
 
 
 class KnowledgeGraph(Protocol):
-    """Memory level 3, as it is asked. Everything is asked in the name of a viewer, and decided in SQL before LIMIT: an
-    NPC is given accepted facts in its scope whose both ends it may know of, and nothing of the others, not even a
-    count. The DM is given all. One round trip each.
+    """Read access to memory level 3, always for a viewer.
+
+    SQL applies the visibility before LIMIT: an NPC gets the accepted facts in its scope whose two ends it may know of,
+    and
+    nothing of the others, not even a count. The DM gets all. One round trip each.
     """
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]: ...
 
     async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
-        """Those whose name and other names hold all the words of `name`, in any order, and so whoever is called just
-        that. Not a look at all entities, of which there may be thousands.
-        """
+        """Entities whose names contain all words of `name`, in any order. Uses an index."""
         ...
 
     async def entities_like(
         self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
     ) -> list[Entity]:
-        """Those of whose names a word begins like one of `name` (see `beginnings_of`): whom a name may mean that is
-        misspelt, or spelt otherwise. Not a look at all entities either.
+        """Entities with a word that begins like one of `name` (see `beginnings_of`), to find misspelt names.
+
+        Uses an index.
         """
         ...
 
@@ -174,11 +177,11 @@ class KnowledgeGraph(Protocol):
         ...
 
     async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
-        """Those with these ids that the viewer may know of."""
+        """Entities with these ids that the viewer may know of."""
         ...
 
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
-        """None when there is no such entity for this viewer."""
+        """None when this viewer knows of no such entity."""
         ...
 
     async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
@@ -197,38 +200,39 @@ class KnowledgeGraph(Protocol):
         depth: int = 1,
         through: Collection[str] = KNOWN_THROUGH,
     ) -> Subgraph:
-        """What the NPC would logically know: its own node, all that is directly related to it, and
-        beyond that what is connected by `through`, `depth` relations away at most.
+        """What the NPC would logically know.
+
+        Its own node, everything directly related to it, and what is connected by `through` up to `depth` relations
+        away.
         """
         ...
 
     async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
-        """Everything within reach of it, by depth, then name; cycles do no harm."""
+        """Everything within reach, by depth, then name; cycles are allowed."""
         ...
 
     async def path(
         self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
     ) -> list[tuple[Fact, Entity]] | None:
-        """A shortest chain of relations, each with the entity it leads to; None when there is none, `[]` from an entity
-        to itself.
+        """A shortest chain of relations, each with the entity it leads to.
+
+        None when there is none, `[]` from an entity to itself.
         """
         ...
 
     async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
-        """Current facts, best first, the latest first among equals."""
+        """Current facts, best first, then latest first."""
         ...
 
 
 @runtime_checkable
 class GraphRag(Protocol):
-    """Talk near to a question inside a neighbourhood of the graph. Not every graph can: callers ask
-    with `isinstance`.
-    """
+    """Transcript search inside a neighbourhood of the graph. Optional: callers check with `isinstance`."""
 
     async def query_with_context(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: Neighbourhood, limit: int = 10
     ) -> list[Passage]:
-        """By words: for when there is no embedding."""
+        """Search by words, for when there is no embedding."""
         ...
 
     async def query_with_embedding(
@@ -240,18 +244,19 @@ class GraphRag(Protocol):
         around: Neighbourhood,
         limit: int = 10,
     ) -> list[Passage]:
-        """By meaning."""
+        """Search by meaning."""
         ...
 
 
 class TalkAround(Protocol):
-    """Talk around an entity, for an NPC that looks for it by itself. See `glyphoxa.recall.recall`."""
+    """Transcript search around an entity, for an NPC's own look-ups. See `glyphoxa.recall.recall`."""
 
     async def recall_around(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
     ) -> list[Passage]:
-        """What the viewer heard that speaks of `around`, or of what is at most two relations away, and bears on
-        `question`; best first. Empty around what the viewer may not know of.
+        """What the viewer heard about `around`, or entities at most two relations away, that matches `question`.
+
+        Best first. Empty if the viewer may not know of `around`.
 
         Raises:
             Unavailable: The database cannot be reached in time.
@@ -259,15 +264,15 @@ class TalkAround(Protocol):
         ...
 
 
-# Who may know a fact: one rule over what is held in memory. In SQL it is `glyphoxa_may_know`, asked of a fact and of
+# Who may know a fact: the rule for facts held in memory. In SQL it is `glyphoxa_may_know`, applied to a fact and to
 # both of its ends.
 
 
 def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Visibility | None]) -> bool:
-    """The DM may know everything. An NPC may know what is accepted, if it is in its scope and so are both of its ends.
+    """Whether a viewer may know a fact. An NPC may if it is accepted, in its scope, and both ends are too.
 
     Args:
-        visibility_of: Who may know of an entity; None when it is not there.
+        visibility_of: Who may know of an entity; None when it does not exist.
     """
     if isinstance(viewer, Dm):
         return True
@@ -279,44 +284,47 @@ def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Vis
 
 
 class World(Protocol):
-    """Memory level 3, as it is changed: only by what happens. See `glyphoxa.world`."""
+    """Write access to memory level 3: all changes are events. See `glyphoxa.world`."""
 
     async def commit(
         self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
-        """Append them and bring the projections along, in one transaction. All or nothing.
+        """Append events and update the projections in one transaction.
 
         Args:
-            expect: Only if this is the last event so far: what was decided was decided on that state.
+            expect: Number of the last event the decision was based on; fail if there is a later one.
 
         Raises:
-            InvalidInput: One of them speaks of an entity or a fact that is not there, or of the campaign's past
-                (`Undone`, `RolledBack`: there are methods for these); the message names it. Or `expect` is past.
+            InvalidInput: An event refers to a missing entity or fact, or is an undoing (`Undone`, `RolledBack`: there
+                are
+                methods for these); the message names it. Or `expect` is outdated.
             NotFound: There is no such campaign.
             Unavailable: The database is away; nothing was written.
         """
         ...
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
-        """As if that event had not been; undoing an undoing brings it back.
+        """Drop an event as if it had never happened; undoing an undoing restores it.
 
         Raises:
-            NotFound: There is no such event, or it is undone already.
+            NotFound: There is no such event, or it is already undone.
         """
         ...
 
     async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
-        """The same for several in one transaction, all or nothing; returns the events that undo, in that order.
+        """Undo several events in one transaction; returns the undoing events in that order.
 
         Raises:
-            NotFound: One of them is not there, or is undone already.
+            NotFound: One of them does not exist or is already undone.
         """
         ...
 
     async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
-        """Back to what was known when that ordinal of the session had been said: drops what was learned from later
-        utterances of that session and of later sessions, and retracts these utterances from what anybody recalls
-        . Decisions of the DM and campaign files stay. None when there is nothing to drop.
+        """Return to what was known after that ordinal of the session.
+
+        Drops what was learned from later utterances of that session and of later sessions, and retracts these
+        utterances.
+        Decisions of the DM and campaign files stay. None when there is nothing to drop.
 
         Raises:
             NotFound: There is no such session.
@@ -324,21 +332,20 @@ class World(Protocol):
         ...
 
     async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
-        """As if one utterance had not been said: nobody recalls it, and what was learned from it alone is not
-        known any more. It stays in the log.
+        """Retract an utterance: nobody recalls it, and facts learned only from it are dropped. The log keeps it.
 
         Raises:
-            NotFound: Nobody said it.
-            InvalidInput: It is retracted already.
+            NotFound: There is no such utterance.
+            InvalidInput: It is already retracted.
         """
         ...
 
     async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
-        """As if other words had been said; otherwise the same.
+        """Replace the words of an utterance; otherwise like `retract`.
 
         Raises:
-            NotFound: Nobody said it.
-            InvalidInput: It is retracted, or says just this.
+            NotFound: There is no such utterance.
+            InvalidInput: It is retracted, or already has this text.
         """
         ...
 
@@ -354,23 +361,23 @@ class World(Protocol):
         session: SessionId | None = None,
         seq: int | None = None,
     ) -> WorldState:
-        """The world as it was known at that time, at the end of that session, or after that event; now if none is
-        given. Built by replay, for looking at.
+        """The world as it was at that time, after that session, or after that event; by default now.
+
+        Built by replay, for inspection.
         """
         ...
 
     async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
-        """A new campaign with the same past: talk, chunks, events and all that follows from them. From now on neither
-        sees the other.
+        """Copy a campaign with its past: transcript, chunks, events and projections. The two are then independent.
 
         Raises:
-            InvalidInput: There is a campaign of that id.
-            NotFound: There is none to fork.
+            InvalidInput: A campaign with the id `into` exists.
+            NotFound: There is no campaign to fork.
         """
         ...
 
 
-# What a process that holds a world in memory reads of it.
+# Reads for a process that holds a world in memory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,10 +385,10 @@ class WorldRead:
     """A world at one moment.
 
     Attributes:
-        state: Without what ended.
-        last: The event after which it is so; None before the first.
+        state: Without ended facts.
+        last: The last event included; None before the first.
         language: BCP 47 tag; "en" for a campaign that is not stored.
-        also_called: What the campaign's file calls its NPCs beside the names of their entities.
+        also_called: Names of NPCs in the campaign file other than the names of their entities.
     """
 
     state: WorldState
@@ -391,8 +398,9 @@ class WorldRead:
 
 
 class WorldFeed(Protocol):
-    """A world for all who may know of it: whoever holds it decides for whom what is there. It is a stream of changes
-    that is only added to, read with a cursor: `glyphoxa.recall.campaign_cache`.
+    """A world for all its viewers: the holder applies visibility.
+
+    An append-only stream of changes, read with a cursor: `glyphoxa.recall.campaign_cache`.
     """
 
     async def read(self, campaign: CampaignId) -> WorldRead:

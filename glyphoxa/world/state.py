@@ -1,7 +1,7 @@
-"""What is so in a campaign's world, as it follows from its events. Values in, values out: no database.
+"""The state of a campaign's world, derived from its events. Values in, values out: no database.
 
-A state is complete, or knows only a part that was loaded into it; reading what it does not know raises `Missing` with
-what to load. So one set of rules serves replay (everything) and the append of one event (a handful of rows).
+A state is complete or partial. Reading something that a partial state has not loaded raises `Missing` with the keys to
+load. So one set of rules serves both replay (everything) and the append of one event (a handful of rows).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
 
-# Rows of a campaign's world: what a state is loaded from, and what a change of it puts and takes away.
+# Rows of a campaign's world, to load a state from and to write its changes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class WorldEntity:
 
 @dataclass(frozen=True, slots=True)
 class StateRows:
-    """What a state is loaded from.
+    """Rows to load a state from.
 
     Attributes:
         merges: Gone, kept.
-        refused: Facts that ended because the DM refused them.
+        refused: Facts that ended because the DM rejected them.
         ended: For a complete state only.
     """
 
@@ -49,7 +49,7 @@ class StateRows:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Rows that are to be other than they were."""
+    """Rows to insert, update or delete."""
 
     entities_put: tuple[WorldEntity, ...] = ()
     entities_gone: tuple[EntityId, ...] = ()
@@ -72,7 +72,7 @@ class Changes:
 def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]) -> Changes:
     """
     Args:
-        tables: Of each, rows before and rows after, of the keys in question; an absent row is None or not there.
+        tables: Rows before and after, by table and key; a missing row is None or absent.
     """
     put: dict[str, list[tuple[Any, Any]]] = {}
     gone: dict[str, tuple[Any, ...]] = {}
@@ -96,15 +96,15 @@ def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]
 Key: TypeAlias = tuple[str, ...]
 """Something that can be looked up:
 
-    ("entity", id)                  the entity, or into which it was merged
+    ("entity", id)                  the entity, or the one it was merged into
     ("fact", id)                    the current fact
-    ("claim", …)                    the current fact that says this: see `claim_key`
+    ("claim", …)                    the current fact with this claim: see `claim_key`
     ("slot", subject, predicate)    current facts of a subject and a predicate
     ("object", object, predicate)   current facts of an object and a predicate
-    ("touching", entity)            current facts of which it is an end
-    ("resting_on", fact)            current facts that name it among their supports
-    ("disputing", fact)             current facts that name it among their disputes
-    ("refused", fact)               whether the DM refused that claim before: see `was_refused`
+    ("touching", entity)            current facts with this entity at one end
+    ("resting_on", fact)            current facts that it supports
+    ("disputing", fact)             current facts that dispute it
+    ("refused", fact)               whether the DM rejected that claim before: see `was_refused`
     ("rules",)                      the campaign's own slot rules
 """
 
@@ -114,7 +114,7 @@ def claim_key(claim: Claim) -> Key:
 
 
 class Missing(Exception):
-    """A partial state was asked for what was not loaded into it.
+    """A partial state was asked for something it has not loaded.
 
     Attributes:
         keys: What to load.
@@ -127,7 +127,7 @@ class Missing(Exception):
 
 @dataclass(slots=True)
 class _Index:
-    """Ids of facts by something of theirs."""
+    """Ids of facts by some key."""
 
     by: dict[Key, set[Any]] = field(default_factory=dict)
 
@@ -142,13 +142,13 @@ class _Index:
 
 
 class WorldState:
-    """A complete state, empty at first. Change it only through `glyphoxa.world.events.apply`.
+    """A complete state, initially empty. Change it only through `glyphoxa.world.events.apply`.
 
     Attributes:
-        entities: Those that are there.
-        merged: Entities that turned out to be others.
-        facts: Current ones, whatever their status.
-        ended: What was held once, by fact and the event that ended it. A partial state holds only what ended in it.
+        entities: Existing entities.
+        merged: Entities merged into others.
+        facts: Current facts, whatever their status.
+        ended: Ended facts, by fact and the event that ended it. A partial state holds only those that ended in it.
         rules: The campaign's own slot rules.
     """
 
@@ -165,14 +165,15 @@ class WorldState:
 
     @classmethod
     def partial(cls) -> WorldState:
-        """One that knows nothing yet, not even that something is not there."""
+        """A state that has loaded nothing yet."""
         state = cls()
         state._known = set()
         return state
 
     def load(self, keys: Iterable[Key], rows: StateRows | None = None) -> None:
-        """Put rows into a partial state; what these keys ask for is known now. What was changed here before it was
-        loaded stays as it is here. A complete state is made so from rows that were kept.
+        """Load rows into a partial state and mark these keys as known.
+
+        Changes made before stay. Also used to load a complete state from stored rows.
         """
         rows = StateRows() if rows is None else rows
         changed = {(table, key) for table, key, _ in self._journal}
@@ -222,7 +223,7 @@ class WorldState:
         return self.facts.get(fact)
 
     def in_slot(self, subject: EntityId, predicate: str) -> list[Fact]:
-        """In the order in which they were stated, like all that follow."""
+        """In the order in which they were stated, like the following methods."""
         self._need(("slot", subject, predicate), self._knows_all_of(subject))
         return self._facts(("slot", subject, predicate))
 
@@ -243,7 +244,7 @@ class WorldState:
         return self._facts(("disputing", fact))
 
     def of_claim(self, claim: Claim) -> Fact | None:
-        """The current fact that says this. Of a slot that holds many, the others need not be known."""
+        """The current fact with this claim. Other facts of its slot need not be loaded if the slot holds many."""
         slot = ("slot", claim.subject, claim.predicate)
         found = next((f for f in self._facts(slot) if f.claim == claim), None)
         if found is None and not (self._known is not None and slot in self._known):
@@ -251,7 +252,7 @@ class WorldState:
         return found
 
     def was_refused(self, fact: FactId) -> bool:
-        """Whether the DM rejected, retconned or replaced a fact of this name."""
+        """Whether the DM rejected, retconned or replaced a fact with this id."""
         self._need(("refused", fact), fact in self._refused)
         return fact in self._refused or bool(self._index.by.get(("refused", fact)))
 
@@ -288,11 +289,11 @@ class WorldState:
         self._change("rules", predicate, rule)
 
     def begin(self) -> None:
-        """Changes are counted from here."""
+        """Start counting changes."""
         self._journal.clear()
 
     def changes(self) -> Changes:
-        """Since the beginning."""
+        """Changes since `begin`."""
         before: dict[str, dict[Any, Any]] = {table: {} for table in TABLES}
         for table, key, old in self._journal:
             before[table].setdefault(key, old)
@@ -304,7 +305,7 @@ class WorldState:
         )
 
     def savepoint(self) -> int:
-        """A point to go back to."""
+        """A point to roll back to."""
         return len(self._journal)
 
     def roll_back_to(self, savepoint: int) -> None:
@@ -355,9 +356,9 @@ class WorldState:
 
 
 REFUSED: Final = frozenset({"rejected", "retconned", "edited"})
-"""Ends of a fact by which the DM said that it never was so."""
+"""Ways to end a fact that mean it was never true."""
 TABLES: Final = ("entities", "merged", "facts", "ended", "rules")
-"""The rows of a state, by the name of the attribute."""
+"""The tables of a state, by attribute name."""
 
 
 def _entries(fact: Fact) -> Collection[Key]:
@@ -373,12 +374,12 @@ def _entries(fact: Fact) -> Collection[Key]:
 # How many facts of one predicate may hold at a time, and what disagrees with what.
 #
 #     many               any number: KNOWS, PARTICIPATED_IN
-#     one                one value a subject; another is a conflict for the DM: most attributes
-#     functional         one object a subject; a later one ends the earlier: LOCATED_AT
-#     functional_object  one subject an object; likewise: OWNS (a sword has one owner)
+#     one                one value per subject; another one conflicts and needs the DM: most attributes
+#     functional         one object per subject; a later one supersedes the earlier one: LOCATED_AT
+#     functional_object  one subject per object; likewise: OWNS (a sword has one owner)
 #
-# Only what is declared functional supersedes, and only inside its slot: retiring facts more freely than that destroys
-# true ones (a user of another system found 41 % of 3,950 facts retired, most of those audited wrongly).
+# Only declared functional slots supersede. Retiring facts more freely destroys true ones: a user of another system
+# found 41 % of 3,950 facts retired, most of those audited wrongly.
 
 
 DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
@@ -407,11 +408,11 @@ DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
 }
 
 OPPOSITES: Final[Mapping[str, str]] = {"ALLIED_WITH": "HOSTILE_TO", "HOSTILE_TO": "ALLIED_WITH"}
-"""Two entities are not both at once."""
+"""Relations that exclude each other between two entities."""
 
 
 def rule_of(claim: Claim, declared: Mapping[str, SlotRule]) -> SlotRule:
-    """The campaign's own rule for the claim's predicate, else the program's."""
+    """The campaign's own rule for the claim's predicate, otherwise the default."""
     known = declared.get(claim.predicate) or DEFAULT_RULES.get(claim.predicate)
     if known is not None:
         return known

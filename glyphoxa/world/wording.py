@@ -15,7 +15,7 @@ _LONGEST_VALUE: Final = 400
 
 
 class Names(Protocol):
-    """What a campaign's entities and people are called."""
+    """Names of a campaign's entities and people."""
 
     def called(self, entity: EntityId) -> str: ...
 
@@ -24,10 +24,10 @@ class Names(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """By what words an event is told.
+    """Wording of an event.
 
     Attributes:
-        facts: What the facts say; one that is not among them is called by its id.
+        facts: Texts of facts; a missing one is shown by its id.
     """
 
     names: Names
@@ -50,12 +50,12 @@ class Words:
 
 
 def moment(at_ms: int | None) -> str:
-    """UTC, to the minute; empty when it is not known."""
+    """UTC, to the minute; empty when unknown."""
     return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
 def value_in_words(claim: Claim) -> str:
-    """An attribute's value: text as it is, anything else as JSON."""
+    """An attribute's value: text unchanged, anything else as JSON."""
     content = claim.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."

@@ -1,7 +1,7 @@
 """From an order to a running graph: which services the settings ask for, and the graph they go into.
 
-These are the entry points of the group `glyphoxa.pipelines`. A pipeline of one's own takes the same order; see
-`docs/your-own-pipeline.md`.
+These are the entry points of the group `glyphoxa.pipelines`. A pipeline of your own takes the same `MouthSpec`: see
+`CONTRIBUTING.md`.
 """
 
 from __future__ import annotations

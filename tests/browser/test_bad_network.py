@@ -257,7 +257,7 @@ async def test_a_line_that_is_refused_says_why_at_its_bubble_and_can_be_sent_aga
             }"""
         )
         refused = page.locator(".said.refused")
-        await expect(refused.first.locator("[role=alert]")).to_contain_text("faster than the table can take in")
+        await expect(refused.first.locator("[role=alert]")).to_contain_text("You are sending too fast.")
         await expect(page.locator(".said.pending")).to_have_count(0)
         n_refused = await refused.count()
         text = await refused.first.locator(".words").inner_text()
@@ -305,6 +305,6 @@ async def test_sound_is_tried_again_after_longer_waits_ten_times_and_then_when_t
         await page.clock.fast_forward(600_000)
         assert len(offers) == len(WAITS_S) + 1
         await page.unroute("**/api/offer")
-        await page.get_by_role("button", name="Connect again").click()
+        await page.get_by_role("button", name="Reconnect").click()
         await expect(voice).to_have_attribute("data-state", "on")
         await expect(page.locator('.notice[data-topic="voice"]')).to_have_count(0)

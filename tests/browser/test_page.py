@@ -268,7 +268,7 @@ async def test_that_memory_is_away_is_shown_until_it_is_back_also_to_who_comes_l
         await expect(notice).to_have_count(0)
         table.health = MemoryHealth("degraded", 1_794_000_000_000, "the database is away", 3)
         table.tell(MemoryChanged(table.health, at_ms=1))
-        await expect(notice).to_contain_text("everything said is kept.")
+        await expect(notice).to_contain_text("everything said is saved.")
         async with opened(url) as later:
             await sit(later, "bran")
             await expect(later.locator('.notice[data-topic="memory"]')).to_be_visible()

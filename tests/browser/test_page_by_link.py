@@ -19,7 +19,7 @@ async def test_without_a_link_the_page_says_how_to_get_in_and_shows_nothing(
     tmp_path: Path, table: TwinTable, opened: Open
 ) -> None:
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
-        await expect(page.locator(".notice")).to_contain_text("open the link that your game master sent you")
+        await expect(page.locator(".notice")).to_contain_text("Open the link that your game master sent you")
         await expect(page.locator(".seat")).to_have_count(0)
         assert "Thornwick" not in await page.content()
 
@@ -37,8 +37,8 @@ async def test_a_link_leads_to_ones_own_seat_and_leaves_the_address_bar(
         await say(page, "Grimjaw, is it done?")
         await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw, is it done?")
         door.links.revoke(Grant(Role.PLAYER, TAMSIN.id))
-        await expect(page.locator("[data-topic=seat]")).to_contain_text("link is not good for this seat any more")
-        await expect(page.locator("[data-topic=invitation]")).to_contain_text("open the link")
+        await expect(page.locator("[data-topic=seat]")).to_contain_text("link is no longer valid for this seat")
+        await expect(page.locator("[data-topic=invitation]")).to_contain_text("Open the link")
 
 
 async def test_a_spectator_reads_along_without_a_seat(tmp_path: Path, table: TwinTable, opened: Open) -> None:
@@ -65,4 +65,4 @@ async def test_the_game_masters_link_opens_every_seat_and_works_once(
         await expect(page.locator("#move")).to_be_visible()
         await page.context.clear_cookies()
         await page.goto(link)
-        await expect(page.locator("#joining")).to_contain_text("This link is not good any more")
+        await expect(page.locator("#joining")).to_contain_text("This link is no longer valid.")

@@ -40,7 +40,7 @@ async def test_a_player_agrees_before_the_microphone_opens_and_withdraws_on_the_
         await table.wait_until(lambda: len(table.seats[TAMSIN.id].heard) > 0)
         await page.click("#side-toggle")
         await page.click("#withdraw")
-        await expect(page.locator("[data-topic=consent]")).to_contain_text("nothing more is heard of you")
+        await expect(page.locator("[data-topic=consent]")).to_contain_text("The table no longer hears you.")
         await expect(page.locator("#talk-label")).to_have_text("Talk")
         await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
         n_heard = len(table.seats[TAMSIN.id].heard)

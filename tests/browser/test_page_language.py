@@ -39,7 +39,9 @@ async def test_a_german_browser_is_spoken_to_in_german_until_its_reader_chooses_
         assert [each.text for each in consents.current()] == [german.whole]
         await page.click("#talk")
         await say(page, "a" * 601)
-        await expect(page.locator("#say-count")).to_have_text("1 zu viel: kürze, oder sag es in zwei Teilen")
+        await expect(page.locator("#say-count")).to_have_text(
+            "1 zu viel: kürze den Text, oder sende ihn in zwei Teilen"
+        )
         await page.fill("#say-text", "")
         # The seat is kept, the choice is remembered, and what was agreed to in German holds.
         await page.click("#side-toggle")

@@ -67,9 +67,9 @@ async def test_who_addressed_nobody_is_told_so_below_the_words_and_nobody_else_i
         table.tell(UtteranceKept(an_utterance("Hello?", id="late-1", speaker="Tamsin")))
         await expect(page.locator("#said > li")).to_have_count(2)
         note = page.locator("#said > li").last
-        await expect(note).to_have_text("Nobody was addressed: name someone, such as Grimjaw or Odwina Vell.")
+        await expect(note).to_have_text("Nobody was addressed. Say a name, such as Grimjaw or Odwina Vell.")
         table.tell(nobody(Unaddressed.ABSENT))
-        await expect(page.locator(".note").last).to_contain_text("whom you named is not here")
+        await expect(page.locator(".note").last).to_contain_text("The character you named is not here.")
         await expect(other.locator("#said > li")).to_have_count(1)
         await page.reload()
         await expect(page.locator(".note")).to_have_count(2)
@@ -85,7 +85,7 @@ async def test_what_the_dm_whispers_stands_on_the_page_of_one_player_also_when_i
         table.tell(nobody(Unaddressed.MUTED))
         whisper, muted = page.locator(".whisper"), page.locator(".note").last
         await expect(whisper).to_have_text("The game master whispers to you: The <b>cup</b> is poisoned.")
-        await expect(muted).to_have_text("Whom you spoke to keeps silent: the game master wants it so.")
+        await expect(muted).to_have_text("The game master has muted the character you spoke to.")
         table.tell(UtteranceKept(an_utterance("Hello?", id="after-1", speaker="Tamsin")))
         await expect(other.locator("#said > li")).to_have_count(1)
         await page.reload()
@@ -104,7 +104,7 @@ async def test_a_page_says_that_the_table_is_paused_also_one_that_comes_late_and
         table.tell(PauseChanged(True, 1))
         await expect(paused).to_contain_text("The game master has paused the table.")
         await page.reload()
-        await expect(paused).to_contain_text("Nothing that you say is heard, answered or kept.")
+        await expect(paused).to_contain_text("Nothing you say is heard, answered or stored.")
         table.is_paused = False
         table.tell(PauseChanged(False, 2))
         await expect(paused).to_have_count(0)
@@ -124,7 +124,7 @@ async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(
         await page.reload()
         await expect(thinking).to_have_text("Grimjaw and Odwina Vell are thinking…")
         table.tell(NpcSpeaks(ODWINA.id, ODWINA.name, TurnId("t78"), "Yes.", 1))
-        await expect(page.locator("#thinking")).to_have_text("Grimjaw waits until Odwina Vell has finished…")
+        await expect(page.locator("#thinking")).to_have_text("Grimjaw is waiting for Odwina Vell to finish…")
         table.tell(NpcSilent(ODWINA.id, TurnId("t78"), 2))
         await expect(thinking).to_have_text("Grimjaw is thinking…")
         table.tell(over(Outcome.TIMED_OUT))
@@ -138,11 +138,11 @@ async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(
         (
             Outcome.FAILED,
             "401 Unauthorized from api.example",
-            "Grimjaw could not answer you: something failed. Ask again.",
+            "Grimjaw could not answer you because of an error. Ask again.",
         ),
-        (Outcome.WITHHELD, "", "Grimjaw had an answer for you that may not be said, and it was withheld."),
+        (Outcome.WITHHELD, "", "Grimjaw's answer to you was withheld, because it may not be said."),
         (Outcome.SUPERSEDED, "", "Grimjaw did not get to answer you. Ask again if it still matters."),
-        (Outcome.ANSWERED, "connection reset by 10.0.0.7", "Grimjaw's answer broke off: something failed."),
+        (Outcome.ANSWERED, "connection reset by 10.0.0.7", "Grimjaw's answer was cut off by an error."),
     ],
 )
 async def test_an_answer_that_does_not_come_is_told_in_plain_words(
@@ -185,7 +185,7 @@ async def test_what_is_too_long_is_counted_refused_and_kept(table: TwinTable, op
         await expect(box).to_have_attribute("aria-invalid", "true")
         await box.press("Enter")
         await expect(told).to_have_text(
-            "Not sent: 13 characters too many. Your text is still here; shorten it, or say it in two parts."
+            "Not sent: 13 characters too many. Your text is still here. Shorten it, or send it in two parts."
         )
         await expect(box).to_have_value("Grimjaw, " + "a" * 604)
         await say(page, "Grimjaw, " + "a" * 591)

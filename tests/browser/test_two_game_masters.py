@@ -139,7 +139,7 @@ async def test_each_grip_reaches_whom_it_shall_and_nobody_else(
         for dm in house.dms:
             await expect(dm.page.locator("#in-force")).to_contain_text(re.compile("mute", re.IGNORECASE))
         await say(tamsin.page, "Grimjaw, is it done?")
-        await tamsin.shows("#said .note", "Whom you spoke to keeps silent: the game master wants it so.")
+        await tamsin.shows("#said .note", "The game master has muted the character you spoke to.")
         await bran.shows("#said .said .words", "Grimjaw, is it done?")
         await expect(bran.page.locator("#said .note")).to_have_count(0)
         await other.presses("Unmute Grimjaw")

@@ -299,8 +299,8 @@ def test_the_command_measures_the_model_that_is_here_and_recommends(
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("mine.bin", "'mine.bin' is no GGUF file; valid: a path"),
-        ("a/b/big-00001-of-00003.gguf", "is one piece of a model that is cut in several"),
+        ("mine.bin", "'mine.bin' is not a GGUF file; valid: a path"),
+        ("a/b/big-00001-of-00003.gguf", "is one part of a split model"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_an_error_at_its_line(tmp_path: Path, model: str, why: str) -> None:

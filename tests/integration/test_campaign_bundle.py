@@ -174,10 +174,10 @@ def _of(table: str, at: int, **columns: object) -> Callable[[Any], None]:
 
 
 _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
-    "version": (lambda b: b.update(version=2), "version is 2: this program reads version 1"),
+    "version": (lambda b: b.update(version=2), "version is 2: this release reads version 1"),
     "no table": (lambda b: b["tables"].pop("turns"), "tables has no 'turns'"),
     "odd table": (lambda b: b["tables"].update(turn=[]), "tables.turn is no table of a bundle: did you mean 'turns'"),
-    "rows": (lambda b: b["tables"].update(turns=5), "tables.turns is 5: it is a list of rows"),
+    "rows": (lambda b: b["tables"].update(turns=5), "tables.turns is 5: it must be a list of rows"),
     "kind": (_of("session_entries", 2, text=5), r"tables.session_entries\[2\].text is '5': it must be a text"),
     "truth": (_of("session_entries", 2, ordinal=True), "ordinal is 'True': it must be a whole number"),
     "size": (_of("session_entries", 2, ordinal=2**70), r"below 2\^63"),

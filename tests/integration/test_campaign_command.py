@@ -73,7 +73,7 @@ async def test_a_decision_of_the_dm_is_pointed_out_where_the_file_meets_it(cli: 
     await cli.told(*load(CAMPAIGN))
     await cli.told("entity", "remove", "Vaelith", "--yes")
     told = await cli.told(*load(changed(tmp_path, "magical: true", "magical: false")))
-    assert "! Vaelith: you removed it, so that what the file changed about it is left out" in told
+    assert "! Vaelith: you removed it, so the file's changes to it are skipped" in told
 
 
 async def test_tables_are_added_to_a_campaign(cli: CommandLine, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_a_table_makes_a_campaign_of_the_name_that_is_given(cli: CommandLi
     table.write_text("name;type\nOrla;npc\n")
     assert "no campaign is stored" in await cli.problem(*load(table))
     said = await cli.problem(*load(table, "--campaign", "New Town"))
-    assert "'New Town' is no id of a campaign: lower-case words joined by `-`; 'new-town' would be" in said
+    assert "'New Town' is not a valid campaign id: use lower-case words joined by `-`; 'new-town' would be" in said
     assert "new-town (new-town): 1 entities" in await cli.told(*load(table, "--campaign", "new-town"))
     assert "Orla" in await cli.told("campaign", "show", "new-town")
 

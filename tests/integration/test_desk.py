@@ -185,7 +185,7 @@ async def test_the_world_is_shown_as_it_was(dm: Visitor) -> None:
     assert "LOCATED_AT The Anvil" not in then
     assert "fears: the sea" in then
     assert 'name="do" value="reject"' not in then, "the past is not decided on"
-    assert "is no time such as" in html.unescape(await page(dm, "/desk/knowledge?as_of=never", 404))
+    assert "is not a time such as" in html.unescape(await page(dm, "/desk/knowledge?as_of=never", 404))
 
 
 async def test_a_decision_can_be_taken_back(dm: Visitor) -> None:

@@ -100,7 +100,7 @@ async def test_a_text_with_mistakes_is_shown_with_their_lines_and_cannot_be_kept
     assert f"Line {line}: unknown entity type" in looked.text
     assert "Keep it" not in looked.text
     refused = await shown(dm, {**carried(looked), "do": "keep"})
-    assert "cannot be kept" in refused.text
+    assert "cannot be stored" in refused.text
     assert "lokation" in carried(refused)["text"], "what was typed is not lost"
     assert text_of(file) == before
 

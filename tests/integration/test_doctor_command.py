@@ -187,6 +187,6 @@ async def test_the_model_of_the_settings_is_measured(tmp_path: Path, capsys: pyt
 
 
 def test_a_text_that_is_no_address_is_refused_without_showing_it() -> None:
-    with pytest.raises(InvalidInput, match=r"memory\.postgres_dsn is no address") as refused:
+    with pytest.raises(InvalidInput, match=r"memory\.postgres_dsn is not of the form") as refused:
         condition_of("postgresql://gm:hunter#2@db/town", embedding_dimensions=384, deadline_s=DEADLINE_S)
     assert "hunter" not in str(refused.value)

@@ -107,7 +107,7 @@ def test_config_check_says_what_is_wrong_with_a_dsn_and_shows_the_host_of_a_righ
     wrong = a_file(str(tmp_path), "memory:\n  postgres_dsn: postgresql://keeper:QX/JZ@127.0.0.1/vale\n")
     code, said = said_by(("config", "check", "SETTINGS"), wrong)
     assert code == 1
-    assert said.startswith(f"glyphoxa: {wrong}:2: memory.postgres_dsn: is no address of the form")
+    assert said.startswith(f"glyphoxa: {wrong}:2: memory.postgres_dsn: is not of the form")
     assert "%2F for /" in said
     right = a_file(str(tmp_path), "memory:\n  postgres_dsn: postgresql://keeper:QX%2FJZ@127.0.0.1/vale\n")
     _, said = said_by(("config", "check", "SETTINGS"), right)
@@ -136,7 +136,7 @@ def test_one_that_stands_in_the_wrong_place_is_not_shown_either(tmp_path: Path, 
 
 
 async def test_a_database_is_not_opened_by_a_dsn_with_two_readings() -> None:
-    with pytest.raises(InvalidInput, match=r"memory\.postgres_dsn is no address of the form") as refused:
+    with pytest.raises(InvalidInput, match=r"memory\.postgres_dsn is not of the form") as refused:
         await Database("postgresql://keeper:QXZJ#@127.0.0.1/vale").open()
     assert "QXZJ" not in str(refused.value)
 

@@ -50,7 +50,7 @@ async def test_the_dice_are_a_server_without_a_campaign() -> None:
         assert await tool_names(client) == ["roll"]
         [rolled] = (await answered(client, "roll", dice="2d6+1"))["found"]
         assert rolled["total"] == sum(rolled["rolled"]) + 1
-        assert "'a pint' is no dice; valid: d20, 2d6" in await refused(client, "roll", {"dice": "a pint"})
+        assert "'a pint' is not dice notation; valid: d20, 2d6" in await refused(client, "roll", {"dice": "a pint"})
 
 
 BOTH = {NPC_TOKEN: dice_tools(), DM_TOKEN: list[OfferedTool]()}
@@ -86,7 +86,7 @@ async def test_without_its_token_nobody_is_told_what_is_served(shown: str | None
         )
         assert refusal.status_code == 401
         assert "roll" not in refusal.text
-        assert json.loads(refusal.text) == {"error": "no token, or a wrong one: send `Authorization: Bearer TOKEN`"}
+        assert json.loads(refusal.text) == {"error": "missing or invalid token: send `Authorization: Bearer TOKEN`"}
 
 
 async def test_over_http_a_long_request_and_a_foreign_host_are_refused() -> None:

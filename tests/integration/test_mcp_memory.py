@@ -118,7 +118,7 @@ async def test_a_database_that_is_away_costs_an_answer_and_says_nothing_of_itsel
     for ask, deadline_ms, text in (
         (away, 60_000, "memory cannot be reached now; try again later"),
         (broken, 60_000, "memory cannot be reached now; try again later"),
-        (slow, 1, "look took too long; ask for less, or later"),
+        (slow, 1, "look took too long; ask for less or try later"),
     ):
         offer = ToolOffer([OfferedTool(ToolSpec("look", "", {}, (), 1), ask)], deadline_ms=deadline_ms)
         answer = await offer.call("look", {})

@@ -187,7 +187,7 @@ async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
     [
         (("retract", "the moon is cheese"), "nobody said 'the moon is cheese'"),
         (("retract", " "), "name an utterance by its id"),
-        (("retract", "Elowen"), "'Elowen' may be several utterances: "),
+        (("retract", "Elowen"), "'Elowen' matches several utterances: "),
         (("correct", "Grimjaw is a baker", "  "), "an utterance without words is none"),
         (("correct", "What a night.", "What a night."), "says just this already"),
     ],

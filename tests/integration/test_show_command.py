@@ -69,9 +69,9 @@ async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(cli:
             ("--session", "s3"),
             "no session 's3' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last",
         ),
-        (("--speaker", "Grimjow"), "'Grimjow' is nobody who speaks in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("--speaker", "Grimjow"), "'Grimjow' is not a speaker in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
-        (("--after", "yesterday"), "--after 'yesterday' is no time such as 2026-11-22"),
+        (("--after", "yesterday"), "--after 'yesterday' is not a time such as 2026-11-22"),
     ],
 )
 async def test_who_asks_for_what_is_not_there_hears_what_is(
@@ -165,7 +165,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
         (("entity", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("fact", "xyz"), "no fact 'xyz' in campaign 'saltmere': nearest: "),
         (("history", "\0'"), "no fact \"\\x00'\" in campaign 'saltmere': nearest: "),
-        (("facts", "--as-of", "s9"), "'s9' is no time such as 2026-11-22"),
+        (("facts", "--as-of", "s9"), "'s9' is not a time such as 2026-11-22"),
         (("facts", "--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
     ],
 )

@@ -152,7 +152,7 @@ async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
     await shown(capsys, "campaign", "load", settings.campaign, "--yes", *here)
     fact = (await shown(capsys, "facts", "state", "Grimjaw", "fears", "--value", "rats", *here)).split()[0]
     assert await run("facts", "close", fact, "--day", "40 Hammer", *here) == 1
-    assert "'40 Hammer' is no day of the story: Hammer has the days 1 to 30" in capsys.readouterr().err
+    assert "'40 Hammer' is not a day of the story: Hammer has days 1 to 30" in capsys.readouterr().err
     await shown(capsys, "facts", "close", fact, "--day", "14 Hammer", *here)
     assert "until 14 Hammer 1492" in await shown(capsys, "show", "fact", fact, *here)
 
@@ -160,11 +160,11 @@ async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("today", "31", "Hammer"), "'31 Hammer' is no day of the story: Hammer has the days 1 to 30"),
+        (("today", "31", "Hammer"), "'31 Hammer' is not a day of the story: Hammer has days 1 to 30"),
         (("today", "3", "Hamer"), "did you mean 'Hammer'?"),
         (("days", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: 1 (s1), last"),
         (("days", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: the first day comes first"),
-        (("days", "s1", "3 Hammer", "40 Hammer"), "Hammer has the days 1 to 30"),
+        (("days", "s1", "3 Hammer", "40 Hammer"), "Hammer has days 1 to 30"),
     ],
 )
 async def test_a_day_that_there_is_not_changes_nothing(

@@ -65,7 +65,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^    recognised as: Grim jaw, where was my brother Joren lost\?$",
         r"^    Grim jaw was corrected to Grimjaw: .+, [01]\.\d\d$",
         r"^  addressed: Grimjaw was called$",
-        r"^  might look into memory: FAST: the talk begins; this NPC may go no deeper$",
+        r"^  memory tier: FAST: the talk begins; this NPC may go no deeper$",
         r"^  answered, \d+ ms after the end of speech$",
         r"^    Tamsin said: Grimjaw, my brother Joren was lost in the fen\.$",
         r"^      known because: witnessed in session s1, ordinal 2, ",

@@ -51,10 +51,10 @@ CALLED: dict[str, tuple[NpcId | None, NpcId | Unaddressed]] = {
 }
 """With whom the speaker was talking, and who is meant."""
 PAST: dict[str, Unaddressed] = {
-    "whispered to a player": Unaddressed.PLAYER,
-    "marked as out of character": Unaddressed.OUT_OF_CHARACTER,
-    "plainly out of character, without a mark": Unaddressed.OUT_OF_CHARACTER,
-    "nothing but a sound": Unaddressed.FILLER,
+    "whisper to a player": Unaddressed.PLAYER,
+    "out of character, marked": Unaddressed.OUT_OF_CHARACTER,
+    "out of character, unmarked": Unaddressed.OUT_OF_CHARACTER,
+    "only a sound": Unaddressed.FILLER,
 }
 
 
@@ -78,7 +78,7 @@ def rows(title: str) -> list[tuple[str, str]]:
 
 
 def test_who_answers_is_as_the_page_says() -> None:
-    shown = [re.match('"(.+?)"', said) for said, _ in rows("Talking to an NPC")]
+    shown = [re.match('"(.+?)"', said) for said, _ in rows("Talk to an NPC")]
     assert {match[1] for match in shown if match} == set(CALLED)
     for text, (last, meant) in CALLED.items():
         decided = decide(text, last=last)
@@ -90,7 +90,7 @@ def test_who_answers_is_as_the_page_says() -> None:
 
 @pytest.mark.parametrize("form", PAST)
 def test_what_no_npc_answers_is_as_the_page_says(form: str) -> None:
-    examples = dict(rows("Talking past the NPCs"))[form]
+    examples = dict(rows("Talk past the NPCs"))[form]
     texts = [each.replace("...", "I don't trust him.") for each in re.findall(r'[`"]([^`"]+)[`"]', examples)]
     assert len(texts) >= 2
     for text in texts:

@@ -54,8 +54,8 @@ def test_days_may_only_be_counted(tmp_path: Path) -> None:
         ("Moonday", "Starday", 6, "weekdays: 'Starday' stands in the calendar twice, first on line 6"),
         ("Moonday", "Hammer", 6, "weekdays: 'Hammer' stands in the calendar twice, first on line 5"),
         ("Midwinter", "'13'", 5, "months: '13' is no name of letters, such as Hammer"),
-        ("12 Hammer 1492", "31 Hammer 1492", 7, "calendar.today: 'Starday, 31 Hammer 1492' is no day of the story: "
-         "Hammer has the days 1 to 30"),
+        ("12 Hammer 1492", "31 Hammer 1492", 7, "calendar.today: 'Starday, 31 Hammer 1492' is not a day of the story: "
+         "Hammer has days 1 to 30"),
         ("Starday, 12 Hammer 1492", "12 Hamer 1492", 7, "did you mean 'Hammer'?"),
         ("today: Starday, 12 Hammer 1492", "todya: 12", 7, "unknown key 'todya', did you mean 'today'?"),
     ],

@@ -148,7 +148,7 @@ def test_a_location_that_names_an_entity_is_offered_as_a_relation() -> None:
     assert world.value(GRIMJAW, "location") == "The Forge"
     offer = world.fact(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     assert (offer.status, offer.provenance.source) == ("pending", "inferred")
-    assert "Grimjaw LOCATED_AT the forge: waits for your review" in told.remarks[0]
+    assert "Grimjaw LOCATED_AT the forge: needs review" in told.remarks[0]
     world.happens(FactRejected(offer.id))
     assert world.load(campaign).is_empty  # rejected once is rejected
     assert world.state.of_claim(offer.claim) is None
@@ -225,8 +225,8 @@ def test_a_new_name_without_the_old_id_is_pointed_out_before_the_past_is_lost(wo
     campaign = without(a_campaign(), ELDRINAX)
     told = world.changes(replace(campaign, entities=(*campaign.entities, Entity(ORLA, "npc", "Eldrinaxx"))))
     assert told.remarks == (
-        "Eldrinaxx: if this is Eldrinax renamed, give it `id: e-eldrinax` in the file; "
-        "otherwise what is known of Eldrinax goes with that name",
+        "Eldrinaxx: if you renamed Eldrinax, give it `id: e-eldrinax` in the file; "
+        "otherwise everything known about Eldrinax is removed",
     )
 
 
@@ -265,7 +265,7 @@ def test_an_entity_that_the_dm_removed_stays_away(world: World) -> None:
     assert world.load(a_campaign()).is_empty
     told = world.load(described("A tired smith."))
     assert told.events == ()
-    assert told.remarks == ("Grimjaw: you removed it, so that what the file changed about it is left out",)
+    assert told.remarks == ("Grimjaw: you removed it, so the file's changes to it are skipped",)
 
 
 def test_an_entity_that_the_dm_removed_comes_back_when_the_file_lists_it_anew(world: World) -> None:
@@ -282,8 +282,8 @@ def test_a_value_that_the_dm_edited_stands_until_the_file_changes_that_very_valu
     assert world.value(GRIMJAW, "description") == "A spy."
     told = world.load(described("A tired smith."))
     assert world.value(GRIMJAW, "description") == "A tired smith."
-    assert told.remarks == ("Grimjaw: description: the file changed it, so that your 'A spy.' gives way",)
-    assert told.discreet_remarks == ("Grimjaw: description: the file changed it, so that your decision gives way",)
+    assert told.remarks == ("Grimjaw: description: the file changed it, which overrides your 'A spy.'",)
+    assert told.discreet_remarks == ("Grimjaw: description: the file changed it, which overrides your decision",)
 
 
 def test_what_the_dm_made_secret_stays_so(world: World) -> None:
@@ -299,7 +299,7 @@ def test_what_the_dm_merged_stays_one(world: World) -> None:
     world.load(with_entity(a_campaign(), ELDRINAX, attributes={"hat": "pointed"}))
     assert world.value(GRIMJAW, "hat") == "pointed"
     told = world.load(without(a_campaign(), ELDRINAX))
-    assert GRIMJAW in world.state.entities and "is one with Grimjaw" in told.remarks[0]
+    assert GRIMJAW in world.state.entities and "Grimjaw, which it was merged into, stays" in told.remarks[0]
 
 
 def test_what_the_dm_rejected_is_not_said_again(world: World) -> None:
@@ -320,7 +320,7 @@ def test_an_entity_that_is_there_already_is_described_by_the_file(world: World) 
 def test_a_namesake_is_pointed_out(world: World) -> None:
     world.happens(EntityAdded(EntityId("orla-2"), "npc", "orla"))
     told = world.load(replace(a_campaign(), entities=(*a_campaign().entities, Entity(ORLA, "npc", "Orla"))))
-    assert told.remarks == ("Orla: there is another of that name already (orla-2); merge them if they are one",)
+    assert told.remarks == ("Orla: there is already one with that name (orla-2); merge them if they are the same",)
 
 
 # What was said in play
@@ -334,8 +334,8 @@ def test_what_was_also_said_in_play_outlives_the_file(world: World) -> None:
     assert world.fact(claim).visibility.scope == "public"
     told = world.load(a_campaign())
     assert world.fact(claim).provenance.origin == "talk"
-    assert told.remarks == ("Grimjaw KNOWS Eldrinax: left the file, and stays: it is known from elsewhere too",)
-    assert told.discreet_remarks == ("Grimjaw: KNOWS: left the file, and stays: it is known from elsewhere too",)
+    assert told.remarks == ("Grimjaw KNOWS Eldrinax: was removed from the file, but stays: it has other sources",)
+    assert told.discreet_remarks == ("Grimjaw: KNOWS: was removed from the file, but stays: it has other sources",)
 
 
 def test_a_place_that_changes_in_the_file_does_not_undo_where_play_has_led() -> None:

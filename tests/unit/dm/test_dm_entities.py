@@ -57,10 +57,15 @@ async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldT
     [
         ("Korvald", "npd", {}, "unknown entity type 'npd': did you mean 'npc'?"),
         ("Korvald", "dragon", {}, "unknown entity type 'dragon': valid: concept, event, faction, item, location, npc"),
-        ("...", "npc", {}, "'...' holds no letter or digit: it is no name"),
-        ("grim jaw", "npc", {}, "Grimjaw is called 'grim jaw'; if this is another one, give it an id of its own"),
-        ("Grim", "npc", {"id": "e-grimjaw"}, "'e-grimjaw' is the id of Grimjaw (npc): give this one another"),
-        ("Korvald", "npc", {"attributes": {"x": float("inf")}}, "is no value that JSON can hold"),
+        ("...", "npc", {}, "'...' is not a name: it has no letter or digit"),
+        (
+            "grim jaw",
+            "npc",
+            {},
+            "Grimjaw is already called 'grim jaw'; if this is a different entity, give it its own id",
+        ),
+        ("Grim", "npc", {"id": "e-grimjaw"}, "'e-grimjaw' is taken by Grimjaw (npc): give another id"),
+        ("Korvald", "npc", {"attributes": {"x": float("inf")}}, "is not a value that JSON can hold"),
     ],
 )
 async def test_an_entity_that_cannot_be_added_is_not(
@@ -75,7 +80,7 @@ async def test_an_entity_that_cannot_be_added_is_not(
 async def test_two_of_one_name_are_told_apart_by_their_ids(world: WorldTwin) -> None:
     await desk(world).add("Grimjaw", "npc", id="old-grimjaw")
     with pytest.raises(
-        InvalidInput, match=r"'grimjaw' may be several entities: Grimjaw \(npc, id e-grimjaw\), Grimjaw"
+        InvalidInput, match=r"'grimjaw' matches several entities: Grimjaw \(npc, id e-grimjaw\), Grimjaw"
     ):
         world.resolver().entity("grimjaw")
     assert world.resolver().entity("old-grimjaw").name == "Grimjaw"
@@ -96,7 +101,7 @@ async def test_what_an_entity_was_called_it_is_still_found_by(world: WorldTwin) 
     assert world.resolver().entity("eldrinax").aliases == ("Eldrinax", "Eldrinax the Grey")
     with pytest.raises(InvalidInput, match="there is another entity 'Mirelle': merge the two"):
         await desk(world).change("eldrinax", name="Mirelle")
-    with pytest.raises(InvalidInput, match="say what is to change"):
+    with pytest.raises(InvalidInput, match="give a new name or type"):
         await desk(world).change("eldrinax")
 
 
@@ -114,7 +119,7 @@ async def test_with_an_entity_its_facts_go(world: WorldTwin) -> None:
 async def test_aliases_come_and_go(world: WorldTwin) -> None:
     await desk(world).add_alias("Eldrinax", "the old fool")
     assert world.resolver().entity("The Old Fool").id == ELDRINAX
-    with pytest.raises(InvalidInput, match="Eldrinax is called 'the OLD fool' already"):
+    with pytest.raises(InvalidInput, match="Eldrinax is already called 'the OLD fool'"):
         await desk(world).add_alias("Grimjaw", "the OLD fool")
     with pytest.raises(NotFound, match=r"Eldrinax has no alias 'the old fol': did you mean 'the old fool'\?"):
         await desk(world).remove_alias("Eldrinax", "the old fol")
@@ -145,7 +150,7 @@ async def test_by_the_name_of_the_kept_one_the_last_merge_is_split(world: WorldT
 
 
 async def test_an_npc_that_is_played_is_never_the_one_that_is_gone(world: WorldTwin) -> None:
-    with pytest.raises(InvalidInput, match="Grimjaw is an NPC that is played: merge the other one into it instead"):
+    with pytest.raises(InvalidInput, match="Grimjaw is an NPC of the campaign: merge the other one into it instead"):
         await desk(world).merge("Eldrinax", "Grimjaw")
     with pytest.raises(InvalidInput, match="'the smith' and 'grimjaw' are the same entity: Grimjaw"):
         await desk(world).merge("the smith", "grimjaw")
@@ -159,7 +164,7 @@ async def test_that_there_is_such_a_thing_may_be_a_secret(world: WorldTwin) -> N
     assert not world.state.entities[ELDRINAX].visibility.is_visible_to(INNKEEPER)
     await desk(world).reveal("Eldrinax")
     assert world.state.entities[ELDRINAX].visibility.is_visible_to(SMITH)
-    with pytest.raises(InvalidInput, match="say which NPCs"):
+    with pytest.raises(InvalidInput, match="name the NPCs"):
         await desk(world).keep_secret("Eldrinax", [])
 
 

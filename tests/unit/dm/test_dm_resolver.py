@@ -37,7 +37,7 @@ def test_an_npc_goes_by_its_name_before_anybodys_alias() -> None:
 
 def test_an_alias_of_two_npcs_names_neither() -> None:
     resolver = a_cast(grimjaw=("the keeper",), mirelle=("the keeper",))
-    with pytest.raises(InvalidInput, match=r"'The Keeper' may be several NPCs: Grimjaw \(id grimjaw\), Mirelle"):
+    with pytest.raises(InvalidInput, match=r"'The Keeper' matches several NPCs: Grimjaw \(id grimjaw\), Mirelle"):
         resolver.npc("The Keeper")
 
 
@@ -51,7 +51,7 @@ def test_whoever_sits_at_the_table_may_have_told_something() -> None:
     assert resolver.speaker("DM") == "dm"
     assert resolver.speaker("Bran") == SpeakerId(BRAN)
     assert resolver.speaker("the smith") == SpeakerId(SMITH)
-    with pytest.raises(NotFound, match="'Eldrinax' is nobody who speaks in campaign 'town'"):
+    with pytest.raises(NotFound, match="'Eldrinax' is not a speaker in campaign 'town'"):
         resolver.speaker("Eldrinax")
 
 

@@ -184,8 +184,8 @@ async def test_a_rollback_is_a_decision_that_can_be_taken_back(table: Table) -> 
     ("session", "ordinal", "told"),
     [
         ("s11", 1, r"no session 's11' in campaign 'town': did you mean 's1'\?"),
-        ("s1", 4, "session 's1' has the ordinals 0 to 3, not 4"),
-        ("s1", -1, "session 's1' has the ordinals 0 to 3, not -1"),
+        ("s1", 4, "session 's1' has ordinals 0 to 3, not 4"),
+        ("s1", -1, "session 's1' has ordinals 0 to 3, not -1"),
     ],
 )
 async def test_there_is_no_way_back_to_where_nobody_was(table: Table, session: str, ordinal: int, told: str) -> None:
@@ -250,7 +250,7 @@ async def test_what_was_known_at_a_time(table: Table, when: str, known: set[str]
 
 
 async def test_a_time_that_is_none_is_named(table: Table) -> None:
-    with pytest.raises(NotFound, match=r"'s3' is no time such as 2026-11-22.*, and no session of campaign 'town'"):
+    with pytest.raises(NotFound, match=r"'s3' is not a time such as 2026-11-22.*, or a session of campaign 'town'"):
         await table.timeline.as_of("s3")
 
 

@@ -17,5 +17,5 @@ def test_what_was_read_is_written_as_it_was() -> None:
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 def test_a_number_without_end_is_refused_by_what_stands_there(number: str) -> None:
-    with pytest.raises(InvalidInput, match=f"^{number} stands in it: numbers are finite$"):
+    with pytest.raises(InvalidInput, match=f"^it contains {number}: numbers must be finite$"):
         read_bundle(TEXT.replace('"ordinal": 1', f'"ordinal": {number}', 1))

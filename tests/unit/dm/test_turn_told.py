@@ -134,7 +134,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "      known because: witnessed in session s1, ordinal 7, 1970-01-01 00:01",
         "      found by: meaning 1.94, words 1.57 (score 1.00)",
         "  ms after the end of speech: context ready 30, first audio 812",
-        "  everything it was given: glyphoxa show turns 4e5f-t0007 --prompt",
+        "  the whole prompt: glyphoxa show turns 4e5f-t0007 --prompt",
     ]
 
 
@@ -213,7 +213,7 @@ async def test_until_when_a_fact_held_is_told_by_the_days_of_the_story(
 
 async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
     evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)))
-    assert "      since then: no longer held: it was taken back" in await evening.told()
+    assert "      since then: no longer held: it was undone" in await evening.told()
 
 
 async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
@@ -238,7 +238,7 @@ async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
 
 async def test_what_was_rejected_before_it_was_said_is_told_with_the_reason() -> None:
     lines = await Evening(replace(TURN, unsaid=(Unsaid("Grimjaw nods.", Fault.NARRATED),))).told()
-    assert "    Grimjaw nods. (it tells what the NPC does)" in lines
+    assert "    Grimjaw nods. (it narrates what the NPC does)" in lines
 
 
 async def test_its_prompt_is_told_part_by_part() -> None:
@@ -254,8 +254,8 @@ async def test_its_prompt_is_told_part_by_part() -> None:
 async def test_an_npc_that_recalls_by_words_alone_is_said_to_be() -> None:
     by_words = replace(BROTHER, signals={Signal.WORDS: 1.5}, similarity=None)
     lines = await Evening(replace(TURN, recalled=(by_words,))).told()
-    assert "    found by words alone: what the question means had no say" in lines
-    assert "    found by words alone: what the question means had no say" not in await Evening(TURN).told()
+    assert "    found by words only: the search by meaning did not contribute" in lines
+    assert "    found by words only: the search by meaning did not contribute" not in await Evening(TURN).told()
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ async def test_a_turn_is_found_by_the_end_of_its_id_or_as_the_last_that_fits() -
     assert (await desk.find(LAST, npc=INNKEEPER)).id == other.id
     assert (await desk.find("4e5f-t0007")).id == TURN.id
     assert (await desk.find("t0007", session=S1)).id == older.id
-    with pytest.raises(InvalidInput, match=r"'t0007' may be several turns: 4e5f-t0007, 0000-t0007$"):
+    with pytest.raises(InvalidInput, match=r"'t0007' matches several turns: 4e5f-t0007, 0000-t0007$"):
         await desk.find("t0007")
 
 

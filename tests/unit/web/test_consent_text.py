@@ -67,10 +67,10 @@ def test_an_offer_that_does_not_say_that_it_only_receives_sends(directions: str,
 
 
 def test_it_says_after_how_many_days_words_are_erased_where_that_is_set() -> None:
-    assert "No end is set." in text_of({})
+    assert "No time limit is set." in text_of({})
     text = text_of({"privacy": {"retain_days": 30}})
-    assert "erase them after 30 days" in text
-    assert "No end is set." not in text
+    assert "deletes it after 30 days" in text
+    assert "No time limit is set." not in text
     assert "nach 30 Tagen" in text_of({"privacy": {"retain_days": 30}}, "de")
     nowhere = {"privacy": {"retain_days": 30}, "memory": {"postgres_dsn": "none"}}
-    assert "No end is set." in text_of(nowhere)
+    assert "No time limit is set." in text_of(nowhere)

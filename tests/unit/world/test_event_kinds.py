@@ -142,8 +142,8 @@ def test_it_can_be_said_of_a_world_and_changes_it(event: Event) -> None:
 @pytest.mark.parametrize("event", UNDOING, ids=named)
 def test_it_changes_nothing_by_itself_and_leaves_out_what_it_names(event: Undone) -> None:
     state = before()
-    assert event.failed_precondition(state) == "undoing is not stated: ask for it"
-    with pytest.raises(ValueError, match="event 9 speaks of other events"):
+    assert event.failed_precondition(state) == "an undoing cannot be appended: call the method for it"
+    with pytest.raises(ValueError, match="event 9 refers to other events"):
         apply(state, WorldEvent(9, Cause("dm", 9), event))
     assert state.changes().is_empty
     left = replay([*log(), WorldEvent(5, Cause("dm", 9), event)])

@@ -110,13 +110,13 @@ MIRA = EntityId("mira")
     ("event", "problem"),
     [
         (EntityAdded(MIRA, "npc", "no\0name"), "NUL"),
-        (EntityAdded(MIRA, "npc", "half \ud800"), "cannot be kept"),
+        (EntityAdded(MIRA, "npc", "half \ud800"), "cannot be stored"),
         (EntityAdded(MIRA, "npc", 3), "entity_added: name: "),  # type: ignore[arg-type] # a caller's mistake
-        (FactClosed(Claim.attribute(MIRA, "age", 1).fact_id, at_ms=10**17), "at_ms is from"),
-        (FactStated(Claim.attribute(MIRA, "age", 1), validity=Validity(story_from=2**63)), "story_from is from"),
-        (FactStated(Claim.attribute(MIRA, "age", 1), attributes={"by": object()}), "cannot be kept as JSON"),
-        (FactStated(Claim.attribute(MIRA, "age", 1), attributes={"by": float("nan")}), "cannot be kept as JSON"),
-        (FactStated(Claim(MIRA, "age", None, "1e+22")), "made with Claim.attribute"),
+        (FactClosed(Claim.attribute(MIRA, "age", 1).fact_id, at_ms=10**17), "at_ms must be from"),
+        (FactStated(Claim.attribute(MIRA, "age", 1), validity=Validity(story_from=2**63)), "story_from must be from"),
+        (FactStated(Claim.attribute(MIRA, "age", 1), attributes={"by": object()}), "cannot be stored as JSON"),
+        (FactStated(Claim.attribute(MIRA, "age", 1), attributes={"by": float("nan")}), "cannot be stored as JSON"),
+        (FactStated(Claim(MIRA, "age", None, "1e+22")), "created with Claim.attribute"),
         (FactTold(Claim.attribute(MIRA, "age", 1).fact_id, (), "dm", at_ms=-(10**17)), "at_ms"),  # type: ignore[arg-type]
         (
             FactStated(
@@ -160,7 +160,7 @@ def test_a_state_of_many_rows_has_many_parts() -> None:
 
 def test_a_kept_state_that_is_none_is_said_to_be_none() -> None:
     for part in ('["moons",[]]', '["facts",[{}]]', "nothing"):
-        with pytest.raises(Corrupt, match="a kept state"):
+        with pytest.raises(Corrupt, match="a stored state"):
             state_of_parts([part])
 
 
