@@ -307,9 +307,7 @@ def _options() -> argparse.ArgumentParser:
     parser = command("extraction", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings that name the model; default: the local one"
-    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")
     parser.add_argument("--scenes", type=positive, metavar="N", help="only the first N")
     parser.add_argument("--failures", type=to_write, metavar="FILE", help="write wrong, missed and refused findings")
     return parser
