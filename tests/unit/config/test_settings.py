@@ -194,7 +194,7 @@ def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
     ("text", "what"),
     [
         ("a: [1\nb: 2\n", "not YAML"),
-        ("server: {port: 1}\nserver: {port: 2}\n", "2: key 'server' stands here twice, first on line 1"),
+        ("server: {port: 1}\nserver: {port: 2}\n", "2: key 'server' is here twice, first on line 1"),
         ("- 1\n", "must hold keys"),
         ('host: "a\\0b"\n', "NUL"),
         ("context: {facts_tokens: .nan}\n", "1: context.facts_tokens"),
