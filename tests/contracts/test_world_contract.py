@@ -96,7 +96,7 @@ async def test_what_never_happened_cannot_be_undone(world: World, seq: int) -> N
 async def test_nothing_is_undone_twice(world: World) -> None:
     await world.commit(TOWN, [CALLED], DM)
     await world.undo(TOWN, 4, DM)
-    with pytest.raises(NotFound, match="undone already"):
+    with pytest.raises(NotFound, match="already undone"):
         await world.undo(TOWN, 4, DM)
 
 
