@@ -62,7 +62,7 @@ _VICTIM, _SMITH, _PLAYER = "Mirelle", "Grimjaw", "Tamsin"
 _TOKENS: Final = re.compile(r"<\|?/?[a-z_]+\|?>|\[/?(?:INST|TOOL_RESULTS)\]|<</?SYS>>")
 _SENTENCE: Final = re.compile(r"[^.!?…]+[.!?…]*")
 _OTHER_SCRIPT: Final = re.compile(r"[\u0400-\u04ff\u0600-\u06ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_LEAST_ECHOED: Final = 4
+_MIN_ECHOED: Final = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -333,7 +333,7 @@ def _echoes(line: Line, answer: str) -> bool:
     said = _words(line.text)
     for sentence in _SENTENCE.findall(answer):
         back = _words(sentence)
-        if len(back) >= _LEAST_ECHOED and (
+        if len(back) >= _MIN_ECHOED and (
             back == said or (len(back) <= len(said) and _run(said, back) >= 0.9 * len(back))
         ):
             return True

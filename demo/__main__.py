@@ -1,4 +1,4 @@
-"""`python -m demo`: an evening at the table, to be seen and heard."""
+"""`python -m demo` plays a recorded evening with NPCs and writes a report with its sound."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ HERE = Path(__file__).resolve().parent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=HERE / "out", help="where the recording and the report go")
-    parser.add_argument("--script", type=Path, default=HERE / "evening.yaml", help="who says what, and when")
-    parser.add_argument("--config", type=Path, default=HERE / "settings.yaml", help="which models and database")
+    parser.add_argument("--out", type=Path, default=HERE / "out", help="directory for the recording and the report")
+    parser.add_argument("--script", type=Path, default=HERE / "evening.yaml", help="script: who says what, and when")
+    parser.add_argument("--config", type=Path, default=HERE / "settings.yaml", help="settings: models and database")
     parser.add_argument("--opener", default=LOCAL, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play the evening. Exit codes: 0 all checks hold, 1 one failed or it broke off, 2 wrong input, 130 stopped."""
+    """Play the evening. Exit codes: 0 checks passed, 1 a check failed or the run broke off, 2 bad input, 130 stop."""
     try:
         return run_evening(Run(arguments.script, arguments.out.resolve(), arguments.config, arguments.opener))
     except GlyphoxaError as error:
@@ -45,7 +45,7 @@ def failed(error: GlyphoxaError) -> int:
 
 
 def run_session(arguments: argparse.Namespace) -> int:
-    """Play one session in this process. It ends early, and orderly, when its standard input is closed."""
+    """Play one session in this process. Closing its standard input ends it early, with an orderly shutdown."""
     native_env.prepare()
     log.set_up(level="WARNING")
     try:
@@ -83,7 +83,7 @@ async def _session(arguments: argparse.Namespace) -> int:
 
 
 class _Stop:
-    """Cancels a task once, on SIGINT, SIGTERM or the end of standard input; what comes later finds it closing."""
+    """Cancels a task once, on SIGINT, SIGTERM or end of standard input. Ignores later signals."""
 
     def __init__(self, task: asyncio.Task[None]) -> None:
         self._task = task
@@ -119,10 +119,10 @@ def _opener(name: str) -> OpenTable:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m demo", description="An evening at the table.")
+    parser = argparse.ArgumentParser(prog="python -m demo", description="Play the recorded demo evening.")
     add_arguments(parser)
     parser.set_defaults(run=run)
-    session = parser.add_subparsers().add_parser("session", help="play one session only, in this process")
+    session = parser.add_subparsers().add_parser("session", help="play one session in this process")
     session.add_argument("--number", type=int, required=True)
     session.add_argument("--campaign", type=Path, required=True)
     session.set_defaults(run=run_session)

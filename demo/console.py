@@ -1,4 +1,4 @@
-"""The evening on a terminal, turn by turn. Fits 80 columns, and a file when the output is not a terminal."""
+"""Prints the evening to a terminal or file, turn by turn, in 80 columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = {
     "context_ready": "remembered",
     "first_token": "first word",
     "first_sentence": "first clause",
-    "turn_end": "turn is over",
+    "turn_end": "end of turn",
     "filler": "filler",
     "first_audio": "first audio",
     "audio_end": "last audio",
@@ -37,7 +37,7 @@ LABELS = {
 
 
 def changed_spans(before: str, after: str) -> list[tuple[str, bool]]:
-    """`after` in pieces, each with whether it differs from `before` by more than case or punctuation."""
+    """Split `after` into pieces, each flagged if it differs from `before` by more than case or punctuation."""
     old, new = before.split(), after.split()
     plain_old, plain_new = [_plain(w) for w in old], [_plain(w) for w in new]
     spans: list[tuple[str, bool]] = []
@@ -52,8 +52,9 @@ def _plain(word: str) -> str:
 
 
 def waterfall(turn: TurnRecord) -> list[tuple[str, int, int]]:
-    """(stage, from, to) in milliseconds after the end of speech; each stage begins where the one before it ended.
-    The reply itself is left out: it would dwarf what led to it.
+    """Return (stage, from, to) in milliseconds after the end of speech, each stage starting where the last ended.
+
+    The reply itself is left out, because its length would dwarf the other bars.
     """
     spans, before = [], 0
     for stage, at in since_speech_end(turn).items():
@@ -65,7 +66,7 @@ def waterfall(turn: TurnRecord) -> list[tuple[str, int, int]]:
 
 
 class Programme:
-    """Prints a session while it happens. `told` is to be subscribed to a table."""
+    """Prints a session as it happens. Subscribe `told` to a table."""
 
     def __init__(self, campaign: Campaign, console: Console | None = None) -> None:
         self._campaign = campaign
@@ -97,7 +98,7 @@ class Programme:
         self._print(Text(text, "dim"))
 
     def summary(self, figures: Figures, sessions: Sequence[SessionPlayed]) -> None:
-        self._print(Rule(Text("The evening in figures", "bold")))
+        self._print(Rule(Text("The evening in numbers", "bold")))
         self._print(summary_view(figures, sessions))
 
     def _print(self, what: RenderableType) -> None:
@@ -108,7 +109,7 @@ class Programme:
 
 
 def turn_view(number: int, turn: TurnRecord, npc_name: str) -> Group:
-    """One turn: who, what was heard, who was meant and why, what came to mind, the reply, where the time went."""
+    """Render one turn: speaker, transcript, addressed NPC and reason, recalled items, reply, timing."""
     wait = f"{turn.first_audio_ms / 1000:.2f} s" if turn.first_audio_ms is not None else ""
     head = Grid.grid(expand=True, padding=(0, 1))
     head.add_column(ratio=1)
@@ -181,7 +182,7 @@ def summary_view(figures: Figures, sessions: Sequence[SessionPlayed]) -> Grid:
 
 
 def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tuple[str, str]]:
-    """The summary as label and value: for the terminal and for the page."""
+    """Return the summary as (label, value) rows, for the terminal and the page."""
     names = f"{figures.names_right} of {figures.names_expected}"
     if figures.names_right_pct is not None:
         names += f" ({figures.names_right_pct:g} %)"
@@ -190,7 +191,7 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
         ("with fillers", _percentiles(figures.first_sound_p50_ms, figures.first_sound_p95_ms)),
         ("names right", names),
         (
-            "names put right",
+            "names corrected",
             f"{figures.corrections} corrections; ordinary words changed: {figures.ordinary_words_changed}",
         ),
         ("recalled", f"{figures.recalls} facts and memories"),
@@ -199,13 +200,13 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
             ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(figures.outcomes.items()))
             or "none",
         ),
-        ("kept in L1", f"{figures.l1_entries} utterances"),
+        ("stored in memory level 1", f"{figures.l1_entries} utterances"),
         ("remembered the next evening", "yes" if figures.recalled_across_sessions else "no"),
-        ("reached the NPC who was absent", "YES, a leak" if figures.leaked_to_absent_npc else "no"),
+        ("leaked to the absent NPC", "YES" if figures.leaked_to_absent_npc else "no"),
     ]
     for session in sessions:
         if not session.complete:
-            rows.append((f"session {session.number}", "stopped before its end"))
+            rows.append((f"session {session.number}", "stopped early"))
         rows += [(f"session {session.number}", note) for note in session.notes]
     return rows
 

@@ -1,7 +1,7 @@
-"""The whole evening: every session in a process of its own, then one record of all of them.
+"""Plays the whole evening, each session in its own process, and writes one report.
 
-A process of its own is what makes "the next evening" true: nothing is remembered in memory. Each run plays a
-campaign of its own (the same file under a new id), so that an earlier run is not remembered either.
+A new process for each session proves that "the next evening" uses stored memory only. Each run uses a new campaign id,
+so nothing is remembered from an earlier run.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 
 BETWEEN_SESSIONS = bytes(2 * RATE_HZ)
-"""A second of silence."""
+"""One second of silence."""
 STOPPED = 128 + signal.SIGINT
 LOCAL = "demo.play:open_local"
-"""The opener whose table is remembered by this machine's database."""
-SHOWN_WRONG = 2
-"""How much of what is wrong with a check is printed."""
+"""Opens a table that stores its memory in this machine's database."""
+MAX_REASONS_SHOWN = 2
+"""Reasons printed for each failed check."""
 OWN_CAMPAIGN = "my-campaign.yaml"
 CLOSING_S = 30.0
-"""How long a session that was told to stop may take to write what was said and to stop its database."""
+"""Time for a stopped session to store what was said and stop its database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What to play, where to put it, and who opens the table ("module:function")."""
+    """What to play, where to write it, and the function that opens the table ("module:function")."""
 
     script: Path
     out: Path
@@ -58,10 +58,10 @@ class Run:
 
 
 def run_evening(run: Run) -> int:
-    """Play all sessions, write `evening.wav`, `evening.html` and `evening.json`. Returns the exit code.
+    """Play all sessions and write `evening.wav`, `evening.html` and `evening.json`. Returns the exit code.
 
     Raises:
-        InvalidInput: The script, the campaign or a recording cannot be used; nothing was started.
+        InvalidInput: The script, the campaign or a recording is invalid. Nothing was started.
     """
     evening = read_evening(run.script)
     campaign = read_campaign(evening.campaign).campaign
@@ -85,41 +85,41 @@ def run_evening(run: Run) -> int:
     found = write_evening(run.out, evening, campaign, played)
     if code:
         return code
-    code = say_what_failed(found.checks)
+    code = report_checks(found.checks)
     if run.opener == LOCAL:
-        say_what_to_do_next(run, campaign_file)
+        print_next_steps(run, campaign_file)
     return code
 
 
-def say_what_failed(checks: Sequence[DemoCheck]) -> int:
-    """Print each check that failed, on one line. Returns the exit code of the evening: 1 when one failed, else 0."""
+def report_checks(checks: Sequence[DemoCheck]) -> int:
+    """Print one line for each failed check. Returns the exit code: 1 if a check failed, else 0."""
     failed = [each for each in checks if not each.holds]
     print(flush=True)
     for each in failed:
-        n_more = len(each.wrong) - SHOWN_WRONG
+        n_more = len(each.wrong) - MAX_REASONS_SHOWN
         more = f"; {n_more} more in evening.json" if n_more > 0 else ""
-        print(f"  FAILED: {each.what}: {'; '.join(each.wrong[:SHOWN_WRONG])}{more}", flush=True)
+        print(f"  FAILED: {each.what}: {'; '.join(each.wrong[:MAX_REASONS_SHOWN])}{more}", flush=True)
     if not failed:
-        print(f"  All {len(checks)} checks hold.", flush=True)
+        print(f"  All {len(checks)} checks passed.", flush=True)
     return 1 if failed else 0
 
 
-def say_what_to_do_next(run: Run, campaign_file: Path) -> None:
-    """Three commands. The evening is in this machine's database: its desk shows what was said, learned and recalled."""
+def print_next_steps(run: Run, campaign_file: Path) -> None:
+    """Print three commands to try next. They work on this evening's data in the local database."""
     port = read_settings(run.config).server.port
     glyphoxa = _short(Path(sys.executable).parent / "glyphoxa")
     desk = [glyphoxa, "serve", "--open", "--new"]
     desk += ["--config", _short(run.config.resolve()), "--campaign", _short(campaign_file)]
-    # Each on one line, however narrow the terminal is: it is copied.
+    # One line for each command, so that it can be copied from a narrow terminal.
     print(
         "",
-        "  1. Play in the demo's town yourself:",
+        "  1. Play in the demo town yourself:",
         "     make serve",
         "",
-        f"  2. Look at this evening as its game master, on http://localhost:{port}/desk/sessions, after:",
+        f"  2. See this evening as its game master. Run this, then open http://localhost:{port}/desk/sessions:",
         f"     {shlex.join(desk)}",
         "",
-        "  3. Start a campaign of your own:",
+        "  3. Start your own campaign:",
         f"     {shlex.join([glyphoxa, 'campaign', 'new', OWN_CAMPAIGN])}",
         f"     {shlex.join([glyphoxa, 'serve', '--open', '--campaign', OWN_CAMPAIGN])}",
         sep="\n",
@@ -128,12 +128,12 @@ def say_what_to_do_next(run: Run, campaign_file: Path) -> None:
 
 
 def _short(path: Path) -> str:
-    """As it is typed in this directory."""
+    """Return the path as you would type it in the current directory."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def copy_campaign(file: Path, campaign: Campaign, out: Path) -> Path:
-    """The campaign's file under an id of this run."""
+    """Copy the campaign file with an id of this run."""
     stamped = f"{campaign.id}-{datetime.now().strftime('%Y%m%d-%H%M%S')}"
     text, n_found = re.subn(
         r"(?m)^(campaign:\n(?:[ #].*\n)*?  id:) .*$", rf"\1 {stamped}", file.read_text("utf-8"), count=1
@@ -146,7 +146,7 @@ def copy_campaign(file: Path, campaign: Campaign, out: Path) -> Path:
 
 
 def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[SessionPlayed]) -> Figures:
-    """Write the three files and print the summary."""
+    """Write the three output files and print the summary."""
     sound = {p.number: read_recording(session_wav(out, p.number), rate_hz=RATE_HZ).pcm for p in played}
     found = figures(evening, campaign, played)
     write_wav(out / "evening.wav", BETWEEN_SESSIONS.join(sound.values()), rate_hz=RATE_HZ)
@@ -161,7 +161,7 @@ def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[
 
 
 def _clear(out: Path, evening: Evening) -> None:
-    """Take away what an earlier run left, or its sessions would be taken for this one's."""
+    """Delete the output of an earlier run, so that its sessions are not mistaken for new ones."""
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in ("evening.wav", "evening.html", "evening.json"):
         (out / name).unlink(missing_ok=True)
@@ -171,9 +171,9 @@ def _clear(out: Path, evening: Evening) -> None:
 
 
 def _run_session(run: Run, number: int, campaign_file: Path) -> int:
-    """Run a session's process to its end. Ctrl-C closes its standard input: it then closes the table and writes.
+    """Run a session's process until it ends. On Ctrl-C, close its standard input, so that it shuts down in order.
 
-    It has a process group of its own, or the terminal's Ctrl-C would reach it a second time while it closes.
+    The process has its own process group. Otherwise the terminal's Ctrl-C would reach it a second time.
     """
     command = [sys.executable, "-m", "demo", "--script", str(run.script), "--out", str(run.out), "--opener", run.opener]
     command += ["--config", str(run.config.resolve())]
@@ -209,7 +209,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGTERM ends an evening as Ctrl-C does."""
+    """Let SIGTERM end an evening as Ctrl-C does."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -223,14 +223,14 @@ def _interruptible() -> Iterator[None]:
 
 _WITHIN_S: Final = 60.0
 _ASKED: Final = (
-    ("Previously on, for the players", ("show", "recap", "{session}")),
-    ("The same for the game master", ("show", "recap", "{session}", "--dm", "--tokens", "300")),
+    ("A recap for the players", ("show", "recap", "{session}")),
+    ("A recap for the game master", ("show", "recap", "{session}", "--dm", "--tokens", "300")),
     ("Facts that need review", ("facts", "review")),
 )
 
 
 def between(config: Path, campaign: CampaignId, session: str, note: Callable[[str], None]) -> None:
-    """Ask, and show each question with its answer. What is not answered is told, and spoils no evening."""
+    """Run each command and print its output. A command that fails is reported and does not stop the evening."""
     for title, words in _ASKED:
         asked = [word.format(session=session) for word in words]
         note("")
@@ -239,7 +239,7 @@ def between(config: Path, campaign: CampaignId, session: str, note: Callable[[st
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
         except subprocess.TimeoutExpired:
-            note("  no answer within a minute")
+            note("  no answer within one minute")
             continue
         for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines():
             note(f"  {line}")

@@ -1,4 +1,4 @@
-"""`evening.html`: the evening as one file that needs nothing else, with its sound."""
+"""Writes `evening.html`: the evening and its sound in one self-contained file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 
 TEMPLATE = Path(__file__).with_name("report.html")
 MAX_SOUND_BYTES = 10 * 1024 * 1024
-"""Of all sound together, before base64; above it a lower sample rate is taken."""
+"""Limit for all sound together, before base64. Above it the sample rate is lowered."""
 EMBEDDED_RATES_HZ = (16_000, 12_000, 8_000)
 LEAD_MS, TAIL_MS = 400, 500
 
@@ -33,16 +33,16 @@ def page(
     *,
     titles: Mapping[int, str],
 ) -> str:
-    """The page.
+    """Return the page as HTML.
 
     Args:
-        sound: What was heard in each session, by its number: 24 kHz mono s16le.
-        titles: Of the sessions, by number.
+        sound: What was heard in each session, by session number: 24 kHz mono s16le.
+        titles: Session titles, by session number.
     """
     rate_hz = embedded_rate_hz(sum(len(pcm) for pcm in sound.values()))
     parts = [
         f"<h1>{escape(campaign.name)}</h1>",
-        '<p class="lead">Two players, two characters who listen and remember.</p>',
+        '<p class="lead">Two players and two characters that listen and remember.</p>',
         "<dl>"
         + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in summary_rows(figures, sessions))
         + "</dl>",
@@ -59,13 +59,13 @@ def page(
 
 
 def embedded_rate_hz(n_bytes: int) -> int:
-    """The best sample rate at which `n_bytes` of 24 kHz sound stay below `MAX_SOUND_BYTES`."""
+    """Return the highest sample rate at which `n_bytes` of 24 kHz sound fit into `MAX_SOUND_BYTES`."""
     fitting = (rate for rate in EMBEDDED_RATES_HZ if n_bytes * rate // RATE_HZ <= MAX_SOUND_BYTES)
     return next(fitting, EMBEDDED_RATES_HZ[-1])
 
 
 def timeline(campaign: Campaign, session: SessionPlayed) -> str:
-    """Who was audible when: a lane a voice, with the overlaps."""
+    """Draw when each voice was audible: one lane for each voice, with overlaps."""
     lanes = dict.fromkeys([line.player for line in session.lines] + [spoke.npc for spoke in session.speech])
     if not lanes:
         return ""
@@ -114,7 +114,7 @@ def turn_article(campaign: Campaign, session: SessionPlayed, turn: TurnRecord) -
         parts.append(f'<p class="why">{escape(turn.error)}</p>')
     parts.append(_stages(waterfall(turn)))
     if turn.prompt_text:
-        parts.append(f"<details><summary>What was in mind</summary><pre>{escape(turn.prompt_text)}</pre></details>")
+        parts.append(f"<details><summary>Prompt</summary><pre>{escape(turn.prompt_text)}</pre></details>")
     return "\n".join(parts) + "</article>"
 
 
@@ -146,7 +146,7 @@ def _stages(spans: Iterable[tuple[str, int, int]]) -> str:
 
 
 def _play_button(session: SessionPlayed, turn: TurnRecord) -> str:
-    """Plays the turn: from the player's line to the end of the reply."""
+    """Return the button that plays a turn, from the player's line to the end of the reply."""
     span = turn_span_ms(session, turn)
     if span is None:
         return ""
@@ -155,7 +155,7 @@ def _play_button(session: SessionPlayed, turn: TurnRecord) -> str:
 
 
 def turn_span_ms(session: SessionPlayed, turn: TurnRecord) -> tuple[int, int] | None:
-    """When a turn was audible (Unix epoch): its player's line and what the NPC said to it. None for typed text."""
+    """Return when a turn was audible (Unix epoch): the player's line and the reply. None for typed text."""
     speech_end = turn.stages.get(Stage.SPEECH_END)
     if speech_end is None:
         return None

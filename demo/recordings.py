@@ -1,7 +1,7 @@
-"""Recordings from anywhere, as an ear takes them: 16 kHz, one channel, signed 16 bit.
+"""Reads WAV recordings as 16 kHz mono signed 16-bit sound, the input format of an ear.
 
-Any sample rate from 4 to 192 kHz is resampled, channels are averaged, integer and float samples of every width
-are read. What is not speech (silence, music, noise) is a valid recording: the voice detector decides about it.
+Sample rates from 4 to 192 kHz are resampled, channels are averaged, and integer and float samples of every width are
+accepted. Silence, music and noise are valid; the voice detector decides what is speech.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VALID = (
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Sound of a file as mono s16le at `rate_hz`."""
+    """The sound of a file as mono s16le at `rate_hz`."""
 
     path: Path
     pcm: bytes
@@ -43,33 +43,33 @@ class Recording:
 
 
 def read_recording(path: Path, *, rate_hz: int = RATE_HZ) -> Recording:
-    """Read a WAV file of any common kind, at the rate that is wanted.
+    """Read a WAV file and convert it to `rate_hz`.
 
     Raises:
-        NotFound: There is no such file.
-        InvalidInput: It cannot be read or used; the message says which file, why, and what is valid.
+        NotFound: The file does not exist.
+        InvalidInput: The file is unreadable or invalid. The message names the file, the reason and what is valid.
     """
     rate, samples = _read(path)
     return Recording(path, pcm16(resample(samples, from_hz=rate, to_hz=rate_hz)), rate_hz)
 
 
 def resample(samples: Samples, *, from_hz: int, to_hz: int) -> Samples:
-    """The same sound at another rate, with a polyphase filter; shape (n,)."""
+    """Resample with a polyphase filter; shape (n,)."""
     if from_hz == to_hz or not len(samples):
         return samples
-    from scipy.signal import resample_poly  # it takes a second to import, and most recordings have the rate
+    from scipy.signal import resample_poly  # the import takes a second, and most recordings need no resampling
 
     common = gcd(from_hz, to_hz)
     return np.asarray(resample_poly(samples, to_hz // common, from_hz // common), np.float32)
 
 
 def pcm16(samples: Samples) -> bytes:
-    """s16le of samples in -1 to 1; what is louder is clipped."""
+    """Convert samples in -1 to 1 to s16le, clipping louder ones."""
     return np.round(np.clip(samples, -1.0, 1.0) * 32767).astype("<i2").tobytes()
 
 
 def samples_of(pcm: bytes) -> Samples:
-    """Samples in -1 to 1 of s16le; an odd last byte is dropped."""
+    """Convert s16le to samples in -1 to 1. An odd last byte is dropped."""
     return np.frombuffer(pcm[: len(pcm) // 2 * 2], "<i2").astype(np.float32) / np.float32(32768)
 
 
@@ -90,19 +90,19 @@ def _read(path: Path) -> tuple[int, Samples]:
 
     try:
         with warnings.catch_warnings():
-            # Odd chunks (an editor's metadata) and headers that promise too much: scipy warns and reads on.
+            # scipy warns about odd chunks (editor metadata) and wrong lengths in headers, and reads on.
             warnings.simplefilter("ignore", wavfile.WavFileWarning)
             rate, samples = wavfile.read(path)
     except OSError as error:
         raise InvalidInput(f"recording {path} cannot be read: {error.strerror}; {VALID}") from None
     except (ValueError, EOFError, TypeError, UnboundLocalError, struct.error, ZeroDivisionError) as error:
-        # All of these have been seen from scipy on damaged headers; none of them says more than "not a WAV file".
-        raise InvalidInput(f"recording {path} is not a WAV file, or a broken one ({error}); {VALID}") from None
+        # scipy raises each of these for damaged headers. None says more than "not a WAV file".
+        raise InvalidInput(f"recording {path} is not a valid WAV file ({error}); {VALID}") from None
     return rate, _checked(path, rate, samples)
 
 
 def _checked(path: Path, rate: int, samples: npt.NDArray[np.generic]) -> Samples:
-    """Mono samples in -1 to 1 of whatever scipy returned."""
+    """Convert the array from scipy to mono samples in -1 to 1."""
     if not samples.size:
         raise InvalidInput(f"recording {path} holds no samples; {VALID}")
     if not MIN_RATE_HZ <= rate <= MAX_RATE_HZ:
@@ -115,5 +115,5 @@ def _checked(path: Path, rate: int, samples: npt.NDArray[np.generic]) -> Samples
     elif samples.dtype.kind == "i":
         floats /= np.float32(2 ** (8 * samples.dtype.itemsize - 1))
     if not np.isfinite(floats).all():
-        raise InvalidInput(f"recording {path} holds samples that are not numbers; {VALID}")
+        raise InvalidInput(f"recording {path} contains samples that are not numbers; {VALID}")
     return np.asarray(floats.mean(axis=1) if floats.ndim > 1 else floats, np.float32)

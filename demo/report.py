@@ -1,7 +1,7 @@
-"""What an evening came to, in figures: pure functions from the script and the turns to values.
+"""Computes the evening's figures from the script and the turns. All functions are pure.
 
-Nothing here knows the story. What was told, to whom and who was not there stands in the script's `memory`; the
-rest is compared with what the prompts, the recall and the replies really held.
+The story is not hard-coded. The script's `memory` section says what was told to whom and who was absent. Everything
+else is compared with the actual prompts, recalled items and replies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from glyphoxa.domain.knowledge import learned_from
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 
 BEFORE_MS, AFTER_MS = 600, 1_500
-"""A detector may place the beginning of speech a little early, and a second part after a pause a little late."""
+"""Tolerance: a detector may start speech a little early, and a part after a pause may start a little late."""
 
 COMMON = frozenset(
     """about after again also been before came come could does down evening from gave give going good have here into
@@ -32,12 +32,12 @@ COMMON = frozenset(
     were what when where which will with would your yours""".split()  # noqa: SIM905 - a list of 70 lines reads worse
 )
 MIN_SHOWN_WORDS = 2
-"""One shared word may be chance; two words of what was told, neither in the question, are not."""
+"""One shared word may be chance. Two words of what was told that are not in the question are not."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineScore:
-    """A script line against its transcript."""
+    """A script line and how well its transcript matches."""
 
     line_id: str
     raw: str
@@ -49,11 +49,11 @@ class LineScore:
 
 @dataclass(frozen=True, slots=True)
 class DemoCheck:
-    """Something that every evening must show, whatever words the model chooses.
+    """A condition that must hold in every evening, whatever words the model chooses.
 
     Attributes:
-        what: "names are heard right".
-        wrong: What was otherwise, each in one line; empty when the check holds.
+        what: For example "names are heard right".
+        wrong: One line for each violation; empty if the check passes.
     """
 
     what: str
@@ -66,7 +66,7 @@ class DemoCheck:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Percentages are 0 to 100, times in milliseconds; None where nothing was measured."""
+    """Percentages are 0 to 100, times are in milliseconds. None where nothing was measured."""
 
     first_audio_p50_ms: int | None
     first_audio_p95_ms: int | None
@@ -113,9 +113,9 @@ def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlay
         lines=scores,
         checks=(
             DemoCheck("names are heard right", _misheard(scores)),
-            DemoCheck("every line is answered by who it is meant for", _unanswered(evening, campaign, sessions)),
-            DemoCheck("what was told is remembered the next evening", _forgotten(evening.memory, campaign, sessions)),
-            DemoCheck("an NPC that was absent does not know it", _leaked(evening.memory, campaign, sessions)),
+            DemoCheck("the addressed NPC answers every line", _unanswered(evening, campaign, sessions)),
+            DemoCheck("an NPC remembers the next evening", _forgotten(evening.memory, campaign, sessions)),
+            DemoCheck("an absent NPC does not know it", _leaked(evening.memory, campaign, sessions)),
         ),
     )
 
@@ -125,23 +125,23 @@ def percentile(values: Sequence[int], percent: float) -> int | None:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words without punctuation; "smith's" is one word."""
+    """Split into lower-case words without punctuation; "smith's" is one word."""
     return re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text.casefold())
 
 
 DENIAL = re.compile(
     r"(?:\bnot|n't|\bnothing|\bno idea|\bnever)\b (?:\w+ )?(?:know|remember|recall|sure|hear)|\bknow nothing"
 )
-"""A sentence that says it does not know is no memory, whatever words it repeats."""
+"""A sentence that denies knowledge does not count as memory, whatever words it repeats."""
 
 
 def content_words(text: str) -> set[str]:
-    """The words that carry what was said: four letters or more, none of the commonest."""
+    """Return words of four letters or more, without the most common ones."""
     return {word for word in words(text) if len(word) >= 4 and word not in COMMON}
 
 
 def of_line(line: LinePlayed, utterances: Iterable[Utterance]) -> list[Utterance]:
-    """What was kept of a recording: its player's utterances that began while it was heard, oldest first."""
+    """Return the player's stored utterances that began during this recording, oldest first."""
     return sorted(
         (
             u
@@ -153,7 +153,7 @@ def of_line(line: LinePlayed, utterances: Iterable[Utterance]) -> list[Utterance
 
 
 def scores_of(evening: Evening, session: SessionPlayed) -> list[LineScore]:
-    """Each recording that was played against what was kept of it. What was not heard at all has no name right."""
+    """Compare each played recording with its stored utterances. Names in an unheard line count as wrong."""
     scores = []
     for played in session.lines:
         line = evening.line(played.line_id)
@@ -174,12 +174,12 @@ def scores_of(evening: Evening, session: SessionPlayed) -> list[LineScore]:
 
 
 def holds(text: str, name: str) -> bool:
-    """Whether the name stands in the text, letter for letter but for case."""
+    """Return whether the text contains the name, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def ordinary_words_changed(truth: str, kept: Iterable[Utterance]) -> tuple[str, ...]:
-    """Words that were really said and that a correction took away."""
+    """Return words that were really said but changed by a correction."""
     said = Counter(words(truth))
     lost: list[str] = []
     for utterance in kept:
@@ -190,7 +190,7 @@ def ordinary_words_changed(truth: str, kept: Iterable[Utterance]) -> tuple[str, 
 
 
 def line_of(turn: TurnRecord, session: SessionPlayed) -> LinePlayed | None:
-    """The recording that a turn is about: its player's last one that had begun. None for typed text."""
+    """Return the recording that a turn answers: the player's last one that had begun. None for typed text."""
     speech_end_ms = turn.stages.get(Stage.SPEECH_END)
     if speech_end_ms is None:
         return None
@@ -199,7 +199,7 @@ def line_of(turn: TurnRecord, session: SessionPlayed) -> LinePlayed | None:
 
 
 def turns_of(line: LinePlayed, session: SessionPlayed) -> list[TurnRecord]:
-    """The turns of a recording, in order. After a merged one comes its player's next turn, which answers both."""
+    """Return the turns of a recording, in order. A merged turn is followed by the turn that answers both."""
     turns: list[TurnRecord] = []
     for turn in session.turns:
         if turn.speaker_id != line.player:
@@ -225,11 +225,11 @@ def _unanswered(evening: Evening, campaign: Campaign, sessions: Iterable[Session
             to, turns = evening.line(played.line_id).to, turns_of(played, session)
             if to and not any(_is_answer_of(turn, to) for turn in turns):
                 meant = campaign.npc(NpcId(to)).name
-                wrong.append(f"line {played.line_id!r} to {meant}: {_what_became_of(turns)}")
+                wrong.append(f"line {played.line_id!r} to {meant}: {_outcome_of(turns)}")
     return tuple(wrong)
 
 
-def _what_became_of(turns: Sequence[TurnRecord]) -> str:
+def _outcome_of(turns: Sequence[TurnRecord]) -> str:
     if not turns:
         return "it was not heard"
     last = turns[-1]
@@ -243,7 +243,7 @@ def told_utterances(memory: MemoryCheck, session: SessionPlayed) -> list[Utteran
 
 
 def recalled_across_sessions(memory: MemoryCheck, sessions: Sequence[SessionPlayed]) -> bool:
-    """What was told in one session was in its hearer's prompt in a later one, and shows in that reply."""
+    """Return whether something told in one session was in its hearer's later prompt and shows in the reply."""
     for i, earlier in enumerate(sessions):
         told = told_utterances(memory, earlier)
         for later in sessions[i + 1 :]:
@@ -256,7 +256,7 @@ def recalled_across_sessions(memory: MemoryCheck, sessions: Sequence[SessionPlay
 def _was_given(turn: TurnRecord, told: Utterance) -> bool:
     if any(learned_from(recalled) == told.id for recalled in turn.recalled):
         return True
-    # A short remark may be made twice; words that carry something are needed before equal text proves anything.
+    # A short remark may occur twice, so equal text counts only if it has content words.
     return len(content_words(told.text)) >= MIN_SHOWN_WORDS and told.text in turn.prompt_text
 
 
@@ -268,7 +268,7 @@ def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
 
 
 def _forgotten(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> tuple[str, ...]:
-    """It must be in the prompt when it is asked for, and not be denied. How it is told back is left to the model."""
+    """List failures. The fact must be in the prompt and not be denied; the model chooses how to say it."""
     name = campaign.npc(NpcId(memory.to)).name
     denied = ""
     for i, earlier in enumerate(sessions):
@@ -280,20 +280,21 @@ def _forgotten(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[Sessi
                 reply = turn.reply_heard or turn.reply
                 if _shows(turn, told) or not DENIAL.search(reply):
                     return ()
-                denied = f"{name} had it in mind and said: {reply!r}"
-    return (denied or f"it was in the prompt of no answer of {name}",)
+                denied = f"{name} had it in the prompt but said: {reply!r}"
+    return (denied or f"no prompt of {name} contained it",)
 
 
 def _leaked(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> tuple[str, ...]:
     turn = leaking_turn(memory, campaign, sessions)
     if turn is None:
         return ()
-    return (f"it was in the prompt of {campaign.npc(NpcId(memory.absent)).name} when {turn.text!r} was said",)
+    return (f"the prompt of {campaign.npc(NpcId(memory.absent)).name} contained it when {turn.text!r} was said",)
 
 
 def leaking_turn(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> TurnRecord | None:
-    """The first turn of the NPC that was absent whose prompt held what was told: the utterance, its text, or a word of
-    it that she can have neither from the campaign nor from what was said in her presence.
+    """Return the absent NPC's first turn whose prompt leaked what was told, or None.
+
+    A leak is the utterance, its text, or a word of it that is neither in the campaign nor in what this NPC heard.
     """
     told = [u for session in sessions for u in told_utterances(memory, session)]
     in_her_presence = {
@@ -315,7 +316,7 @@ def public_words(campaign: Campaign) -> set[str]:
 
 
 def campaign_texts(campaign: Campaign) -> Iterable[str]:
-    """All prose of a campaign file."""
+    """Yield all prose of a campaign file."""
     for entity in campaign.entities:
         yield entity.name
         yield from entity.aliases
@@ -332,7 +333,7 @@ def campaign_texts(campaign: Campaign) -> Iterable[str]:
 
 
 def evening_json(figures: Figures, sessions: Sequence[SessionPlayed]) -> dict[str, object]:
-    """The content of `evening.json`."""
+    """Return the content of `evening.json`."""
     return {
         "turns": [_turn_json(session.number, turn) for session in sessions for turn in session.turns],
         "first_audio_p50_ms": figures.first_audio_p50_ms,
@@ -391,7 +392,7 @@ def _turn_json(session: int, turn: TurnRecord) -> dict[str, object]:
 
 
 def since_speech_end(turn: TurnRecord) -> dict[str, int]:
-    """Each stage in milliseconds after the end of speech (or after the first stage there is), in order of time."""
+    """Return each stage in milliseconds after the end of speech (or after the first stage), in order of time."""
     if not turn.stages:
         return {}
     ordered = sorted(turn.stages.items(), key=lambda item: item[1])

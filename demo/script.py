@@ -1,4 +1,4 @@
-"""The evening's script, `evening.yaml`: who says what, when, and what must come of it."""
+"""Reads the evening's script, `evening.yaml`: who says what, when, and the expected results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Block(BaseModel):
 
 
 class Start(_Block):
-    """When a line begins. Exactly one of: after quiet, after another line's beginning, during an NPC's speech."""
+    """When a line begins. Give exactly one: after quiet, after another line began, or while an NPC speaks."""
 
     quiet_ms: int | None = Field(default=None, ge=0)
     line: str | None = None
@@ -34,8 +34,8 @@ class ScriptLine(_Block):
     """One recording of one player.
 
     Attributes:
-        text: The truth that its transcript is scored against.
-        to: The NPC that must answer it; "" for none.
+        text: The reference transcript.
+        to: The NPC that must answer; "" for none.
     """
 
     id: str
@@ -64,7 +64,7 @@ class SessionScript(_Block):
 
 
 class MemoryCheck(_Block):
-    """Lines in which something is told, the NPC that was told, and the NPC that was not there."""
+    """The lines that tell something, the NPC that heard it, and the NPC that was absent."""
 
     told: tuple[str, ...] = Field(min_length=1)
     to: str
@@ -79,7 +79,7 @@ class _Document(_Block):
 
 @dataclass(frozen=True, slots=True)
 class Evening:
-    """A script whose parts fit each other. Paths are absolute."""
+    """A validated script. Paths are absolute."""
 
     folder: Path
     campaign: Path
@@ -100,8 +100,8 @@ def read_evening(path: Path) -> Evening:
     """Read a script.
 
     Raises:
-        NotFound: There is no such file.
-        InvalidFile: With every mistake in it, each at its line.
+        NotFound: The file does not exist.
+        InvalidFile: The script has errors. Each is reported with its line.
     """
     source = read_yaml(path)
     document = validate(source, _Document)
@@ -113,7 +113,7 @@ def read_evening(path: Path) -> Evening:
             for k, line in enumerate(part.lines):
                 at: YamlPath = ("sessions", i, "parts", j, "lines", k)
                 if line.id in seen:
-                    problems.append(source.problem((*at, "id"), f"line id {line.id!r} stands here twice"))
+                    problems.append(source.problem((*at, "id"), f"duplicate line id {line.id!r}"))
                 if line.start.line is not None and line.start.line not in here:
                     hint = did_you_mean(line.start.line, here)
                     problems.append(

@@ -520,7 +520,7 @@ class Rehearsal:
         names = names_at_a_desk(self.settings, state.campaign, self.memory)
         await names.open()
         text = names.correct(" ".join(line.split())).text
-        state.sits_down(player)
+        state.add_player(player)
         async with self._in_the_scene():
             self.mind.prefetch.forget(player.id)
             self.mind.context.new_speech()

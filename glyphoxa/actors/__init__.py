@@ -1,1 +1,1 @@
-"""What keeps a table running: mailboxes, supervision, circuit breakers. Fallbacks between providers will stand here."""
+"""The actor runtime: mailboxes, supervision, deadlines and circuit breakers."""

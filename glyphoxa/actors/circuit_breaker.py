@@ -1,41 +1,41 @@
-"""When to let a provider be that failed again and again: a dead one must not cost its deadline in every turn.
+"""Pauses calls to a provider after repeated failures, so that a dead one does not cost its deadline in every turn.
 
-    well ── n failures, one after another ──▶ resting ── rest_ms ──▶ one try at a time ── k succeed ──▶ well
-                                                 ▲                     │
-                                                 └────── failed ───────┘
+    closed ── n failures in a row ──▶ open ── cooldown_ms ──▶ half-open: one try at a time ── k succeed ──▶ closed
+                                       ▲                            │
+                                       └───────── a try fails ──────┘
 
-The circuit breaker of M. Nygard, Release It! (2007), chapter 5.
+See M. Nygard, Release It! (2007), chapter 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-MOST_FAILURES = 3
-REST_MS = 10_000
+MAX_FAILURES = 3
+COOLDOWN_MS = 10_000
 
 
 class CircuitBreaker:
-    """Protocol of use: ask `may_try` before each call, and say `succeeded` or `failed` after each that was made.
+    """Counts failures of one provider. Ask `allows_call` before each call and report its result after it.
 
     Args:
-        now_ms: Any clock that does not go back.
-        most_failures: One after another, until it is let be.
-        rest_ms: How long it is let be, after that and after each try that fails.
-        successes_to_close: Tries in a row that succeed until it is well again.
+        now_ms: A monotonic clock.
+        max_failures: Failures in a row that open the breaker.
+        cooldown_ms: Pause after the breaker opens and after each failed try.
+        successes_to_close: Successful tries in a row that close it again.
     """
 
     def __init__(
         self,
         now_ms: Callable[[], int],
         *,
-        most_failures: int = MOST_FAILURES,
-        rest_ms: int = REST_MS,
+        max_failures: int = MAX_FAILURES,
+        cooldown_ms: int = COOLDOWN_MS,
         successes_to_close: int = 1,
     ) -> None:
         self._now_ms = now_ms
-        self._most_failures = most_failures
-        self._rest_ms = rest_ms
+        self._max_failures = max_failures
+        self._cooldown_ms = cooldown_ms
         self._successes_to_close = successes_to_close
         self._failures = 0
         self._successes = 0
@@ -43,20 +43,20 @@ class CircuitBreaker:
         self._is_trying = False
 
     @property
-    def is_resting(self) -> bool:
-        """Also while tries are made."""
+    def is_open(self) -> bool:
+        """Return whether calls are paused or being tried again."""
         return self._until_ms is not None
 
     @property
-    def left_ms(self) -> int:
-        """Until it is tried again; 0 when it may be."""
+    def retry_in_ms(self) -> int:
+        """Time until the next try; 0 if a try is due."""
         return 0 if self._until_ms is None else max(0, self._until_ms - self._now_ms())
 
-    def may_try(self) -> bool:
-        """Whether a call may be made now. After a rest one at a time: not until it is known how the last one went."""
+    def allows_call(self) -> bool:
+        """Return whether a call may be made now. While open, only one try runs at a time."""
         if self._until_ms is None:
             return True
-        if self._is_trying or self.left_ms > 0:
+        if self._is_trying or self.retry_in_ms > 0:
             return False
         self._is_trying = True
         return True
@@ -70,14 +70,14 @@ class CircuitBreaker:
     def failed(self) -> None:
         self._failures += 1
         self._successes, self._is_trying = 0, False
-        if self._failures >= self._most_failures:
-            self._until_ms = self._now_ms() + self._rest_ms
+        if self._failures >= self._max_failures:
+            self._until_ms = self._now_ms() + self._cooldown_ms
 
-    def called_off(self) -> None:
-        """The call was ended by us, before it was known how it would go."""
+    def cancelled(self) -> None:
+        """Report that the caller ended the call before its result was known."""
         self._is_trying = False
 
-    def open(self) -> None:
-        """Let it be from now on, however few calls failed: one that hangs costs more than one that refuses."""
-        self._failures = max(self._failures, self._most_failures - 1)
+    def trip(self) -> None:
+        """Open the breaker at once, for example because a call hangs."""
+        self._failures = max(self._failures, self._max_failures - 1)
         self.failed()

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 
 def now_ms() -> int:
-    """Unix epoch."""
+    """Return milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
 
 
 def call_at(at_ms: int, callback: Callable[[], None]) -> object:
-    """In the running loop."""
+    """Schedule a callback in the running event loop."""
     delay_s = max(0, at_ms - now_ms()) / 1000
     return asyncio.get_running_loop().call_later(delay_s, callback)

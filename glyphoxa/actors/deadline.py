@@ -1,7 +1,6 @@
-"""Waiting that ends at its deadline, whatever is waited for does then.
+"""Waits that end at their deadline even if the awaited work ignores cancellation.
 
-`asyncio.timeout` waits for what it has cancelled, and so without end for what swallows its cancellation. Here that is
-left behind.
+`asyncio.timeout` waits until the cancelled work ends, possibly for ever. The functions here abandon such work.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from loguru import logger
 T = TypeVar("T")
 
 UNWIND_MS = 1_000
-"""What was cancelled gets this long to clean up before it is left behind."""
+"""Time that cancelled work gets to clean up before it is abandoned."""
 
 
 async def in_time(
     deadline_ms: int, work: Awaitable[T], *, if_late: Callable[[T], object] = lambda _: None, unwind_ms: int = UNWIND_MS
 ) -> T:
-    """What `work` returns. At the deadline, and when the waiter is cancelled, it is cancelled too.
+    """Return the result of `work`. Cancel it at the deadline or when the waiter is cancelled.
 
     Args:
-        if_late: Takes what it returned all the same after it was given up, so that it can be closed.
+        if_late: Receives a result that arrives after the deadline, so that it can be closed.
 
     Raises:
-        TimeoutError: It did not return in time.
+        TimeoutError: The work did not finish in time.
     """
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task}, timeout=deadline_ms / 1_000)
         if not task.done():
             raise TimeoutError
-    except BaseException:  # cancelled itself, the waiter leaves no work running
+    except BaseException:  # if the waiter is cancelled, the work must not keep running
         task.add_done_callback(lambda late: _take_late(late, if_late))
         task.cancel()
         await asyncio.wait({task}, timeout=unwind_ms / 1_000)
@@ -44,9 +43,10 @@ async def in_time(
 
 
 async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> bool:
-    """Wait for a step of a closing; False when it was given up, or failed. At the deadline, and when the waiter is
-    cancelled, it is cancelled too. What does not even end then is left behind: it must not keep the steps behind it
-    from being taken.
+    """Wait for a closing step. False if it failed or exceeded the deadline.
+
+    At the deadline, or when the waiter is cancelled, the step is cancelled and no longer awaited, so that later steps
+    still run.
     """
     task = asyncio.ensure_future(closing)
     try:
@@ -56,12 +56,12 @@ async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> boo
             task.cancel()
             task.add_done_callback(_forget)
     if not done:
-        logger.error("{} did not close within {} ms, and is left as it is", what, deadline_ms)
+        logger.error("{} did not close within {} ms; abandoned", what, deadline_ms)
         return False
     if task.cancelled():
         return False
     if (error := task.exception()) is not None:
-        logger.opt(exception=error).error("{} could not be closed", what)
+        logger.opt(exception=error).error("closing {} failed", what)
         return False
     return True
 
@@ -72,29 +72,29 @@ def _take_late(task: asyncio.Future[T], if_late: Callable[[T], object]) -> None:
 
 
 def _forget(task: asyncio.Future[object]) -> None:
-    """Nobody waits for it any more: what it raises is no news."""
+    """Retrieve the exception of an abandoned task, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()
 
 
-# Closing step by step: a step that hangs is given up and logged, and the next one is taken.
+# Closing in steps: a step that hangs is abandoned and logged, and the next one runs.
 
 
 P = ParamSpec("P")
 
 STEP_MS = 10_000
-"""An orderly step takes a fraction of that, unless a database server is just being created on a busy machine."""
+"""An orderly step is much faster, unless a database server is being created on a busy machine."""
 
 
 class ClosingStack(AsyncExitStack):
-    """An exit stack in which each step has a deadline, and a step that fails does not keep the next from being taken.
+    """An exit stack in which each step has a deadline and a failed step does not stop the next.
 
-    A context manager on it is not told why it is left.
+    Context managers on it always exit without exception information.
     """
 
     async def enter_async_context(self, cm: AbstractAsyncContextManager[T, bool | None]) -> T:
         entered = await cm.__aenter__()
-        made_by = getattr(cm, "gen", None)  # of a context manager that is a function
+        made_by = getattr(cm, "gen", None)  # set for a context manager made from a generator function
         what = getattr(made_by, "__name__", type(cm).__name__)
         self.push_step(what, STEP_MS, lambda: cm.__aexit__(None, None, None))
         return entered

@@ -1,14 +1,14 @@
 """A small actor runtime: mailboxes, and a supervisor that restarts actors that crash.
 
-- An actor is a coroutine function `body(mailbox)` that takes messages until it is cancelled. It owns its state;
-  others reach it only through its mailbox.
-- Actors of one crash group crash together: when one raises, all of the group are cancelled and restarted.
+- An actor is a coroutine function that takes messages from its mailbox until it is cancelled. It owns its state; others
+  reach it only through its mailbox.
+- Actors of one crash group restart together: when one raises, all of the group are cancelled and restarted.
   Mailboxes keep their unread messages. State that must survive a crash lives in the object whose method is the body.
-- A group that crashes more often than `max_restarts` within `window_ms` is given up: `on_given_up` is called, the
-  other groups continue.
-- Leaving the `async with` block cancels everything and waits for it.
-- An actor that does not end when it is cancelled is left behind at a deadline and logged. It does not keep others from
-  being restarted, and nothing that it does later counts as a crash.
+- The supervisor gives up a group that crashes more than `max_restarts` times within `window_ms`. It then calls
+  `on_given_up`; the other groups continue.
+- Leaving the `async with` block cancels all actors and waits for them.
+- An actor that ignores cancellation is abandoned at a deadline and logged. It does not delay restarts, and its later
+  errors do not count as crashes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ M = TypeVar("M")
 
 
 class MailboxFull(RuntimeError):
-    """An actor does not keep up: its mailbox holds `capacity` unread messages."""
+    """An actor does not read fast enough: its mailbox holds `capacity` unread messages."""
 
 
 class Mailbox(Generic[M]):
-    """Messages to one actor, in the order in which they were posted.
+    """The messages to one actor, in the order in which they were posted.
 
     Args:
-        capacity: Unread messages at which `post` refuses; far above what a live table ever produces, so that a
-            stuck actor shows itself instead of eating memory.
-        is_expendable: Which messages may go unread when there is no room for a new one, the oldest first.
+        capacity: Unread messages at which `post` raises. A live table never reaches it, so a stuck actor is noticed
+            before it exhausts memory.
+        is_expendable: Selects messages that may be dropped to make room, oldest first.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class Mailbox(Generic[M]):
         self._has_mail = asyncio.Event()
 
     def post(self, message: M) -> None:
-        """Leave a message. Returns at once.
+        """Add a message. Returns at once.
 
         Raises:
-            MailboxFull: The actor does not read.
+            MailboxFull: The actor does not read its messages.
         """
         if len(self._unread) >= self._capacity:
             self._make_room()
@@ -60,16 +60,16 @@ class Mailbox(Generic[M]):
         self._has_mail.set()
 
     async def receive(self) -> M:
-        """The oldest unread message; waits for one."""
+        """Return the oldest unread message. Waits for one if there is none."""
         while not self._unread:
             self._has_mail.clear()
             await self._has_mail.wait()
         return self._unread.popleft()
 
     def take_all(self) -> list[M]:
-        """What is unread, oldest first, for who reads instead of the actor: in any thread, while others post."""
+        """Remove and return all unread messages, oldest first. Safe in any thread while others post."""
         taken: list[M] = []
-        with suppress(IndexError):  # until it is empty
+        with suppress(IndexError):  # the deque is empty
             while True:
                 taken.append(self._unread.popleft())
         return taken
@@ -78,7 +78,7 @@ class Mailbox(Generic[M]):
         return len(self._unread)
 
     def _make_room(self) -> None:
-        # Half of them at once, so that a flood is not counted through for each message of it.
+        # Drop half of them at once, so that a flood does not scan the queue for each message.
         expendable = [at for at, message in enumerate(self._unread) if self._is_expendable(message)]
         if not expendable:
             raise MailboxFull(f"mailbox of {self.name!r} holds {self._capacity} unread messages")
@@ -89,9 +89,9 @@ class Mailbox(Generic[M]):
 Body = Callable[[], Awaitable[None]]
 
 RESTART_MS = 1_000
-"""Deadline for the rest of a group to end before it is restarted."""
+"""Deadline for the other actors of a group to end before the group restarts."""
 END_MS = 8_000
-"""Deadline for actors that are ended for good. An orderly close takes a fraction of it."""
+"""Deadline for actors to end for good. An orderly close is much faster."""
 
 
 @dataclass(slots=True)
@@ -110,13 +110,13 @@ class _Group:
 
 
 class Supervisor:
-    """Runs actors in crash groups. See the module's rules.
+    """Runs actors in crash groups, by the rules of this module.
 
     Args:
         max_restarts: Crashes within the window after which a group is still restarted.
         window_ms: Length of that window.
         on_crash: Called with the group and the error after the group was restarted.
-        on_given_up: Called with the group that will not be restarted.
+        on_given_up: Called with a group that will not be restarted.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Supervisor:
         self._on_crash = on_crash
         self._on_given_up = on_given_up
         self._groups: dict[str, _Group] = {}
-        self._mends: set[asyncio.Task[None]] = set()
+        self._restarts: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
@@ -144,24 +144,24 @@ class Supervisor:
         await self.close()
 
     def start(self, name: str, body: Body, *, group: str | None = None) -> None:
-        """Start an actor. Without a group it crashes alone."""
+        """Start an actor. Without a group, it forms its own."""
         members = self._groups.setdefault(group or name, _Group())
         child = _Child(name, body)
         members.children.append(child)
         self._run(group or name, child)
 
     async def stop(self, group: str) -> None:
-        """End a group for good and wait for it, until the deadline."""
+        """End a group for good. Waits until the deadline."""
         members = self._groups.pop(group, None)
         if members is not None:
             await _end(members, END_MS)
 
     async def close(self) -> None:
-        """End every group and wait, until the deadline."""
+        """End all groups. Waits until the deadline."""
         self._is_closing = True
-        for mend in tuple(self._mends):
-            mend.cancel()
-        # All at once: one that does not end keeps none of the others.
+        for restart in tuple(self._restarts):
+            restart.cancel()
+        # In parallel, so that a hanging group does not delay the others.
         await asyncio.gather(*(_end(members, END_MS) for members in self._groups.values()))
         self._groups.clear()
 
@@ -187,16 +187,16 @@ class Supervisor:
         while members.crashed_ms and now_ms - members.crashed_ms[0] > self._window_ms:
             members.crashed_ms.popleft()
         members.is_restarting = True
-        mend = asyncio.create_task(self._mend(group, members, error), name=f"mend:{group}")
-        self._mends.add(mend)
-        mend.add_done_callback(self._mends.discard)
+        restart = asyncio.create_task(self._restart(group, members, error), name=f"restart:{group}")
+        self._restarts.add(restart)
+        restart.add_done_callback(self._restarts.discard)
 
-    async def _mend(self, group: str, members: _Group, error: BaseException) -> None:
+    async def _restart(self, group: str, members: _Group, error: BaseException) -> None:
         await _end(members, RESTART_MS)
         members.is_restarting = False
         if len(members.crashed_ms) > self._max_restarts:
             members.is_given_up = True
-            logger.error("group {} crashed {} times and is given up", group, len(members.crashed_ms))
+            logger.error("group {} crashed {} times and will not be restarted", group, len(members.crashed_ms))
             if self._on_given_up is not None:
                 self._on_given_up(group)
             return
@@ -207,11 +207,11 @@ class Supervisor:
 
 
 async def _end(members: _Group, within_ms: int) -> None:
-    """Cancel all of a group and wait for them; whoever has not ended at the deadline is left behind."""
+    """Cancel all actors of a group and wait for them. Abandon those still running at the deadline."""
     running = {child.task: child.name for child in members.children if child.task is not None and not child.task.done()}
     for task in running:
         task.cancel()
-    # What they raise while ending was or will be reported by `_on_done`.
+        # `_on_done` reports what they raise while ending.
     _, hanging = await asyncio.wait(running, timeout=within_ms / 1_000) if running else ((), ())
     for task in hanging:
-        logger.error("actor {} did not close within {} ms, and is left as it is", running[task], within_ms)
+        logger.error("actor {} did not close within {} ms; abandoned", running[task], within_ms)

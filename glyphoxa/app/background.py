@@ -1,4 +1,4 @@
-"""Who reads talk in the background: beside an open table, or in a process of its own."""
+"""Creates the background workers of a table or a separate process: chronicle, second look and deep recall."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
     from glyphoxa.memory_graph.settings import RecallMethod
 
 
-# The language models that work behind the talk, as the settings name them: who looks again at names, who recalls.
+# The language models of the background tasks (second look, recall, chronicle), as configured.
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in the prompt cache of the model that runs here."""
+    """A slot in the prompt cache of the local model."""
 
     llama: LlamaServer
     number: int
@@ -75,17 +75,18 @@ class _Closing(StructuredLlm, Protocol):
 
 
 def local_slots(settings: Settings, campaign: Campaign) -> int:
-    """Places in the local model's prompt cache: one for each NPC, and one for each who works behind the talk, so that
-    they push no NPC's prompt out.
+    """Return the number of slots in the local model's prompt cache.
+
+    Each NPC and each background task has its own, so that no task evicts an NPC's prompt.
     """
     return max(1, len(campaign.npcs)) + len(_local_kinds(settings))
 
 
 def slot_of(kind: str, settings: Settings, *, slots: int) -> int:
-    """The place of one who works behind the talk: they have the last ones.
+    """Return the slot of a background task. They use the last slots.
 
     Args:
-        slots: All there are; if there are too few, the first is shared.
+        slots: Total number. If there are too few, the first one is shared.
     """
     kinds = _local_kinds(settings)
     return max(0, slots - len(kinds) + kinds.index(kind)) if kind in kinds else 0
@@ -100,22 +101,22 @@ def open_structured_llm(
     environ: Mapping[str, str] = os.environ,
     **options: int,
 ) -> StructuredLlm:
-    """Closed by `stack`.
+    """Open the language model of a background task. `stack` closes it.
 
     Args:
-        kind: Where it is set, `SECOND_LOOK`, `RECALL` or `CHRONICLE`.
-        here: What "local" means; None if no model runs here.
-        options: For the maker of what asks.
+        kind: Its section in the settings: `SECOND_LOOK`, `RECALL` or `CHRONICLE`.
+        here: The model that "local" means; None if none runs here.
+        options: Passed to the provider's factory.
 
     Raises:
-        InvalidInput: Its key is not set, its package is not installed, or no model runs here.
+        InvalidInput: Its key or package is missing, or no model runs here.
     """
     row = find(kind, chosen.name)
     llm: _Closing
     if not row.runs_here:
         llm = build(chosen, section=kind, environ=environ, **options)
     elif here is None:
-        raise InvalidInput(f"{kind} {row.name} needs a providers.llm that runs here, such as qwen-1.5b")
+        raise InvalidInput(f"{kind} {row.name} needs a local providers.llm, such as qwen-1.5b")
     else:
         llm = maker_of(row, section=kind)(here.llama, slot=here.number, **options)
     stack.push_async_callback(llm.close)
@@ -123,33 +124,34 @@ def open_structured_llm(
 
 
 def _local_kinds(settings: Settings) -> list[str]:
-    """Who works behind the talk with the local model."""
+    """Return the background tasks that use the local model."""
     recalls = settings.has_memory and settings.recall.asks_a_model and runs_here(RECALL, settings.recall.llm.name)
     looks = runs_here(SECOND_LOOK, settings.correction.llm.name)
     return [kind for kind, is_local in ((RECALL, recalls), (SECOND_LOOK, looks)) if is_local]
 
 
-# Who finds what talk tells: the rules, and a language model where the settings want one.
+# The chronicle's extractor: the rules, and a language model if configured.
 
 
 _REST_MS: Final = 5_000
-"""Of a stretch's time, what all but the model takes, and more."""
+"""Time for everything except the model, with a margin."""
 _CLOUD_DEADLINE_MS: Final = 30_000
-_CLOUD: Final = QuestionLimits(most_chars=40_000)
+_CLOUD: Final = QuestionLimits(max_chars=40_000)
 _CLOUD_TOKENS: Final = 4_000
 _LOCAL_DEADLINE_MS: Final = 150_000
-_LOCAL: Final = QuestionLimits(most_chars=6_000, most_found=5, longest_text=80)
+_LOCAL: Final = QuestionLimits(max_chars=6_000, max_found=5, max_text_chars=80)
 _LOCAL_TOKENS: Final = 600
 _LOCAL_CONTEXT: Final = 4_096
-"""Two cores read some 50 tokens a second and write 20: a full stretch takes a minute."""
+"""Two cores read about 50 tokens a second and write 20, so a full stretch takes a minute."""
 _GATHER_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class TalkReaders:
-    """
+    """Creates the chronicle's extractors.
+
     Attributes:
-        asking: The language model that reads, too; None: rules alone.
+        asking: The language model that assists; None: rules only.
     """
 
     asking: LlmReading | None = None
@@ -163,17 +165,17 @@ class TalkReaders:
 
     @property
     def extract_ms(self) -> int:
-        """What one stretch may take."""
+        """Time limit for one stretch."""
         return EXTRACT_MS if self.asking is None else EXTRACT_MS + self.asking.longest_ms
 
     @property
     def lease_ms(self) -> int:
-        """A reader that is silent for so long is dead."""
+        """Lease of a session. A reader that does not renew it counts as dead."""
         return self.extract_ms + _REST_MS
 
     @property
     def gather_ms(self) -> int:
-        """How long a stretch is waited for: a model is asked once for all of it."""
+        """How long an incomplete stretch waits for more, because each model call covers a whole stretch."""
         return 0 if self.asking is None else _GATHER_MS
 
 
@@ -183,12 +185,12 @@ RULES: Final = TalkReaders()
 async def open_talk_readers(
     settings: Settings, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
 ) -> TalkReaders:
-    """For a process in which nobody plays. Closed by `stack`; nothing is fetched.
+    """Open readers in a process without a table. `stack` closes them; nothing is downloaded.
 
     Raises:
-        InvalidInput: The model's key is not set, or its package is not installed.
-        NotFound: Its weights are not here.
-        Corrupt: They are not what they must be.
+        InvalidInput: The model's key or package is missing.
+        NotFound: Its weights are missing.
+        Corrupt: Its weights are damaged.
     """
     if settings.memory.chronicle != "llm" or not runs_here(CHRONICLE, settings.chronicle.llm.name):
         return talk_readers_at_table(settings, stack, environ=environ)
@@ -203,7 +205,7 @@ async def open_talk_readers(
 def talk_readers_at_table(
     settings: Settings, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
 ) -> TalkReaders:
-    """For a process in which a table plays: a model that runs here is the NPCs' alone.
+    """Create readers in a process with a table, where the local model is reserved for NPCs.
 
     Raises:
         InvalidInput: See `open_talk_readers`.
@@ -216,27 +218,29 @@ def talk_readers_at_table(
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:
-    """Of one worker alone, that reads with these."""
+    """Create the log of one worker with these readers."""
     return PostgresChronicleLog(store.database, store.world, lease_ms=readers.lease_ms)
 
 
 async def chronicler_of(
     store: Store, campaign: CampaignId, log: PostgresChronicleLog, readers: TalkReaders = RULES
 ) -> Chronicler:
-    """
+    """Create the chronicler of a campaign.
+
     Raises:
         NotFound: There is no such campaign.
-        Unavailable: The database is away.
+        Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
     return Chronicler(campaign, stored.language, log, readers.extractor(stored), extract_ms=readers.extract_ms)
 
 
 async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
-    """
+    """Create the summary writer of a campaign.
+
     Raises:
         NotFound: There is no such campaign.
-        Unavailable: The database is away.
+        Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
     return EpisodeWriter(
@@ -255,10 +259,11 @@ def chronicle_worker(
     readers: TalkReaders = RULES,
     log: PostgresChronicleLog | None = None,
 ) -> ChronicleWorker:
-    """
+    """Create a chronicle worker.
+
     Args:
-        campaign: Only this one is read; None: all of the database.
-        log: Of this worker alone; None makes one.
+        campaign: The campaign to read; None: all.
+        log: Log of this worker only; None creates one.
     """
     log = log or chronicle_log(store, readers)
     kept: dict[CampaignId, Chronicler] = {}
@@ -267,7 +272,7 @@ def chronicle_worker(
         return await store.campaigns.ids() if campaign is None else [campaign]
 
     async def chronicler(of: CampaignId) -> Chronicler:
-        # It holds the names of its campaign in memory.
+        # It holds the campaign's names in memory.
         if of not in kept:
             kept[of] = await chronicler_of(store, of, log, readers)
         return kept[of]
@@ -282,13 +287,13 @@ def chronicle_worker(
     )
 
 
-# How the settings want names put right: the stage by sound, and who looks again behind the talk.
+# Name correction by sound, and the second look in the background, as configured.
 
 
 LOCAL_NAMES = 16
 LOCAL_LOOK_MS = 60_000
 CLOUD_LOOK_MS = 10_000
-"""The local model reads some 50 tokens a second and writes 20; a cloud model that takes so long has a bad day."""
+"""The local model reads about 50 tokens a second and writes 20. A cloud model this slow has failed."""
 
 
 def make_names(
@@ -299,7 +304,8 @@ def make_names(
     now_ms: Callable[[], int],
     wait_until_logged: Callable[[UtteranceId], Awaitable[bool]],
 ) -> TableNames:
-    """
+    """Create name correction for a campaign.
+
     Args:
         now_ms: Unix epoch.
         wait_until_logged: See `glyphoxa.names.learning.Learner`.
@@ -319,7 +325,7 @@ def make_names(
 def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     if settings.algorithm == "shipped":
         return Corrector(names, caution=settings.caution)
-    # Loaded by who asks for it alone.
+    # Imported only if needed.
     from glyphoxa.names.documents import documents_corrector
 
     return documents_corrector(
@@ -328,7 +334,7 @@ def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
 
 
 def transcribed(campaign: Campaign) -> frozenset[NpcId]:
-    """NPCs whose words are what a speech-to-speech provider wrote down of its own voice."""
+    """Return NPCs whose words are the transcript of a speech-to-speech provider."""
     return frozenset(npc.id for npc in campaign.npcs if npc.engine == "s2s")
 
 
@@ -339,10 +345,10 @@ async def open_asking(
     local: LocalModels,
     environ: Mapping[str, str] = os.environ,
 ) -> Asking | None:
-    """The language model that looks again; None without one. Closed by `stack`.
+    """Open the language model of the second look; None without one. `stack` closes it.
 
     Raises:
-        InvalidInput: Its key is not set, or its package is not installed.
+        InvalidInput: Its key or package is missing.
     """
     chosen = settings.llm
     if chosen.name == NONE:
@@ -372,7 +378,7 @@ def make_reviser(  # noqa: PLR0913 - parts that have nothing to do with each oth
     wait_until_quiet: Callable[[], Awaitable[None]],
     after_revise: Callable[[], Awaitable[None]],
 ) -> Reviser | None:
-    """None when there is nothing that could be looked at."""
+    """Create the second look; None if it has nothing to check."""
     heard_by_provider = transcribed(campaign)
     if asking is None and not heard_by_provider:
         return None
@@ -391,13 +397,13 @@ def make_reviser(  # noqa: PLR0913 - parts that have nothing to do with each oth
     )
 
 
-# How NPCs of tier DEEP search their memory, as the settings want it.
+# Deep recall: how NPCs of tier DEEP search their memory, as configured.
 
 
 _LOCAL_RECALL: Final = {"llm_lines": 16, "llm_rounds": 2}
-"""A place in the local model holds 2,048 tokens, and it reads some 50 of them a second."""
+"""A slot of the local model holds 2,048 tokens, and it reads about 50 a second."""
 _REST_OF_A_CALL_MS: Final = 1_000
-"""Of a tool's time, what looking for facts beside talk takes, and more."""
+"""Time of a tool call for finding facts, with a margin."""
 
 
 def open_deep_recall(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -409,15 +415,16 @@ def open_deep_recall(  # noqa: PLR0913 - parts that have nothing to do with each
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
-    """Recall with the stages that the settings name, and with whom the method asks. Closed by `stack`.
+    """Open recall with the configured stages and language model. `stack` closes it.
 
     Args:
-        method: What it is opened for.
-        llama: The model that runs here, if one does.
+        method: The recall method.
+        llama: The model that runs here, if any.
 
     Raises:
-        InvalidInput: See `open_structured_llm`; or the method asks what cannot be had.
+        InvalidInput: See `open_structured_llm`; or the method needs something unavailable.
     """
+    # Imported only if needed.
     # Loaded by who asks for it alone.
     from glyphoxa.memory_graph.deep_recall import DeepRecall
 
@@ -445,12 +452,11 @@ async def load_deep_recall(
     method: RecallMethod,
     environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
-    """As `open_deep_recall`, for verbs that need no table: a model that runs here is loaded if it is asked. Nothing is
-    fetched.
+    """As `open_deep_recall`, for commands without a table. Loads a local model if needed; downloads nothing.
 
     Raises:
-        NotFound: Its weights are not here.
-        Corrupt: They are not what they must be.
+        NotFound: Its weights are missing.
+        Corrupt: Its weights are damaged.
     """
     llama = None
     both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
@@ -470,13 +476,13 @@ def open_deep_talk(  # noqa: PLR0913 - parts that have nothing to do with each o
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> PastTalk:
-    """What the tools of an NPC of tier DEEP ask, where the settings want more than `talk`.
+    """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`.
 
     Args:
-        recall: Whose talk it is.
-        talk: What the tools of others ask.
-        recent: What an NPC heard last.
-        world: What stands in every prompt of an NPC.
+        recall: Whose past talk it is.
+        talk: Past talk for the tools of other NPCs.
+        recent: Returns what an NPC heard last.
+        world: The part of the world in every prompt of an NPC.
 
     Raises:
         InvalidInput: See `open_deep_recall`.

@@ -1,8 +1,8 @@
-"""What is ordered from the pipelines, and how they are found.
+"""The specifications of ears and mouths, and the lookup of the pipelines that build them.
 
-Glyphoxa does not know pipecat: a wheel that brings pipelines names its builders as entry points of the group
-`glyphoxa.pipelines`. An NPC's `engine` is such a name, or one by which the settings name a file of the user's own.
-`ear` builds the ears, `host` the place where graphs run.
+Glyphoxa does not import pipecat. A wheel with pipelines registers its builders as entry points of the group
+`glyphoxa.pipelines`. An NPC's `engine` is such a name, or a name that the settings map to a file of the user. `ear`
+builds the ears, `host` runs the graphs.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ GROUP = "glyphoxa.pipelines"
 
 
 class Host(Protocol):
-    """Where graphs run."""
+    """Runs graphs."""
 
     async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
-        """How a voice of a cloud provider says it: mono s16le at `OUTPUT_RATE_HZ`.
+        """Return text spoken by a cloud voice: mono s16le at `OUTPUT_RATE_HZ`.
 
         Raises:
-            InvalidInput: The key is not set, or the provider's package is not installed.
-            Unavailable: The provider fails, or does not answer in time.
+            InvalidInput: The key or the provider's package is missing.
+            Unavailable: The provider fails or does not answer in time.
         """
         ...
 
     def measure(self, tell: Callable[[ServiceTime], None]) -> None:
-        """From now on, tell how long the services of the graphs that are built take."""
+        """Report the service times of graphs built from now on."""
         ...
 
     async def close(self) -> None: ...
@@ -60,22 +60,22 @@ def _never(changed: Callable[[], None]) -> Callable[[], None]:
 
 
 class Correct(Protocol):
-    """`heard`: What the recogniser knows of the words of `text`; empty when it tells nothing."""
+    """Corrects names. `heard`: the recogniser's data for the words of `text`; may be empty."""
 
     def __call__(self, text: str, /, *, heard: Sequence[HeardWord] = ()) -> Corrected: ...
 
 
 @dataclass(frozen=True, slots=True)
 class EarSpec:
-    """An ear for one human.
+    """Specification of one player's ear.
 
     Attributes:
-        correct: Puts names right; at once.
-        glossary: Names a recogniser should expect, as a prompt; read anew for each turn.
-        on_partial: Starts look-ups; at once.
-        keyterms: The same names for a recogniser that boosts terms, within its limits.
-        on_names_changed: Whoever gives a callback is told when other names are in `keyterms`, until they call what
-            they got back. Several times a second at worst.
+        correct: Corrects names; must return at once.
+        glossary: Returns names that a recogniser should expect, as a prompt; called for each turn.
+        on_partial: Starts look-ups; must return at once.
+        keyterms: The same names within the limits of a recogniser with term boosting.
+        on_names_changed: Subscribes a callback for changes of `keyterms`, up to several a second. Returns a function
+            that unsubscribes.
     """
 
     player: Player
@@ -94,12 +94,12 @@ class EarSpec:
 
 @dataclass(frozen=True, slots=True)
 class MouthSpec:
-    """A mouth for one NPC.
+    """Specification of one NPC's mouth.
 
     Attributes:
-        slot: The NPC's place in the local model's prompt cache, from 0.
-        others: Names of everybody else who may speak; a reply that goes on in their name ends there.
-        tools: What the model may look up; None without memory.
+        slot: The NPC's slot in the local model's prompt cache, from 0.
+        others: Names of all other speakers. A reply that continues in their name ends there.
+        tools: Tools for the model; None without memory.
     """
 
     campaign: CampaignId
@@ -131,20 +131,20 @@ def find_host() -> OpenHost:
 
 
 def mouth_names(settings: Settings) -> set[str]:
-    """What an NPC's `engine` may be."""
+    """Return the valid values of an NPC's `engine`."""
     installed = {point.name for point in entry_points(group=GROUP)}
     return (installed - {*NO_MOUTHS}) | settings.engines.keys()
 
 
 def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
-    """The builder an NPC's `engine` names.
+    """Return the builder that an NPC's `engine` names.
 
     Args:
-        files: Pipelines of the user's own: `Settings.engines`.
+        files: Pipelines of the user: `Settings.engines`.
 
     Raises:
-        NotFound: No pipeline of that name is installed, or the file has no such function.
-        InvalidInput: The file cannot be run.
+        NotFound: No such pipeline is installed, or the file has no such function.
+        InvalidInput: The file raises an error.
     """
     if engine in files:
         return cast(OpenMouth, _from_file(engine, *file_and_function(files[engine])))
@@ -171,7 +171,7 @@ def _from_file(engine: str, path: Path, function: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's file raises
-        raise InvalidInput(f"engine {engine!r}: {path} cannot be run: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"engine {engine!r}: {path} raises {type(error).__name__}: {error}") from error
     builder = getattr(module, function, None)
     if not callable(builder):
         raise NotFound(
@@ -180,19 +180,19 @@ def _from_file(engine: str, path: Path, function: str) -> Any:
     return builder
 
 
-# Whether a table can be opened with a campaign file: asked by `campaign check`, `campaign load` and the table itself,
-# before anything is loaded.
+# Whether a campaign can be played. Checked by `campaign check`, `campaign load` and the table before anything is
+# loaded.
 
 
 def read_playable(path: Path, settings: Settings, text: str | None = None) -> CampaignFile:
-    """Read a campaign file that can be played with these settings.
+    """Read a campaign file and check that it can be played with these settings.
 
     Args:
-        text: What the file is to hold, if that is not what it holds now.
+        text: New content to check instead of the file's own.
 
     Raises:
-        NotFound: There is no such file.
-        InvalidFile: With every mistake in it, each at its line.
+        NotFound: The file does not exist.
+        InvalidFile: The file has errors. Each is reported with its line.
     """
     file = read_campaign(path, text)
     problems = list(_not_playable(file, settings))
@@ -209,7 +209,7 @@ def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
         ("scenes", campaign.scenes, "one scene (the first one opens the session)"),
     ):
         if not there:
-            yield file.source.problem((part,), f"nothing can be played: list at least {what} under `{part}:`")
+            yield file.source.problem((part,), f"the campaign cannot be played: list at least {what} under `{part}:`")
     if wrong := unknown_language(STT, settings.providers.stt.name, campaign.language):
         yield file.source.problem(("campaign", "language"), wrong)
     engines = mouth_names(settings)
@@ -217,9 +217,9 @@ def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
         at: YamlPath = ("npcs", n)
         if npc.engine not in engines:
             text = f"{npc.name!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
-            yield file.source.problem((*at, "engine"), f"{text} (of your own: `engines:` in the settings)")
+            yield file.source.problem((*at, "engine"), f"{text} (your own: `engines:` in the settings)")
         elif npc.engine == "s2s" and settings.providers.s2s.name == NONE:
-            text = f"{npc.name!r} has engine s2s, but the settings name none: set providers.s2s.name to"
+            text = f"{npc.name!r} has engine s2s, but the settings have no provider: set providers.s2s.name to"
             text = f"{text} {' or '.join(names('s2s'))}"
             yield file.source.problem((*at, "engine"), text)
         elif npc.engine in settings.engines:

@@ -1,4 +1,4 @@
-"""Long-term memory for a table: opened if it is there, made good when it comes later, and never waited for."""
+"""Long-term memory of a table: opened if reachable, reconnected in the background, never waited for."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from glyphoxa.transcript.spool import Spool
 from glyphoxa.world.graph import TalkAround
 
 OPEN_MS = 30_000
-"""What a database may take until a table opens without it. Its opening goes on, and memory joins later."""
+"""Time for the database before a table opens without it. Opening continues, and memory joins later."""
 PING_MS = 1_000
 FLUSH_MS = 5_000
-"""At the end of a session the database gets this long; what it has not taken is sent by the next one."""
+"""Time for the database at the end of a session. The next session sends the rest."""
 
 
 async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExitStack) -> Store | None:
-    """None when the settings want no long-term memory. No database is connected yet.
+    """Create the store without connecting. None if the settings disable long-term memory.
 
     Raises:
-        InvalidInput: As of `open_embedder`, or the database is to hold vectors of other dimensions.
+        InvalidInput: See `open_embedder`; or the database has vectors of other dimensions.
     """
     if not settings.has_memory:
         return None
@@ -64,28 +64,27 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
 
 
 SUMMARISE_MS = 5_000
-"""At the end of a session. What takes longer is left to `glyphoxa worker summarise`."""
+"""Time limit at the end of a session. `glyphoxa worker summarise` does the rest."""
 SAID_BEFORE = 80
-"""Of a session that goes on: as much as a page shows to who comes late."""
+"""Utterances restored from a continued session; as many as a page shows to a late player."""
 
 
 class TableMemory:
-    """What a table remembers with. Made inside a running event loop.
+    """The memory of a table. Create it inside a running event loop.
 
-    Protocol of use: `open`, `start`; at the end `flush`, then `close`. What is to be read goes through `guard`, what is
-    to be kept through `journal`.
+    Protocol of use: `open`, `start`; at the end `flush`, then `close`. Read through `guard`, write through `journal`.
 
     Args:
-        store: None without long-term memory: what is said is then kept on disk only.
-        spool: The directory in which what is said is kept first; of this table only.
-        session: Whose day of the story is kept.
-        readers: Those who make knowledge of what is said while the table plays; None: nobody does.
-        tell: Takes events of the table.
+        store: None without long-term memory. Utterances are then stored on disk only.
+        spool: Directory for utterances, used by this table only.
+        session: Session whose day in the story is stored.
+        readers: Extractors that learn facts while the table plays; None: none.
+        tell: Receives events of the table.
         now_ms: Unix epoch.
 
     Attributes:
-        guard: Memory as it may be asked; None without long-term memory.
-        around: Talk around an entity, as it may be asked; None where the graph cannot.
+        guard: Read access to memory; None without long-term memory.
+        around: Search for talk around an entity; None if the graph does not support it.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -111,12 +110,12 @@ class TableMemory:
         self._embedding = CircuitBreaker(now_ms)
         self._not_embedded = ""
         self._also: list[Callable[[], Awaitable[None]]] = []
-        self._watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._has_changed, now_ms=now_ms)
+        self._watch = MemoryWatch(ping=self._ping, make_good=self._recover, changed=self._has_changed, now_ms=now_ms)
         log: TranscriptLog | None = None
         self.guard: MemoryGuard | None = None
         self.around: TalkAround | None = None
         if store is not None:
-            log = _AfterItsCampaign(store.log, self.store_campaign)
+            log = _CampaignFirstLog(store.log, self.store_campaign)
             self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.over(around)
@@ -126,7 +125,7 @@ class TableMemory:
             tell=tell,
             now_ms=now_ms,
             listener=self._on_journal,
-            after_append=self.embed_what_is_new,
+            after_append=self.embed_new_talk,
         )
 
     @property
@@ -138,12 +137,12 @@ class TableMemory:
             return MemoryHealth("ok", waiting=waiting)
         return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
 
-    def make_good_too(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Have this done as well when the database is back. It raises a `GlyphoxaError` if it cannot be done yet."""
+    def on_recovery(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Call this after the database recovers. It raises a `GlyphoxaError` to be retried."""
         self._also.append(step)
 
     async def open(self) -> None:
-        """Connect, and store the campaign. A database that is away is no reason not to play."""
+        """Connect and store the campaign. The table opens even if the database is unreachable."""
         if self.store is None:
             return
         try:
@@ -160,11 +159,11 @@ class TableMemory:
                 supervisor.start("chronicle", worker.run)
 
     async def store_campaign(self) -> None:
-        """Make the stored campaign that of the file, unless that was done since this table was opened.
+        """Update the stored campaign from the file, once for each opening of the table.
 
         Raises:
-            Unavailable: The database cannot be used now, whosever fault that is.
-            InvalidInput: It is there, and does not take the campaign.
+            Unavailable: The database cannot be used now, for whatever reason.
+            InvalidInput: The database rejects the campaign.
         """
         if self.store is None:
             return
@@ -179,35 +178,33 @@ class TableMemory:
             if self._session is not None:
                 await self.store.times.begin(self._campaign.id, self._session)
             self._is_stored = True
-        _say_what_changed(self._campaign, done)
+        _log_changes(self._campaign, done)
         await self._read_ahead("past talk", self.store.past_talk.transcripts.refresh)
-        await self._read_ahead("what is known of the world", self.store.by_name.refresh)
+        await self._read_ahead("world knowledge", self.store.by_name.refresh)
 
     async def _read_ahead(self, what: str, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:
-        """The talk of years is read before somebody waits for an answer. That it cannot be read keeps nobody from
-        writing more of it down.
-        """
+        """Load data into memory before anybody waits for an answer. A failure does not block writing."""
         try:
             await refresh(self._campaign.id)
         except GlyphoxaError as error:
             logger.debug("{} is not in memory yet: {}", what, error)
         except Exception as error:
-            logger.opt(exception=error).error("{} cannot be read into memory", what)
+            logger.opt(exception=error).error("{} could not be loaded into memory", what)
 
     async def said_before(self, session: SessionId) -> SaidBefore:
-        """What was said in a session before a restart."""
+        """Return what was said in a session before a restart."""
         campaign = self._campaign.id
         if self.store is None:
             said = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
             return SaidBefore(said, said)
         if not self._watch.is_away:
-            # What the log has and the disk does not know of may have been rolled back there.
+            # Utterances in the log that the disk does not have may have been rolled back there.
             await self.journal.delivery.send(FLUSH_MS)
         unsent = await self.journal.unsent(campaign, session)
         try:
             logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
         except GlyphoxaError as error:
-            logger.debug("what was said before is not read: {}", error)
+            logger.debug("earlier utterances could not be read: {}", error)
             on_disk = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
             return SaidBefore(_in_order(unsent), [_as_heard(one) for one in _in_order(on_disk)])
         said = _in_order([*unsent, *logged])
@@ -220,14 +217,15 @@ class TableMemory:
             try:
                 return await self.store.log.count(self._campaign.id, session)
             except GlyphoxaError as error:
-                logger.warning("what the log holds cannot be counted now: {}", error)
+                logger.warning("utterances in the log could not be counted: {}", error)
         return len(self.journal.recent.of(session, limit=sys.maxsize))
 
-    async def embed_what_is_new(self) -> None:
-        """Bring new talk within reach of recall by meaning. What is not embedded now is embedded the next time: a model
-        that fails again and again is let be for a while, and what is wrong is told once.
+    async def embed_new_talk(self) -> None:
+        """Embed new utterances for recall by meaning. The rest is embedded next time.
+
+        A model is paused after repeated failures, and each error is logged once.
         """
-        if self.store is None or not self._embedding.may_try():
+        if self.store is None or not self._embedding.allows_call():
             return
         try:
             await self.store.chunks.fill_missing(self._campaign.id)
@@ -235,27 +233,27 @@ class TableMemory:
             self._embedding.failed()
             if str(error) != self._not_embedded:
                 self._not_embedded = str(error)
-                logger.warning("new talk is not embedded yet: {}", error)
-        except BaseException:  # also of who is cancelled
-            self._embedding.failed()  # or nobody would ever try again
+                logger.warning("new utterances are not embedded yet: {}", error)
+        except BaseException:  # including cancellation
+            self._embedding.failed()  # otherwise the breaker would stay half-open
             raise
         else:
             self._embedding.succeeded()
             self._not_embedded = ""
 
     async def flush(self) -> bool:
-        """Send what waits. False when the database has not taken everything in time."""
+        """Send pending utterances. False if the database did not accept all in time."""
         return await self.journal.delivery.flush(FLUSH_MS)
 
     async def finish(self) -> bool:
-        """At the end of a session: send what waits, then write what each NPC recalls of it. False as of `flush`."""
+        """End a session: send pending utterances, then write the NPCs' summaries. Returns the result of `flush`."""
         is_all_sent = await self.flush()
         if self.store is not None and self._readers is not None and self._session is not None and is_all_sent:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await (await episode_writer(self.store, self._campaign.id)).write(self._session)
             except (GlyphoxaError, TimeoutError) as error:
-                logger.warning("the session is not summed up: {}; glyphoxa worker summarise does it", error)
+                logger.warning("the session was not summarised: {}; run glyphoxa worker summarise", error)
         return is_all_sent
 
     async def close(self) -> None:
@@ -265,24 +263,24 @@ class TableMemory:
         if self.store is not None:
             await self.store.database.ping(deadline_ms=PING_MS)
 
-    async def _make_good(self) -> None:
+    async def _recover(self) -> None:
         await self.store_campaign()
-        self._embedding.succeeded()  # it may have been the database that failed
+        self._embedding.succeeded()  # the database may have been the cause
         for step in self._also:
             await step()
         if self.journal.delivery.is_degraded:
             await self.flush()
-        if self.journal.delivery.is_degraded:  # a backlog that is only long would have made it well
-            refuses = "the disk takes nothing" if self.journal.delivery.disk_fails else "it takes nothing"
-            raise Unavailable(f"the database answers, but {refuses} that is said")
+        if self.journal.delivery.is_degraded:  # a mere backlog would have cleared this
+            refuses = "the disk rejects writes" if self.journal.delivery.disk_fails else "it rejects writes"
+            raise Unavailable(f"the database is reachable, but {refuses}")
 
     def _on_journal(self, what: str) -> None:
-        logger.debug("{}", what)  # the table is told once, whoever noticed
+        logger.debug("{}", what)  # the watch tells the table once
         self._watch.suspect()
         self._watch.hope()
 
     def _on_spool(self, what: str) -> None:
-        """Called in the thread that writes the spool."""
+        """Report a problem of the spool. Called in the thread that writes it."""
         logger.warning("{}", what)
         self._loop.call_soon_threadsafe(self._tell, Degraded(what, self._now_ms(), Trouble.DISK))
         self._loop.call_soon_threadsafe(self._watch.suspect)
@@ -290,31 +288,31 @@ class TableMemory:
     def _has_changed(self) -> None:
         health = self.health
         if health.state == "ok":
-            logger.info("long-term memory is there again; {} utterances are on their way to it", health.waiting)
+            logger.info("long-term memory is available again; {} utterances are being sent", health.waiting)
         else:
-            logger.warning("{}", _what_is_wrong(health.why, disk_fails=self.journal.delivery.disk_fails))
+            logger.warning("{}", _outage_message(health.why, disk_fails=self.journal.delivery.disk_fails))
         self._tell(MemoryChanged(health, self._now_ms()))
 
 
 def _in_order(said: Sequence[Utterance]) -> list[Utterance]:
-    """Each once, as it was given last."""
+    """Return each utterance once, in its latest version."""
     by_id = {utterance.id: utterance for utterance in said}
     return sorted(by_id.values(), key=lambda utterance: utterance.at_ms)[-SAID_BEFORE:]
 
 
 def _as_heard(said: Utterance) -> Utterance:
-    """An NPC's raw text is what it meant to say: of that players are shown what they heard."""
+    """Replace an NPC's intended text by what was heard, for players."""
     return said if said.npc_id is not None else replace(said, text=said.raw_text, corrections=())
 
 
-def _what_is_wrong(why: str, *, disk_fails: bool) -> str:
+def _outage_message(why: str, *, disk_fails: bool) -> str:
     if disk_fails:
-        return f"what is said can only be kept in the database, as the disk takes nothing; the table plays on: {why}"
-    return f"long-term memory is away; the table plays on, and what is said is kept on disk: {why}"
+        return f"the disk rejects writes, so utterances go to the database only; the table plays on: {why}"
+    return f"long-term memory is unavailable; the table plays on, and utterances are stored on disk: {why}"
 
 
-def _say_what_changed(campaign: Campaign, done: CampaignChanges) -> None:
-    """Without what the facts say: who is at the table may see the log."""
+def _log_changes(campaign: Campaign, done: CampaignChanges) -> None:
+    """Log the changes without the facts' content, because players may see the log."""
     if not done.is_empty:
         logger.info(
             "campaign {}: {} added, {} changed, {} removed",
@@ -327,9 +325,10 @@ def _say_what_changed(campaign: Campaign, done: CampaignChanges) -> None:
         logger.info("campaign {}: {}", campaign.id, remark)
 
 
-class _AfterItsCampaign:
-    """A transcript log that takes no talk before the campaign is stored, whose language decides by which words the talk
-    is found later.
+class _CampaignFirstLog:
+    """A transcript log that stores the campaign before any utterance.
+
+    The campaign's language decides which words index the utterances.
     """
 
     def __init__(self, log: TranscriptLog, store_campaign: Callable[[], Awaitable[None]]) -> None:
@@ -340,7 +339,7 @@ class _AfterItsCampaign:
         try:
             await self._store_campaign()
         except InvalidInput as error:
-            logger.debug("talk is kept without its campaign: {}", error)  # the table is degraded, and says why
+            logger.debug("utterances are stored without their campaign: {}", error)  # the watch reports the reason
         await self._log.append(utterances)
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:

@@ -1,4 +1,4 @@
-"""The models that run in this process, loaded before a session begins: never in it."""
+"""Loads the models that run in this process before a session begins."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
 
 _SECTIONS: Final = (LLM, STT, TTS, EMBEDDINGS)
-"""Of the settings: those whose models may run here, in the order in which they are loaded."""
+"""Settings sections whose models may run here, in loading order."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModels:
-    """What the settings ask to run here; None for what a cloud provider does instead."""
+    """The loaded local models; None where a cloud provider is used."""
 
     whisper: Whisper | None = None
     llama: LlamaServer | None = None
@@ -64,61 +64,64 @@ class LocalModels:
 
 
 def needed(settings: Settings) -> list[str]:
-    """The weights that these settings need and that can be fetched: of the manifest, or of the hub."""
+    """Return the downloadable weights that these settings need."""
     return [name for name in named(settings) if not is_a_path(name)]
 
 
 def named(settings: Settings) -> list[str]:
-    """As `needed`, with the files that are named by their path."""
-    return [name for section in _here(settings) for name in weights_of(section, _choice_here(section, settings))]
+    """As `needed`, including files given by path."""
+    return [
+        name for section in _local_sections(settings) for name in weights_of(section, _local_choice(section, settings))
+    ]
 
 
 def weights_for(settings: Settings) -> ModelWeights:
-    """Where the weights of these settings' models are."""
+    """Return the location of the models' weights."""
     return ModelWeights(settings.data_directory, settings.models.dir)
 
 
-def _here(settings: Settings) -> list[str]:
-    """Sections whose models run here."""
+def _local_sections(settings: Settings) -> list[str]:
+    """Return the sections whose models run here."""
     chosen = [each for each in _SECTIONS if each != EMBEDDINGS or settings.has_memory]
     return [each for each in chosen if any(runs_here(each, one.name) for one in settings.chain(each))]
 
 
-def _choice_here(section: str, settings: Settings) -> Choice:
-    """Of that section, what runs here: at most one does."""
+def _local_choice(section: str, settings: Settings) -> Choice:
+    """Return the provider in this section that runs here; at most one does."""
     return next(one for one in settings.chain(section) if runs_here(section, one.name))
 
 
 def need_packages(settings: Settings, *sections: str) -> None:
-    """To be called before weights are fetched, which takes minutes.
+    """Check the packages before weights are downloaded, which takes minutes.
 
     Args:
-        sections: Whose models run here.
+        sections: Sections whose models run here.
 
     Raises:
-        NotInstalled: What loads one of their models is not there.
+        NotInstalled: A package for one of the models is missing.
     """
     for section in sections:
-        row = find(section, _choice_here(section, settings).name)
+        row = find(section, _local_choice(section, settings).name)
         need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
 
 
 async def load_local_models(
     settings: Settings, stack: AsyncExitStack, *, slots: int, tell: Callable[[str], None] = lambda _: None
 ) -> LocalModels:
-    """Fetch what is missing, load and warm up. What must be closed is pushed onto `stack`. What asks providers far away
-    is imported: nobody at the open table waits for that.
+    """Download missing weights, then load and warm up the models. `stack` closes them.
+
+    Client libraries of remote providers are imported too, so that an open table does not wait for imports.
 
     Args:
-        slots: How many NPCs think with the local language model; each gets a prompt cache of its own.
-        tell: Takes a line for the user about what takes long.
+        slots: NPCs that use the local language model. Each gets its own prompt cache.
+        tell: Receives progress messages for the user.
 
     Raises:
-        InvalidInput: An extra that these settings need is not installed.
-        Unavailable: A model is missing and cannot be fetched.
-        Corrupt: A model's bytes are not what they must be.
+        InvalidInput: A required extra is not installed.
+        Unavailable: A model is missing and cannot be downloaded.
+        Corrupt: A model's file is damaged.
     """
-    need_packages(settings, *_here(settings))
+    need_packages(settings, *_local_sections(settings))
     weights = weights_for(settings)
     with ShownProgress() as progress:
         await asyncio.to_thread(weights.ensure, needed(settings), progress)
@@ -127,34 +130,33 @@ async def load_local_models(
         for name in {one.name for one in settings.chain(section)}:
             if name != NONE and not runs_here(section, name):
                 await asyncio.to_thread(maker_of, find(section, name), section=section)
-    made = {section: await _made(section, settings, stack, slots=slots) for section in _here(settings)}
+    made = {section: await _made(section, settings, stack, slots=slots) for section in _local_sections(settings)}
     return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 
 
 async def load_llama(settings: Settings, stack: AsyncExitStack, *, context_tokens: int | None = None) -> LlamaServer:
-    """The language model that the settings name, one that runs here, from weights that are here: nothing is fetched.
-    Closed by `stack`.
+    """Load the configured local language model without downloading. `stack` closes it.
 
     Args:
-        context_tokens: Of prompt and reply; None: as the settings have it.
+        context_tokens: For prompt and reply; None: as configured.
 
     Raises:
         InvalidInput: The extra `local` is not installed.
-        NotFound: Its weights are not here.
-        Corrupt: They are not what they must be.
+        NotFound: Its weights are missing.
+        Corrupt: Its weights are damaged.
     """
     llama: LlamaServer = await _made(LLM, settings, stack, context_tokens=context_tokens)
     return llama
 
 
 async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
-    """The embeddings model that runs here. As `load_llama`."""
+    """Load the local embeddings model. See `load_llama`."""
     minilm: MiniLm = await _made(EMBEDDINGS, settings, stack)
     return minilm
 
 
 def _context_tokens(settings: Settings) -> int:
-    """Of prompt and reply together, for the language model that runs here, wherever in the chain it stands."""
+    """Return the context size of the local language model, for prompt and reply, wherever it is in the chain."""
     with_it = (each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name))
     return next(with_it, settings).context_tokens
 
@@ -162,7 +164,7 @@ def _context_tokens(settings: Settings) -> int:
 async def _made(
     section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
 ) -> Any:
-    choice = _choice_here(section, settings)
+    choice = _local_choice(section, settings)
     row = find(section, choice.name)
     names = weights_of(section, choice)
     file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
@@ -179,67 +181,64 @@ async def _made(
         raise not_installed(row, section, error) from error
 
 
-# The model that embeds talk: of a table, or by itself for verbs that need no other. Here or at a provider.
+# The embeddings model, local or remote, of a table or a single command.
 
 
 WARM_UP_MS = 3_000
-"""A table opens without a provider that takes longer, and remembers by words until it answers."""
+"""A table opens without a slower provider, and recalls by words until it answers."""
 
 
 def embedder_of(local: LocalModels) -> Embedder | None:
-    """What a table's talk is embedded with by a model that runs here; None when none does."""
+    """Return the embedder of the local model; None if none runs here."""
     return None if local.minilm is None else _embedder(find(EMBEDDINGS, "minilm").weights[0], local.minilm)
 
 
 async def open_embedder(
     settings: Settings, local: LocalModels, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
 ) -> Embedder | None:
-    """What a table's talk is embedded with, ready for its first question; None when the settings want none. Closed by
-    `stack`.
+    """Open and warm up the configured embedder; None if there is none. `stack` closes it.
 
-    A provider that is away is no reason not to play: words alone decide until it is there.
+    If a provider is unreachable, recall uses words only until it is back.
 
     Raises:
-        InvalidInput: Its key is not set, its package is not installed, or it does not take what the settings ask for.
+        InvalidInput: Its key or package is missing, or it rejects the settings.
     """
     if settings.providers.embeddings.name == NONE or _row(settings).runs_here:
         return embedder_of(local)
-    embedder = await _far_away(settings, environ)
+    embedder = await _remote_embedder(settings, environ)
     stack.push_async_callback(embedder.aclose)
     try:
         async with asyncio.timeout(WARM_UP_MS / 1_000):
             await embedder.embed_questions(["Good morning."])
     except TimeoutError:
         logger.warning(
-            "the model {} has not answered within {} ms: words alone decide until it does", embedder.name, WARM_UP_MS
+            "model {} has not answered within {} ms; recall uses words only until it does", embedder.name, WARM_UP_MS
         )
     except Unavailable as error:
-        logger.warning("talk is not embedded yet, and words alone decide what is recalled: {}", error)
+        logger.warning("utterances are not embedded yet, so recall uses words only: {}", error)
     return embedder
 
 
 async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.environ) -> Embedder:
-    """The one that the settings name; one that runs here from weights that are here: nothing is fetched. To be closed
-    with `aclose`.
+    """Load the configured embedder without downloading. Close it with `aclose`.
 
     Raises:
-        InvalidInput: The settings want none, its package is not installed, or its key is not set.
-        NotFound: Its weights are not here.
-        Corrupt: They are not what they must be.
+        InvalidInput: There is none, or its package or key is missing.
+        NotFound: Its weights are missing.
+        Corrupt: Its weights are damaged.
     """
     _require(settings)
     if not _row(settings).runs_here:
-        return await _far_away(settings, environ)
+        return await _remote_embedder(settings, environ)
     async with AsyncExitStack() as stack:
         return _embedder(_name_of(settings), await load_minilm(settings, stack))
 
 
 class LaterEmbedders:
-    """What talk is embedded with when `glyphoxa worker reindex` has changed that under an open table: what the settings
-    name by then.
+    """Loads the new embedder after `glyphoxa worker reindex` changed it under an open table.
 
     Args:
-        file: Of the settings; None where they are the defaults, which do not change.
+        file: Settings file; None for the defaults, which do not change.
     """
 
     def __init__(self, file: Path | None, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -248,10 +247,10 @@ class LaterEmbedders:
         self._opened: list[Embedder] = []
 
     async def embedder(self, name: str, dimensions: int) -> Embedder | None:
-        """None if the settings name another one.
+        """Load the embedder if the settings now name this one; else None.
 
         Raises:
-            GlyphoxaError: The settings cannot be read now; or as `load_embedder`.
+            GlyphoxaError: The settings cannot be read; or as `load_embedder`.
         """
         if self._file is None:
             return None
@@ -268,10 +267,10 @@ class LaterEmbedders:
 
 
 async def fetch_embedder(settings: Settings) -> Embedder:
-    """As `load_embedder`; weights that are not here are fetched first.
+    """As `load_embedder`, downloading missing weights first.
 
     Raises:
-        Unavailable: They cannot be fetched.
+        Unavailable: They cannot be downloaded.
     """
     _require(settings)
     weights = _row(settings).weights
@@ -284,7 +283,7 @@ async def fetch_embedder(settings: Settings) -> Embedder:
 
 def _require(settings: Settings) -> None:
     if settings.providers.embeddings.name == NONE:
-        raise InvalidInput("providers.embeddings is none: there is nothing to embed a text with; minilm runs here")
+        raise InvalidInput("providers.embeddings is none, so nothing can be embedded; minilm runs locally")
 
 
 def _row(settings: Settings) -> Provider:
@@ -292,7 +291,7 @@ def _row(settings: Settings) -> Provider:
 
 
 def _name_of(settings: Settings) -> str:
-    """By which the vectors of different models are told from each other; "" where nothing is embedded."""
+    """Return the name that identifies this model's vectors; "" without embeddings."""
     if settings.providers.embeddings.name == NONE:
         return ""
     row = _row(settings)
@@ -308,9 +307,9 @@ def _embedder(name: str, minilm: MiniLm) -> Embedder:
     return Embedder(name, DIMENSIONS, embed)
 
 
-async def _far_away(settings: Settings, environ: Mapping[str, str]) -> Embedder:
+async def _remote_embedder(settings: Settings, environ: Mapping[str, str]) -> Embedder:
     chosen, dimensions = settings.providers.embeddings, settings.memory.embedding_dimensions
-    # Its import is a second of work, and the loop may be carrying sound.
+    # The import takes a second, and the loop may be carrying sound.
     await asyncio.to_thread(maker_of, _row(settings), section=EMBEDDINGS)
     client: GoogleEmbeddings | OpenAiEmbeddings = build(
         chosen, section=EMBEDDINGS, environ=environ, dimensions=dimensions

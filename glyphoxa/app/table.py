@@ -1,4 +1,4 @@
-"""Opens a table: makes its parts, starts them, and hands over what closes them."""
+"""Opens a table: creates and starts its parts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.room import LookedUp, LooksUpLong, Room, room_mailbox
+from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
 from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from glyphoxa.observability.tracing import TurnTracer
 
 
-# The tools of servers outside that the settings give to NPCs. Without any, nothing of MCP is loaded.
+# Tools of external servers, as configured. Without any, MCP is not imported.
 
 
 OutsideTools = Mapping[NpcId, Sequence[OutsideTool]]
@@ -82,21 +82,21 @@ OutsideTools = Mapping[NpcId, Sequence[OutsideTool]]
 async def open_outside_tools(
     settings: McpSettings, campaign: Campaign, stack: ClosingStack, *, environ: Mapping[str, str] = os.environ
 ) -> OutsideTools:
-    """What each NPC has. A server that is not there is no reason not to play. Closed by `stack`.
+    """Open the external tools of each NPC. An unreachable server is skipped. `stack` closes them.
 
     Raises:
-        InvalidInput: The SDK is not installed, or an environment variable that a server needs is not set.
+        InvalidInput: The SDK is not installed, or a server's environment variable is not set.
     """
     if not settings.servers:
         return {}
     need("mcp", by="mcp.servers", extra="mcp")
     if missing := missing_variables(settings, environ):
         raise InvalidInput(f"mcp.servers.{missing[0]}")
-    _warn_of_strangers(settings, campaign)
+    _warn_of_unknown_npcs(settings, campaign)
     from glyphoxa.adapters.mcp_servers import McpServers
 
     servers = McpServers([_row(name, server, environ) for name, server in settings.servers.items()])
-    stack.push_step("servers of tools", STEP_MS, servers.close)
+    stack.push_step("tool servers", STEP_MS, servers.close)
     await servers.open()
     return {
         npc.id: [
@@ -123,8 +123,8 @@ def _row(name: str, settings: McpServerSettings, environ: Mapping[str, str]) -> 
     )
 
 
-def _warn_of_strangers(settings: McpSettings, campaign: Campaign) -> None:
-    """The same settings may serve several campaigns."""
+def _warn_of_unknown_npcs(settings: McpSettings, campaign: Campaign) -> None:
+    """Warn about unknown NPCs, but do not fail: the same settings may serve several campaigns."""
     known = {npc.id for npc in campaign.npcs}
     for name, server in settings.servers.items():
         for npc in server.npcs or ():
@@ -132,12 +132,12 @@ def _warn_of_strangers(settings: McpSettings, campaign: Campaign) -> None:
                 logger.warning("mcp.servers.{}: no NPC {!r} in this campaign: {}", name, npc, did_you_mean(npc, known))
 
 
-# Who watches a table from outside, as the settings want it: figures for Prometheus, traces for a collector.
+# Observers: Prometheus metrics and traces, as configured.
 
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Each is None where nobody asked for it; nothing of it is imported then."""
+    """The configured observers. None, and not imported, if disabled."""
 
     metrics: TableMetrics | None = None
     tracer: TurnTracer | None = None
@@ -157,7 +157,7 @@ class Observers:
                 observer.measured(time)
 
     async def close(self) -> None:
-        """Send what waits to be sent."""
+        """Send pending data."""
         if self.tracer is not None:
             await self.tracer.close()
 
@@ -166,9 +166,10 @@ NOBODY = Observers()
 
 
 def make_observers(settings: ObservabilitySettings) -> Observers:
-    """
+    """Create the configured observers.
+
     Raises:
-        InvalidInput: What a setting needs is not installed.
+        InvalidInput: A required package is not installed.
     """
     metrics: TableMetrics | None = None
     tracer: TurnTracer | None = None
@@ -185,15 +186,16 @@ def make_observers(settings: ObservabilitySettings) -> Observers:
     return Observers(metrics, tracer)
 
 
-# What the NPCs of a table have in mind.
+# The state and context of a table's NPCs.
 
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """
+    """The shared state of a table, and the context of its NPCs.
+
     Attributes:
-        state: Where the table is, who is there, and what each NPC has heard.
-        context: What gathers the rest for an answer.
+        state: Current scene, people, and what each NPC has heard.
+        context: Gathers the context of an answer.
     """
 
     state: TableState
@@ -202,7 +204,7 @@ class Mind:
 
 
 def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
-    """Where the session was left, else in the first scene. Nobody is seated, and nothing was heard."""
+    """Create the state in the scene where the session was left, else in the first scene, with empty seats."""
     tokens = settings.budgets.history_tokens
     left_in = mark.before.scene if mark.before is not None else None
     scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
@@ -216,15 +218,16 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
 
 
 def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
-    """Its author's, else its language's where the settings ask for some: a hosted voice is paid to render them."""
+    """Add the default fillers of the language if enabled. A cloud voice charges for rendering them."""
     is_without = settings.filler_after_ms and not npc.fillers
     return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
 
 
 def mind_of(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> Mind:
-    """
+    """Create the shared state and context.
+
     Args:
-        store: None without long-term memory; `guard` is what may be asked of it.
+        store: None without long-term memory; `guard` controls read access to it.
     """
     campaign = state.campaign
     budgets = settings.budgets
@@ -250,7 +253,7 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
         accept_at=settings.memory.auto_accept,
-        # A model that answers in place of a larger one is given the same context.
+        # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
     return Mind(state, prefetch, context)
@@ -258,12 +261,12 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What a table is opened with.
+    """Parameters of opening a table.
 
     Attributes:
-        mouths: By the NPCs' engines.
-        outside: Tools of servers outside, by the NPCs that have them.
-        observers: Told of all that happens, from the beginning.
+        mouths: Builders by engine.
+        outside: External tools by NPC.
+        observers: Receive all events from the start.
     """
 
     settings: Settings
@@ -277,11 +280,11 @@ class Opening:
 
 
 class _Wiring:
-    """The parts of one table that open ears and mouths need, made in order; `stack` closes them.
+    """The parts of one table, created in order. `stack` closes them.
 
     Attributes:
-        to_room: The room's mailbox: ears and mouths report to it before there is a room.
-        deep_talk: What NPCs of tier DEEP ask for past talk; None without long-term memory.
+        to_room: Mailbox of the room. Ears and mouths use it before the room exists.
+        deep_talk: Past talk for NPCs of tier DEEP; None without long-term memory.
     """
 
     def __init__(self, opening: Opening, stack: ClosingStack) -> None:
@@ -307,9 +310,9 @@ class _Wiring:
             now_ms=now_ms,
             wait_until_logged=self.memory.journal.delivery.wait_until_logged,
         )
-        self.memory.make_good_too(self.names.catch_up)
+        self.memory.on_recovery(self.names.catch_up)
         self.host: Host = engines.find_host()()
-        stack.push_step("the place where the graphs run", STEP_MS, self.host.close)
+        stack.push_step("the graphs", STEP_MS, self.host.close)
         if opening.observers.any:
             self.host.measure(opening.observers.measured)
             self.state.events.subscribe(opening.observers.on)
@@ -352,7 +355,7 @@ class _Wiring:
         )
 
     def dm(self) -> DmChannels | None:
-        """The database carries what the game master commands and decides."""
+        """The database channels for the game master's commands and decisions."""
         store = self.opening.store
         if store is None:
             return None
@@ -430,7 +433,7 @@ class _Wiring:
             outside,
             rule=DEFAULT_RULES[npc.budget_tier],
             tell=tell,
-            tell_slow=lambda: self.to_room.post(LooksUpLong(npc.id)),
+            tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
         )
 
     def _deep_talk(self, stack: ClosingStack) -> PastTalk | None:
@@ -454,7 +457,7 @@ class _Wiring:
 
 
 async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
-    """Make a session that is not open yet. What it is made of is closed by `stack`."""
+    """Create a session that is not open yet. `stack` closes its parts."""
     settings, campaign, store = opening.settings, opening.campaign, opening.store
     wiring = _Wiring(opening, stack)
     state, memory, names = wiring.state, wiring.memory, wiring.names
@@ -495,7 +498,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
         log=store.log if store is not None else None,
         journal=memory.journal,
         wait_until_quiet=room.wait_until_quiet,
-        after_revise=memory.embed_what_is_new,
+        after_revise=memory.embed_new_talk,
     )
     if reviser is not None:
         session.look_again(reviser)
@@ -504,7 +507,8 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
 
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
-    """
+    """An open table and its store.
+
     Attributes:
         store: None without long-term memory. It closes with the table.
     """
@@ -521,7 +525,7 @@ async def open_table(
     tell: Callable[[str], None] = logger.info,
     observers: Observers = NOBODY,
 ) -> TableSession:
-    """As `open_with_store`, without the store."""
+    """As `open_with_store`, but return only the table."""
     opened = await open_with_store(
         settings, campaign=campaign, session_name=session_name, tell=tell, observers=observers
     )
@@ -536,17 +540,17 @@ async def open_with_store(
     tell: Callable[[str], None] = logger.info,
     observers: Observers = NOBODY,
 ) -> OpenedTable:
-    """Open a session of the campaign that the settings name. Everything slow happens here, before anybody speaks.
+    """Open a session of the configured campaign. All slow work happens here, before anybody speaks.
 
     Args:
-        campaign: The campaign to play, for who has read it already; else the settings' file is read.
-        session_name: The session's id; by default one made of the campaign and the time.
-        tell: Takes lines for the user about what takes long.
-        observers: Told of all that happens. Whoever made them closes them.
+        campaign: A campaign already read; otherwise the settings' file is read.
+        session_name: The session's id; by default made of the campaign and the time.
+        tell: Receives progress messages for the user.
+        observers: Receive all events. Their creator closes them.
 
     Raises:
-        InvalidInput: The settings or the campaign file cannot be used.
-        Unavailable: A model or a database cannot be reached.
+        InvalidInput: The settings or the campaign file are invalid.
+        Unavailable: A model or a database is unreachable.
     """
     if campaign is None:
         if settings.campaign is None:
@@ -576,15 +580,16 @@ async def open_with_store(
 async def open_with(
     opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info
 ) -> TableSession:
-    """Open a table with models and a store that are there already. `stack` closes what was opened for it: give it to
-    the table (`TableSession.adopt`).
+    """Open a table with existing models and store.
+
+    `stack` closes what was opened for it; pass it to the table (`TableSession.adopt`).
     """
     session = await wire(opening, stack)
     await session.open(stack, tell=tell)
     if (metrics := opening.observers.metrics) is not None:
         session.supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
-    # Names, models' tables and the rest stay until the end: collecting garbage among them would stop the sound for as
-    # long as a syllable (10,000 names: 70 ms).
+    # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable (10,000
+    # names: 70 ms).
     gc.collect()
     gc.freeze()
     stack.callback(gc.unfreeze)

@@ -1,4 +1,4 @@
-"""Reads what was said, in order, and writes what it tells."""
+"""Reads transcripts in order and stores the facts in them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 
 PAGE: Final = 200
-"""Utterances that are fetched at once."""
+"""Utterances fetched at once."""
 EXTRACT_MS: Final = 10_000
-"""Rules take some milliseconds for a stretch: what takes longer has failed."""
+"""Time limit for the rules, which need a few milliseconds for a stretch."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came of reading. `n_refused`: what an extractor found and nobody believed."""
+    """Counts of one reading. `n_refused`: findings of an extractor that were rejected."""
 
     n_read: int = 0
     n_events: int = 0
@@ -33,13 +33,13 @@ class Tally:
 
 
 class Chronicler:
-    """Turns the talk of one campaign into knowledge, with the extractor that it is given.
+    """Turns the transcript of one campaign into knowledge with a given extractor.
 
-    It may be stopped at any time, and several may run: each stretch of talk is written once, in order.
+    It may be stopped at any time, and several may run: each stretch is written once, in order.
 
     Args:
         language: BCP 47 tag of the campaign.
-        extract_ms: The extractor may take so long for one stretch.
+        extract_ms: Time limit of the extractor for one stretch.
     """
 
     def __init__(
@@ -58,17 +58,17 @@ class Chronicler:
         self._extract_ms = extract_ms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
-        """Read all of a session that was not read yet.
+        """Read the unread part of a session.
 
         Args:
-            told: Is called with the ordinal that was reached.
+            told: Called with the ordinal reached.
 
         Returns:
             None: another worker reads it.
 
         Raises:
-            Unavailable: The database, or the extractor's model, is away. What was read so far is kept.
-            GlyphoxaError: A stretch cannot be read, or not be written. The failure is noted.
+            Unavailable: The database or the extractor's model is unreachable. What was read so far is kept.
+            GlyphoxaError: A stretch could not be read or written. The failure is recorded.
         """
         tally = Tally()
         reached = await self._log.take(self._campaign, session)
@@ -95,7 +95,7 @@ class Chronicler:
             stretches(self._campaign, session, self._language, unread.said, unread.before)
         )
         for n, part in enumerate(parts or [None], start=1):
-            # What was retracted behind the last of them was looked at, too.
+            # Utterances after the last one that were retracted have been read, too.
             end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
             effects = await self._effects(part, await self._extraction(part), tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
@@ -107,14 +107,14 @@ class Chronicler:
         return reached
 
     async def _again(self, session: SessionId, changed: Unread, tally: Tally, reached: int) -> None:
-        """What says something else now, up to the end of its stretch: what it told before goes."""
+        """Read a changed stretch again, replacing what was learned from it before."""
         parts = list(stretches(self._campaign, session, self._language, changed.said, changed.before))
         part = parts[0] if parts else None
         end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
         said = () if part is None else part.said
         at_ms = max((each.utterance.at_ms for each in said), default=0)
         extraction = await self._extraction(part)
-        # First, so that a name that only these lines told is new to them. Whoever dies here finds the mark as it was.
+        # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
         await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
         effects = await self._effects(part, extraction, tally)
@@ -139,7 +139,7 @@ class Chronicler:
             return Effects(())
         effects = effects_of(extraction, part, await self._log.known(self._campaign))
         for why in effects.refused:
-            logger.debug("session {} of campaign {}: not believed: {}", part.session, part.campaign, why)
+            logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
         tally.n_read += len(part.said)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
         tally.n_refused += len(effects.refused)
@@ -149,25 +149,26 @@ class Chronicler:
         try:
             await self._log.failed(self._campaign, session, str(error))
         except Unavailable as away:
-            logger.debug("the failure of session {} could not be noted: {}", session, away)
+            logger.debug("the failure of session {} could not be recorded: {}", session, away)
 
 
-# A worker of the chronicle: reads what has news, one campaign after the other, as long as it runs.
+# The background worker: reads new utterances of all campaigns, one campaign after the other.
 
 
 LOOK_AGAIN_MS: Final = 5_000
-"""A session that waits for another try, or whose worker died, is looked at so often."""
+"""Interval of checks for sessions to retry, or whose worker died."""
 
 
 class ChronicleWorker:
-    """
+    """Reads new utterances in the background.
+
     Args:
-        log: Of this worker alone.
-        campaigns: Those that it reads.
-        chronicler: Made for a campaign when it has news.
-        said: Something whenever anything was said.
+        log: Used by this worker only.
+        campaigns: Returns the campaigns to read.
+        chronicler: Creates a reader for a campaign that has news.
+        said: Yields whenever anything was said.
         now_ms: Unix epoch.
-        gather_ms: A stretch that is not full is read when nothing more was said for so long.
+        gather_ms: Time without speech after which an incomplete stretch is read.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -190,38 +191,38 @@ class ChronicleWorker:
         self._troubles: set[str] = set()
 
     async def run(self) -> None:
-        """Read what is said as soon as it is kept, until cancelled. What fails is tried again; nothing ends it.
+        """Read new utterances until cancelled. Failures are retried.
 
         Raises:
-            GlyphoxaError: The database refuses to say when something is said, for a reason that does not pass.
+            GlyphoxaError: The database permanently refuses to report new utterances.
         """
         async with aclosing(self._woken()) as woken:
             async for _ in woken:
                 await self._round()
 
     async def _round(self) -> None:
-        """One campaign after the other; what keeps one from being read keeps no other."""
+        """Read each campaign once. A failure affects only its own campaign."""
         troubles: set[str] = set()
         try:
             campaigns = await self._campaigns()
         except GlyphoxaError as error:
-            campaigns, troubles = (), {f"talk is not read now: {error}"}
+            campaigns, troubles = (), {f"the chronicle cannot be read now: {error}"}
         for campaign in campaigns:
             try:
-                await self.read_what_is_new(campaign)
+                await self.read_new(campaign)
             except GlyphoxaError as error:
-                troubles.add(f"talk of campaign {campaign} is not read now: {error}")
-        for trouble in sorted(troubles - self._troubles):  # each once, for as long as it lasts
+                troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
+        for trouble in sorted(troubles - self._troubles):  # log each once while it lasts
             logger.warning("{}", trouble)
         self._troubles = troubles
 
-    async def read_what_is_new(self, campaign: CampaignId) -> int:
-        """Read all sessions of a campaign that have news and are not paused. Return how many were read.
+    async def read_new(self, campaign: CampaignId) -> int:
+        """Read all unpaused sessions of a campaign that have news. Returns how many were read.
 
-        A session that fails is noted, and the others go on.
+        A failing session is recorded, and the others continue.
 
         Raises:
-            Unavailable: The database, or the model that reads, is away.
+            Unavailable: The database or the extractor's model is unreachable.
         """
         sessions = due(await self._log.progress(campaign), self._now_ms())
         waiting = [each for each in sessions if self._is_gathered(campaign, each)]
@@ -248,7 +249,7 @@ class ChronicleWorker:
         return now_ms - since_ms >= self._gather_ms
 
     async def _woken(self) -> AsyncGenerator[None, None]:
-        """Now, whenever something was said, and every five seconds."""
+        """Yield now, whenever something was said, and every five seconds."""
         async with aclosing(self._said()) as said:
             following = asyncio.ensure_future(anext(said))
             try:
@@ -265,7 +266,7 @@ class ChronicleWorker:
 
 
 def due(sessions: Sequence[SessionProgress], now_ms: int) -> list[SessionProgress]:
-    """Those that are to be read now, the least unread first, so that a long one holds up no short one."""
+    """Return the sessions to read now, the shortest backlog first."""
     waiting = [
         each
         for each in sessions

@@ -1,4 +1,4 @@
-"""What becomes of an extraction: who is meant, what is written, and who may know it."""
+"""Turns an extraction into events: resolves names, drops invalid claims, and sets who may know them."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 
-MOST_ENTITIES: Final = 60
-MOST_CLAIMS: Final = 120
-"""Of one stretch: who finds more in forty utterances repeats or invents."""
-LONGEST_NAME: Final = 80
-LONGEST_VALUE: Final = 300
-OF_AN_NPC: Final = 0.5
-"""What only an NPC said is no surer: its words are a model's, and the DM looks at them first."""
-OVERRULES: Final = 0.6
-"""What would end something that was written down, such as where somebody is, is left to the DM."""
+MAX_ENTITIES: Final = 60
+MAX_CLAIMS: Final = 120
+"""Limit for one stretch. More findings in forty utterances are repetitions or inventions."""
+MAX_NAME_CHARS: Final = 80
+MAX_VALUE_CHARS: Final = 300
+MAX_NPC_CONFIDENCE: Final = 0.5
+"""Confidence limit if only an NPC said it. A model invented its words, so the DM reviews them."""
+MAX_OVERRULING_CONFIDENCE: Final = 0.6
+"""Confidence limit for a claim that would end a stored one, such as a location. The DM decides."""
 _SAME_NAME: Final = 92.0
-"""Similarity, of 100, from which two spellings of six letters or more are one name."""
-_SHORTEST_MISSPELT: Final = 6
+"""Similarity (of 100) at which two spellings of six letters or more are the same name."""
+_MIN_MISSPELT: Final = 6
 _PREDICATE = re.compile(r"[^\W\d_]\w{0,39}")
 _ARTICLES: Final = lexicon("chronicle").compile(r"^{articles}\s+", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one utterance tells."""
+    """The events from one utterance."""
 
     cause: Cause
     events: tuple[Event, ...]
@@ -54,10 +54,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """
+    """The result for a stretch.
+
     Attributes:
-        of: In the order in which it was said.
-        refused: What of an extraction was not believed, each with the reason.
+        of: Effects in the order of the utterances.
+        refused: Reasons why findings were rejected.
     """
 
     of: tuple[Effect, ...]
@@ -65,11 +66,10 @@ class Effects:
 
 
 def effects_of(extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity]) -> Effects:
-    """Events for what was found, by the utterance that tells it: the last of those it rests on.
+    """Return events for the findings, grouped by the last utterance of their evidence.
 
-    An NPC may know a claim if it heard all of them, and that there is such a thing if it heard one. Names are looked up
-    among those that are known before one is added. What rests on no utterance of the stretch, or has no valid form, is
-    left out.
+    An NPC may know a claim if it heard all of its evidence, and may know an entity if it heard one mention. Names are
+    looked up among known entities before one is added. Findings without valid evidence or form are dropped.
     """
     return _Writing(talk, known).write(extraction)
 
@@ -89,17 +89,17 @@ class _Writing:
         self._refused: list[str] = []
 
     def write(self, extraction: Extraction) -> Effects:
-        for entity in extraction.entities[:MOST_ENTITIES]:
+        for entity in extraction.entities[:MAX_ENTITIES]:
             self._entity(entity)
-        for relation in extraction.relations[:MOST_CLAIMS]:
+        for relation in extraction.relations[:MAX_CLAIMS]:
             self._claim(relation)
-        for fact in extraction.facts[:MOST_CLAIMS]:
+        for fact in extraction.facts[:MAX_CLAIMS]:
             self._claim(fact)
-        left = len(extraction.entities[MOST_ENTITIES:]) + sum(
-            len(claims[MOST_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
+        left = len(extraction.entities[MAX_ENTITIES:]) + sum(
+            len(claims[MAX_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
         )
         if left:
-            self._refuse(f"{left} more than a stretch of talk can tell")
+            self._refuse(f"{left} findings above the limit for a stretch")
         told = sorted(self._events, key=lambda each: self._said[each].ordinal)
         return Effects(
             tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
@@ -109,14 +109,14 @@ class _Writing:
     def _entity(self, entity: ExtractedEntity) -> None:
         name = " ".join(entity.name.split())
         rests_on = self._evidence(entity.evidence)
-        if not rests_on or not folded(name) or len(name) > LONGEST_NAME or not name.isprintable():
-            self._refuse(f"no name, or rests on nothing that was said: {name[:LONGEST_NAME]!r}")
+        if not rests_on or not folded(name) or len(name) > MAX_NAME_CHARS or not name.isprintable():
+            self._refuse(f"no name, or no evidence in the transcript: {name[:MAX_NAME_CHARS]!r}")
             return
         visibility = self._heard_by_any(rests_on)
         met = self._met(entity, name)
         if met is None:
             type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
-            aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= LONGEST_NAME))
+            aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= MAX_NAME_CHARS))
             met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, is_of_talk=True)
             self._remember(met)
             self._add_entity(met, rests_on[0])
@@ -133,7 +133,7 @@ class _Writing:
             if (found := self._by_name.get(folded(each))) is not None:
                 return self._known[found]
         same = folded(name)
-        if len(same) < _SHORTEST_MISSPELT:
+        if len(same) < _MIN_MISSPELT:
             return None
         nearest = process.extractOne(same, self._by_name.keys(), scorer=fuzz.ratio, score_cutoff=_SAME_NAME)
         if nearest is None:
@@ -161,9 +161,9 @@ class _Writing:
         last = rests_on[-1]
         sure = min(max(found.confidence, 0.0), 1.0)
         if all(each.utterance.npc_id is not None for each in rests_on):
-            sure = min(sure, OF_AN_NPC)
+            sure = min(sure, MAX_NPC_CONFIDENCE)
         if self._would_overrule(claim):
-            sure = min(sure, OVERRULES)
+            sure = min(sure, MAX_OVERRULING_CONFIDENCE)
         cause = self._cause(last)
         provenance = Provenance(
             sure,
@@ -174,10 +174,10 @@ class _Writing:
             at_ms=cause.at_ms,
             reason=f"{last.utterance.speaker_name} said so",
         )
-        # What is heard in a scene where somebody guarded is spoken of is heard by those who were there, no more.
+        # If a scene mentions a guarded entity, only its listeners may know the claim.
         also = {"evidence": [each.utterance.id for each in rests_on]} if len(rests_on) > 1 else {}
         for end in (claim.subject, claim.object):
-            # Who was first named in another utterance is there without that one, too.
+            # An entity that another utterance named first exists without this one.
             if end is not None and self._known[end].is_of_talk:
                 self._add_entity(self._known[end], last)
         self._add(last, FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also))
@@ -195,13 +195,13 @@ class _Writing:
                 return None
             return Claim.relation(source, found.type, target)
         subject, value = self._of_key.get(found.subject), " ".join(found.value.split())
-        if subject is None or not _PREDICATE.fullmatch(found.about) or not 0 < len(value) <= LONGEST_VALUE:
+        if subject is None or not _PREDICATE.fullmatch(found.about) or not 0 < len(value) <= MAX_VALUE_CHARS:
             self._refuse(f"no fact: {found.subject!r} {found.about!r}")
             return None
         return Claim.attribute(subject, found.about, value)
 
     def _evidence(self, ids: Iterable[UtteranceId]) -> list[NumberedUtterance]:
-        """In order; empty when none of it is of the stretch itself, or one was never said."""
+        """Return the evidence in order; empty if none is in the stretch, or an utterance is unknown."""
         unique = dict.fromkeys(ids)
         if not unique or any(each not in self._said for each in unique) or self._new.isdisjoint(unique):
             return []
@@ -234,6 +234,6 @@ class _Writing:
 
 
 def folded(name: str) -> str:
-    """A name as it is compared: without an article, accents, case."""
+    """Normalise a name for comparison: no article, no accents, lower case."""
     plain = unicodedata.normalize("NFKD", _ARTICLES.sub("", " ".join(name.split())).casefold())
     return "".join(letter for letter in plain if not unicodedata.combining(letter))

@@ -1,4 +1,4 @@
-"""A session as its NPCs recall it in later ones: written when it ends, each NPC's from what it heard players say."""
+"""Writes session summaries that NPCs recall later, each made from what that NPC heard players say."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 
-# What happened, in the words of those who were there: lines are selected, nothing is made up.
+# Summaries select lines from the transcript and invent nothing.
 
 
 TOKENS: Final = 200
-"""Of a summary."""
+"""Length of a summary."""
 _CHARACTERS_PER_TOKEN: Final = 4
-_LONGEST_LINE: Final = 240
-"""Characters: who talks longer is cut at the end of a sentence, or of a word."""
+_MAX_LINE_CHARS: Final = 240
+"""Characters. A longer line is cut at the end of a sentence or word."""
 _ALIKE: Final = 0.6
-"""Share of a line's telling words that a chosen line has already, from which on it says nothing new."""
-_LEAST: Final = 0.3
-"""Salience of a line that is worth a place."""
+"""Share of a line's content words in a chosen line at which it adds nothing new."""
+_MIN_SALIENCE: Final = 0.3
+"""Minimum salience of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """One utterance of a summary, in full or its beginning."""
+    """One line of a summary: an utterance or its beginning."""
 
     said: NumberedUtterance
     text: str
@@ -50,21 +50,22 @@ class SummaryLine:
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
-    """All that a summary for that NPC may be made of."""
+    """Return the utterances that a summary for this NPC may use."""
     return [each for each in said if npc in each.utterance.witnesses]
 
 
 def for_players(
     said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str
 ) -> list[NumberedUtterance]:
-    """All that may be read to the players: what was said, in words that name nobody whom not everybody may know. Names
-    are put right for the log; where that made a guarded one of what was heard, the words are as they were heard.
+    """Return the utterances that players may read, worded with public names only.
+
+    Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
     """
     guarded = names_of((each for each in known if each.visibility.scope != "public" and not each.is_of_talk), language)
     shown: list[NumberedUtterance] = []
     for each in said:
         utterance = each.utterance
-        # Of an NPC `raw_text` is what it meant to say, and not all of it was heard.
+        # The `raw_text` of an NPC is the intended reply, part of which may be unheard.
         heard = (utterance.text,) if utterance.npc_id is not None else (utterance.text, utterance.raw_text)
         text = next((text for text in heard if not guarded.mentions(text)), None)
         if text is not None and not guarded.mentions(utterance.speaker_name):
@@ -75,23 +76,23 @@ def for_players(
 def summary_of(
     said: Sequence[NumberedUtterance], *, language: str, names: Gazetteer | None = None, tokens: int = TOKENS
 ) -> list[SummaryLine]:
-    """The most salient lines that there is room for, none of which says what another does; in their order.
+    """Select the most salient lines that fit, without near-duplicates, in their order.
 
     Args:
-        said: In order. Whoever the summary is for may know of all of it.
+        said: Utterances in order, all of which the reader may know.
         tokens: About four characters each.
     """
     judge, vocabulary = SalienceJudge(language, names), vocabulary_of(language)
     judged = [(judge.judge(each.utterance.text), each) for each in said]
     by_salience = sorted(
-        ((one, each) for one, each in judged if one.score >= _LEAST and not one.asks_to_forget),
+        ((one, each) for one, each in judged if one.score >= _MIN_SALIENCE and not one.asks_to_forget),
         key=lambda pair: (-pair[0].score, pair[1].ordinal),
     )
     left = tokens * _CHARACTERS_PER_TOKEN
     chosen: list[SummaryLine] = []
     told: list[frozenset[str]] = []
     for _, each in by_salience:
-        line = SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _LONGEST_LINE))
+        line = SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _MAX_LINE_CHARS))
         length = len(line.in_words(language)) + 1
         telling = frozenset(word.folded for word in words(line.text)) - vocabulary.stop
         if length > left or not telling or any(len(telling & other) >= _ALIKE * len(telling) for other in told):
@@ -107,27 +108,28 @@ def in_words(lines: Sequence[SummaryLine], language: str) -> str:
 
 
 PAGE: Final = 500
-"""Utterances that are fetched at once."""
+"""Utterances fetched at once."""
 _SURE: Final = 0.9
 
 
 class Episodes(Protocol):
-    """Summaries of sessions, as they are kept. All methods raise `Unavailable` when the database is away or late."""
+    """Stored session summaries. All methods raise `Unavailable` if the database is unreachable or late."""
 
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        """What is kept as summary of a session now, whoever may know it."""
+        """Return a session's current summaries for all knowers."""
         ...
 
     async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
-        """Put these in place of what was written of the session as a whole before, by the same hand: all or nothing."""
+        """Replace this author's summaries of a session, in one transaction."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeWriter:
-    """
+    """Writes the summaries of sessions.
+
     Args:
-        npcs: The NPCs of the campaign with their entities.
+        npcs: The campaign's NPCs with their entities.
         language: BCP 47 tag of the campaign.
     """
 
@@ -138,18 +140,18 @@ class EpisodeWriter:
     episodes: Episodes
 
     async def write(self, session: SessionId) -> Mapping[NpcId, str] | None:
-        """Write what each NPC recalls of a session. Returns what each of them does now.
+        """Write a session's summary for each NPC. Returns the current summaries.
 
-        None: the DM has said what happened, and that stands.
+        None: the DM has written a summary, which stays.
 
         Raises:
-            Unavailable: The database is away; nothing was written.
+            Unavailable: The database is unreachable; nothing was written.
         """
         kept = await self.episodes.summaries(self.campaign, session)
         if any(fact.provenance.origin != "talk" for fact in kept):
             return None
-        # What an NPC says may be made up by its model: it is recalled as talk where a question asks for it, and stands
-        # in front of no later session.
+        # A model may have invented an NPC's words. They can be recalled for a question, but do not open a later
+        # session.
         said = [each for each in await said_in(self.log, self.campaign, session) if each.utterance.npc_id is None]
         names = names_of(await self.log.known(self.campaign), self.language)
         lines = {npc: summary_of(heard_by(npc, said), language=self.language, names=names) for npc in self.npcs}
@@ -166,9 +168,10 @@ class EpisodeWriter:
     def _events(
         self, session: SessionId, told: Mapping[NpcId, str], evidence: Mapping[str, Sequence[UtteranceId]], at_ms: int
     ) -> list[Event]:
-        """
+        """Build the events.
+
         Args:
-            evidence: What each text was selected from: it goes when one of these is retracted, or says something else.
+            evidence: Sources of each text. Retracting or rewording one removes the text.
         """
         if not told:
             return []
@@ -189,7 +192,7 @@ class EpisodeWriter:
 
 
 async def said_in(log: ChronicleLog, campaign: CampaignId, session: SessionId) -> list[NumberedUtterance]:
-    """All that was said in a session, but for what was retracted."""
+    """Return all utterances of a session except retracted ones."""
     said: list[NumberedUtterance] = []
     after = 0
     while (page := await log.unread(campaign, session, after=after, limit=PAGE)) is not None:

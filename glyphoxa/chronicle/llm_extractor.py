@@ -1,8 +1,8 @@
-"""Extraction with a language model beside the rules.
+"""Extraction with a language model in addition to the rules.
 
-The rules read first. The model is asked once for what they missed, and its answer is merged with what they found: each
-name is looked up before one is new, and each claim is checked. A part of the answer that does not hold is left out with
-a reason, and no reason quotes what was said.
+The rules read first. The model is asked once for what they missed, and its answer is merged: each name is looked up
+before a new one is added, and each claim is checked. A rejected part is reported with a reason that never quotes the
+transcript.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.chronicle.effects import LONGEST_NAME, LONGEST_VALUE, folded
+from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
 from glyphoxa.chronicle.llm_question import (
     CONFIDENCE,
     FACTS,
@@ -48,13 +48,13 @@ TEMPERATURE: Final = 0.0
 
 @dataclass(frozen=True, slots=True)
 class LlmReading:
-    """How a language model is asked.
+    """How to ask the language model.
 
     Attributes:
-        pace: Of all that is asked of it.
+        pace: Rate limit of all requests.
         breaker: Pauses the model after repeated failures.
-        deadline_ms: For one answer; later is none.
-        limits: Of what it is shown at once, and of its answer.
+        deadline_ms: For one answer. A later answer is ignored.
+        limits: Limits of the prompt and the answer.
     """
 
     llm: StructuredLlm
@@ -65,17 +65,17 @@ class LlmReading:
 
     @property
     def longest_ms(self) -> int:
-        """For one stretch, the wait for its turn included."""
+        """Maximum time for one stretch, including the rate limit."""
         return self.pace.gap_ms + self.deadline_ms
 
 
 class LlmExtractor:
-    """An `Extractor` that keeps what the rules find and asks a model once for what they missed.
+    """An `Extractor` that adds the findings of a model to those of the rules.
 
-    A model that is away, late, or answers something else costs nothing but what it would have found.
+    If the model is unreachable, late or returns an invalid answer, only its findings are missing.
 
     Args:
-        narrators: Names of speakers who tell the story and are nobody in it.
+        narrators: Names of speakers who narrate and are not part of the story.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class LlmExtractor:
         if question is None:
             return found
         if question.n_left:
-            found = _noted(found, f"{question.n_left} lines of the stretch were too many for the model")
-        if not asking.breaker.may_try():
-            return _noted(found, "read by rules alone: the model is paused after repeated failures")
+            found = _noted(found, f"{question.n_left} lines of the stretch did not fit into the prompt")
+        if not asking.breaker.allows_call():
+            return _noted(found, "read by rules only: the model is paused after repeated failures")
         try:
             await asking.pace.wait()
             answer = await asking.llm.complete(
@@ -106,12 +106,12 @@ class LlmExtractor:
             )
         except Unavailable as error:
             asking.breaker.failed()
-            return _noted(found, f"read by rules alone: {error}")
+            return _noted(found, f"read by rules only: {error}")
         except Unparseable as error:
             asking.breaker.succeeded()
-            return _noted(found, f"read by rules alone: {error}")
+            return _noted(found, f"read by rules only: {error}")
         except BaseException:
-            asking.breaker.failed()  # stopped by whoever waits: how it would have gone is not known
+            asking.breaker.failed()  # the caller stopped it before its result was known
             raise
         asking.breaker.succeeded()
         before = KnownBefore(known, self._rules.names, found, self._narrators)
@@ -122,11 +122,11 @@ def _noted(found: Extraction, why: str) -> Extraction:
     return replace(found, refused=(*found.refused, why))
 
 
-# Whether words of a model were said, and where.
+# Checks whether the lines contain a model's words.
 
 
 _STEM = 4
-"""Letters: words that begin with the same ones count as forms of one word, as "promise" and "promised" do."""
+"""Words with the same first letters count as one, such as "promise" and "promised"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class ShownLines:
         )
 
     def naming(self, *names: str) -> list[ShownLine]:
-        """Lines in which one of them stands, or whose speaker is called so."""
+        """Return the lines that contain one of the names or have such a speaker."""
         spelled = [tuple(word.folded for word in words(folded(name))) for name in names]
         of_speakers = {folded(name) for name in names}
         return [
@@ -169,7 +169,7 @@ class ShownLines:
         ]
 
     def writes(self, name: str) -> bool:
-        """Whether one of them has it as a name is written: with a capital that no ordinary word would have there."""
+        """Return whether a line writes this as a name: with a capital that an ordinary word would not have there."""
         wanted = tuple(word.folded for word in words(folded(name)))
         for line in self.lines:
             spoken = words(line.said.utterance.text)
@@ -184,22 +184,22 @@ class ShownLines:
         return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
 
     def tells(self, value: str, evidence: Sequence[ShownLine]) -> str | None:
-        """Why a value is not what these lines say; None: it is.
+        """Return why these lines do not support a value, or None if they do.
 
-        Most of what it tells must stand in them. None of it may come from a line that was heard by fewer: what some
-        know must not reach others in the words of a line that they heard.
+        Most of its words must be in the lines. None may come from a line with fewer listeners, because that would
+        reveal their knowledge to others.
         """
         telling = frozenset(word.folded for word in words(value)) - self._stop
         there = frozenset[str]().union(*(line.telling for line in evidence))
         foreign = frozenset(each for each in telling if not _is_among(each, there))
         if not telling or 2 * len(foreign) > len(telling):
-            return "its words do not stand in the lines it rests on"
+            return "its words are not in its evidence"
         witnesses = frozenset.intersection(*(line.said.utterance.witnesses for line in evidence))
         for line in self.lines:
             if not witnesses <= line.said.utterance.witnesses and any(
                 _is_among(each, line.telling) for each in foreign
             ):
-                return "its words come from a line that not everybody heard who heard the lines it rests on"
+                return "its words come from a line that not all listeners of its evidence heard"
         return None
 
 
@@ -214,30 +214,30 @@ def _stands_in(name: Sequence[str], line: Sequence[str]) -> bool:
     return n > 0 and any(tuple(line[at : at + n]) == tuple(name) for at in range(len(line) - n + 1))
 
 
-_MOST_LINES: Final = 6
-"""A claim that rests on more of them is a summary."""
+_MAX_LINES: Final = 6
+"""A claim with more lines of evidence is a summary."""
 _OF_SEVERAL: Final = ("occupation", "status", "price")
-"""What one line may tell of several: what somebody promises or does is told once, of whoever does it."""
-_SHORTEST_BY_SOUND: Final = 5
+"""Facts that may concern several people in one line. Others, such as a promise, have one subject."""
+_MIN_BY_SOUND: Final = 5
 _KIN: Final[dict[str, frozenset[str]]] = {
     type_: frozenset(fold(word) for each in both for word in KIN_BY_TYPE[each])
     for both in (("PARENT_OF", "CHILD_OF"), ("SIBLING_OF",), ("MARRIED_TO",), ("MENTOR_OF", "APPRENTICE_OF"))
     for type_ in both
 }
-"""By relation, words one of which stands wherever it is told: small models make families of all who talk together."""
+"""Words required as evidence of a relation, because small models connect everyone who talks."""
 
 
-class NotBelieved(Exception):
-    """Why a part of an answer does not count."""
+class ClaimRejected(Exception):
+    """A part of an answer is rejected, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownBefore:
-    """What is known before: by the campaign, and of the stretch by the rules.
+    """What is known before the model's answer, from the campaign and the rules.
 
     Attributes:
-        names: Of `entities`, for looking one up by its sound.
-        nobody: Folded names of speakers who are nobody in the story.
+        names: Index of `entities` by sound.
+        nobody: Normalised names of speakers outside the story.
     """
 
     entities: Sequence[KnownEntity]
@@ -247,17 +247,17 @@ class KnownBefore:
 
 
 def merged(answer: dict[str, Any], question: TalkQuestion, known: KnownBefore, *, language: str) -> Extraction:
-    """All that the rules found, with what the answer adds, and why some of the answer does not count."""
+    """Merge the answer into the rules' findings. Includes reasons for rejected parts."""
     return _Merging(question, known, language).merge(answer)
 
 
 class _Merging:
     def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
         self._known = known
-        self._most = question.most_found
+        self._most = question.max_found
         self._heard = ShownLines(question.lines, language)
         self._only_meant: set[str] = set()
-        """Keys of those who were named as the end of a claim: without one they are not found."""
+        """Keys that only claims mention. They are dropped if no claim remains."""
         self._by_id = {entity.id: entity for entity in known.entities}
         self._entities = {each.key: each for each in known.found.entities}
         self._relations = list(known.found.relations)
@@ -271,40 +271,40 @@ class _Merging:
         for what, take in (("entities", self._entity), ("relationships", self._relation), ("facts", self._fact)):
             found = answer.get(what)
             if not isinstance(found, list):
-                self._refused.append(f"the model's {what}: no list")
+                self._refused.append(f"the model's {what}: not a list")
                 continue
             for number, each in enumerate(found[: self._most], start=1):
                 try:
                     take(each if isinstance(each, dict) else {})
-                except NotBelieved as why:
+                except ClaimRejected as why:
                     self._refused.append(f"the model's {what}, number {number}: {why}")
             if len(found) > self._most:
-                self._refused.append(f"the model's {what}: {len(found) - self._most} more than were asked for")
+                self._refused.append(f"the model's {what}: {len(found) - self._most} more than requested")
         used = {key for one in self._relations for key in (one.source, one.target)}
         used.update(one.subject for one in self._facts)
         entities = tuple(each for key, each in self._entities.items() if key in used or key not in self._only_meant)
         return Extraction(entities, tuple(self._relations), tuple(self._facts), tuple(self._refused))
 
     def _entity(self, told: dict[str, Any]) -> None:
-        name, type_ = _text(told, "name", longest=LONGEST_NAME), _one_of(told, "type", ENTITY_TYPES)
+        name, type_ = _text(told, "name", longest=MAX_NAME_CHARS), _one_of(told, "type", ENTITY_TYPES)
         if self._key(name, type_) is not None:
             return
         lines = self._heard.naming(name)
         if not lines:
-            raise NotBelieved("nobody said that name")
+            raise ClaimRejected("nobody said this name")
         if not self._heard.writes(name):
-            raise NotBelieved("those words are no name where they stand")
+            raise ClaimRejected("these words are not used as a name")
         self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, _ids(lines), CONFIDENCE["certain"]))
 
     def _relation(self, told: dict[str, Any]) -> None:
         type_ = _one_of(told, "type", RELATIONS)
-        source = self._end(_text(told, "source", longest=LONGEST_NAME))
-        target = self._end(_text(told, "target", longest=LONGEST_NAME))
+        source = self._end(_text(told, "source", longest=MAX_NAME_CHARS))
+        target = self._end(_text(told, "target", longest=MAX_NAME_CHARS))
         if source == target:
-            raise NotBelieved("nobody is related to oneself")
+            raise ClaimRejected("an entity cannot be related to itself")
         rests_on = self._named_in(self._lines(told), source, target)
         if type_ in _KIN and not any(_KIN[type_].intersection(line.words) for line in rests_on):
-            raise NotBelieved(f"no word of the lines it rests on says {type_}")
+            raise ClaimRejected(f"no word of its evidence says {type_}")
         if any(
             {one.source, one.target} == {source, target} and not set(_ids(rests_on)).isdisjoint(one.evidence)
             for one in self._relations
@@ -314,17 +314,17 @@ class _Merging:
         self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
 
     def _fact(self, told: dict[str, Any]) -> None:
-        about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=LONGEST_VALUE)
-        subject = self._end(_text(told, "subject", longest=LONGEST_NAME))
+        about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=MAX_VALUE_CHARS)
+        subject = self._end(_text(told, "subject", longest=MAX_NAME_CHARS))
         rests_on = self._named_in(self._lines(told), subject)
         if (why := self._heard.tells(value, rests_on)) is not None:
-            raise NotBelieved(why)
-        # What the rules made of the same sentence is kept as it was said.
+            raise ClaimRejected(why)
+        # The rules' version of the same sentence is kept verbatim.
         same = {one.subject for one in self._facts if self._is_same(one, about, value, rests_on)}
         if subject in same:
             return
         if same and about not in _OF_SEVERAL:
-            raise NotBelieved("the same words tell it of somebody else")
+            raise ClaimRejected("the same words say it about somebody else")
         sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
         self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
 
@@ -334,13 +334,13 @@ class _Merging:
         return one.about == about or folded(value) in folded(one.value) or folded(one.value) in folded(value)
 
     def _end(self, name: str) -> str:
-        """The key of who is meant.
+        """Return the key of a named entity.
 
         Raises:
-            NotBelieved: Nobody of that name is known, was introduced, or speaks.
+            ClaimRejected: No known, introduced or speaking entity has this name.
         """
         if folded(name) in self._known.nobody:
-            raise NotBelieved("who tells the story is nobody in it")
+            raise ClaimRejected("a narrator is not part of the story")
         there = set(self._entities)
         key = self._key(name) or self._speaker(name)
         if key not in there:
@@ -350,13 +350,13 @@ class _Merging:
     def _speaker(self, name: str) -> str:
         said = next((line.said.utterance for line in self._speaking(name)), None)
         if said is None:
-            raise NotBelieved("it is about nobody who has a name")
+            raise ClaimRejected("its subject has no name")
         type_ = "npc" if said.npc_id else "player"
         self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, (said.id,), CONFIDENCE["certain"]))
         return f"new:{fold(name)}"
 
     def _key(self, name: str, type_: str | None = None) -> str | None:
-        """Of one that the rules found, that is known, or that sounds so; None: of none."""
+        """Return the key of an entity with this name or sound; None for none."""
         if (key := self._key_by_name.get(folded(name))) is not None:
             return key
         found = next((one for one in self._known.entities if folded(name) in map(folded, one.names)), None)
@@ -372,7 +372,7 @@ class _Merging:
         return str(found.id)
 
     def _spelled(self, name: str) -> KnownEntity | None:
-        """Also inflected, as the rules know names."""
+        """Return the entity with this spelling, also inflected."""
         for mention in self._known.names.mentions(name):
             if mention.start == 0 and mention.end == len(name) and not mention.name.is_shared:
                 return self._by_id.get(mention.name.entity_id)
@@ -380,7 +380,7 @@ class _Merging:
 
     def _sounding_like(self, letters: str, type_: str | None) -> KnownEntity | None:
         names = self._known.names
-        if names.coder is None or len(letters) < _SHORTEST_BY_SOUND:
+        if names.coder is None or len(letters) < _MIN_BY_SOUND:
             return None
         for name in names.same_sound(names.coder(letters)):
             found = self._by_id.get(name.entity_id)
@@ -404,17 +404,18 @@ class _Merging:
     def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
         numbers = told.get("lines")
         if not isinstance(numbers, list) or not numbers:
-            raise NotBelieved("it rests on no line")
-        if len(numbers) > _MOST_LINES:
-            raise NotBelieved(f"it rests on {len(numbers)} lines")
+            raise ClaimRejected("it has no evidence")
+        if len(numbers) > _MAX_LINES:
+            raise ClaimRejected(f"its evidence has {len(numbers)} lines")
         n_lines = len(self._heard.lines)
         if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
-            raise NotBelieved("it rests on a line that was not said")
+            raise ClaimRejected("its evidence includes a line that does not exist")
         return [self._heard.lines[each - 1] for each in sorted(set(numbers))]
 
     def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:
-        """The lines that a claim rests on, and for each whom it is about the nearest one that says who that is: whoever
-        did not hear that line does not know whom "he" means.
+        """Return the evidence, extended by the nearest line that names each entity of the claim.
+
+        Somebody who did not hear that line does not know who "he" is.
         """
         lines = {line.said.ordinal: line for line in rests_on}
         for key in keys:
@@ -430,7 +431,7 @@ class _Merging:
                 default=None,
             )
             if nearest is None:
-                raise NotBelieved("no line that could be looked at says whom it is about")
+                raise ClaimRejected("no available line names its entity")
             lines[nearest.said.ordinal] = nearest
         return [lines[ordinal] for ordinal in sorted(lines)]
 
@@ -448,12 +449,12 @@ def _text(told: dict[str, Any], key: str, *, longest: int) -> str:
     value = told.get(key)
     text = " ".join(value.split()) if isinstance(value, str) else ""
     if not 0 < len(text) <= longest or not text.isprintable() or not fold(text):
-        raise NotBelieved(f"{key} is no text of up to {longest} characters")
+        raise ClaimRejected(f"{key} is not text of up to {longest} characters")
     return text
 
 
 def _one_of(told: dict[str, Any], key: str, valid: Sequence[str]) -> str:
     value = told.get(key)
     if not isinstance(value, str) or value not in valid:
-        raise NotBelieved(f"{key} is none of {', '.join(valid)}")
+        raise ClaimRejected(f"{key} is not one of {', '.join(valid)}")
     return value

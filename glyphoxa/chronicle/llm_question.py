@@ -1,7 +1,7 @@
-"""What a language model is asked about a stretch of talk.
+"""The prompt that asks a language model about a stretch of the transcript.
 
-It is shown the lines, each with its number and its speaker, and nothing else: no name that was not said, nothing that
-is known of the campaign. It can therefore repeat no secret, and can name no utterance but by a number of the stretch.
+The model sees only the numbered lines with their speakers: no other names and no campaign knowledge. It therefore
+cannot repeat a secret, and can cite utterances only by their numbers.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ FACTS: Final = (
     "wish",
     "past",
 )
-"""What the rules find, too: what both call the same is one thing."""
+"""Kinds that the rules find, too, so that both use the same names."""
 CONFIDENCE: Final = {"certain": 0.65, "likely": 0.55, "unsure": 0.4}
-"""Words: a model that is asked for a figure says 0.9 of everything. Even what it is certain of waits for the DM, unless
+"""Words instead of numbers, because a model answers 0.9 to everything. Even "certain" needs review by the DM, unless
 `memory.auto_accept` is lower.
 """
-LONGEST_LINE: Final = 800
-"""Characters: the rest of a speech without end is left to the rules."""
+MAX_LINE_CHARS: Final = 800
+"""Characters shown to the model; the rules read the rest of a longer line."""
 
 SYSTEM: Final = (
     "You read the talk of a fantasy role-playing game and note what is worth remembering later. "
@@ -74,41 +74,41 @@ SYSTEM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionLimits:
-    """Of a question and its answer.
+    """Limits of a prompt and its answer.
 
     Attributes:
-        most_chars: Of all lines together. What was said before the stretch is left out first, then its last lines.
-        most_found: Of each kind: a small model that has found all begins anew.
-        longest_text: Characters of each text in the answer; None: the model's schemas know no such limit.
+        max_chars: For all lines together. Lines before the stretch are dropped first, then its last lines.
+        max_found: For each kind. Without a limit a small model repeats its findings.
+        max_text_chars: Characters of each text in the answer; None: the model's schemas support no such limit.
     """
 
-    most_chars: int
-    most_found: int = 12
-    longest_text: int | None = None
+    max_chars: int
+    max_found: int = 12
+    max_text_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TalkQuestion:
-    """As `glyphoxa.domain.structured.StructuredLlm` takes it.
+    """A prompt for `glyphoxa.domain.structured.StructuredLlm`.
 
     Attributes:
-        lines: What the numbers mean: the first line is number 1.
-        most_found: Of each kind that was asked for.
-        n_left: Lines of the stretch that were too many to show.
+        lines: The numbered lines; the first is number 1.
+        max_found: Limit for each kind.
+        n_left: Lines of the stretch that did not fit.
     """
 
     user: str
     schema: dict[str, Any]
     lines: tuple[NumberedUtterance, ...]
-    most_found: int
+    max_found: int
     n_left: int = 0
     system: str = SYSTEM
 
 
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
-    """None: no line of it may be shown. What was said out of character, and what was not to be written down, is not."""
+    """Return the prompt, without out-of-character and off-record lines. None: no line may be shown."""
     said, before = _shown(talk.said), _shown(talk.before)
-    room, n_fit = limits.most_chars, 0
+    room, n_fit = limits.max_chars, 0
     for each in said:
         room -= len(_line(0, each)) + 3
         if room < 0:
@@ -126,7 +126,7 @@ def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | No
     text = "\n".join(_line(number, each) for number, each in enumerate(lines, start=1))
     if n_before:
         text = f"Lines 1 to {n_before} were read before: use them to understand the others.\n{text}"
-    return TalkQuestion(text, _schema(len(lines), limits), lines, limits.most_found, len(said) - n_fit)
+    return TalkQuestion(text, _schema(len(lines), limits), lines, limits.max_found, len(said) - n_fit)
 
 
 def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
@@ -142,11 +142,11 @@ def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
 
 def _line(number: int, said: NumberedUtterance) -> str:
     spoken = said.utterance
-    return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:LONGEST_LINE]}"
+    return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:MAX_LINE_CHARS]}"
 
 
 def _schema(n_lines: int, limits: QuestionLimits) -> dict[str, Any]:
-    longest = {} if limits.longest_text is None else {"maxLength": limits.longest_text}
+    longest = {} if limits.max_text_chars is None else {"maxLength": limits.max_text_chars}
     name: dict[str, Any] = {"type": "string", **longest}
     lines = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": n_lines}, "maxItems": 3}
     proof = {"lines": lines, "confidence": {"type": "string", "enum": list(CONFIDENCE)}}
@@ -157,9 +157,9 @@ def _schema(n_lines: int, limits: QuestionLimits) -> dict[str, Any]:
         "title": "told",
         **_object(
             {
-                "entities": {"type": "array", "items": entity, "maxItems": limits.most_found},
-                "relationships": {"type": "array", "items": relation, "maxItems": limits.most_found},
-                "facts": {"type": "array", "items": fact, "maxItems": limits.most_found},
+                "entities": {"type": "array", "items": entity, "maxItems": limits.max_found},
+                "relationships": {"type": "array", "items": relation, "maxItems": limits.max_found},
+                "facts": {"type": "array", "items": fact, "maxItems": limits.max_found},
             }
         ),
     }
@@ -169,11 +169,11 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-# How often a model is asked.
+# Rate limit.
 
 
 class Pace:
-    """At most so many calls a minute, evenly: who would be too early waits, in order.
+    """Spaces calls evenly to a number per minute. Early callers wait in order.
 
     Args:
         per_minute: 1 or more.
@@ -184,7 +184,7 @@ class Pace:
         self._next_at = 0.0
 
     async def wait(self) -> None:
-        """Until the next call may be made, which is then made."""
+        """Wait until the next call is allowed, and reserve it."""
         now = asyncio.get_running_loop().time()
         at = max(now, self._next_at)
         self._next_at = at + self.gap_ms / 1000

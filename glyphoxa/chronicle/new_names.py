@@ -1,4 +1,4 @@
-"""Names that the campaign does not know yet, by how they are written and introduced."""
+"""Finds names that the campaign does not know yet, by how they are written and introduced."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from glyphoxa.turns.address import trades_of
 
 _WORDS: Final = lexicon("chronicle")
 _RANKS: Final = _WORDS.words("ranks")
-"""Beside the trades that are known by their business."""
+"""In addition to the trades."""
 _ENDINGS: Final = tuple(_WORDS.words("trade_endings"))
 
 
 def is_occupation(word: str) -> bool:
-    """
+    """Return whether a word names a trade or a rank.
+
     Args:
         word: In lower case.
     """
@@ -28,7 +29,7 @@ def is_occupation(word: str) -> bool:
 
 
 def occupation_in(noun: str) -> str | None:
-    """The words up to a trade or a rank."""
+    """Return the words up to a trade or rank."""
     spoken = noun.split()
     for n, word in enumerate(spoken, start=1):
         if is_occupation(word.lower()):
@@ -47,22 +48,23 @@ _INTO: Final = _WORDS.words("into")
 _KIN: Final = _WORDS.words("kin_titles")
 _MY: Final = _WORDS.words("my")
 _BEFORE_NOUNS: Final = _WORDS.words("before_nouns")
-"""German: a name stands without them, any other noun with one."""
+"""German: words that precede nouns but not names."""
 _NOT_OF_THE_STORY: Final = _WORDS.words("not_of_the_story")
 _CALLED: Final = _WORDS.compile(r"\b{called}\s+(?:the |der |die |das )?$", flags=re.IGNORECASE)
 _CASTS: Final = _WORDS.compile(r"\b{casts}\W+(?:\w+\W+)?$", flags=re.IGNORECASE)
-"""What stands behind it is a spell, or a feat."""
+"""The following name is a spell or a feat."""
 _SHORTEST: Final = 3
-_LONGEST: Final = 6
-"""Words of a name."""
+_MAX_WORDS: Final = 6
+"""Maximum words of a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewName:
-    """
+    """A possible new name.
+
     Attributes:
-        start: Its first character; `end` is one past its last, a possessive ending included.
-        confidence: How sure it is that it is a name at all.
+        start: Offset of its first character; `end` is one past its last, including a possessive ending.
+        confidence: Confidence that it is a name.
     """
 
     text: str
@@ -81,10 +83,11 @@ class NameFinder:
         self._rarity = lru_cache(8192)(self._vocabulary.rarity)
 
     def names_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
-        """
+        """Yield the new names in a text.
+
         Args:
-            taken: Places of names that are known.
-            nobody: Folded names that are no part of the story: the players' own.
+            taken: Spans of known names.
+            nobody: Normalised names outside the story: those of the players.
         """
         spoken = words(text)
         if not _is_mixed_case(spoken):
@@ -101,11 +104,11 @@ class NameFinder:
     def _run(
         self, text: str, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]
     ) -> tuple[Word, ...]:
-        """The words with capitals from there on that stand together."""
+        """Return the run of capitalised words from this position."""
         if not _may_be_of_a_name(spoken[at], taken):
             return ()
         end = at + 1
-        while end < len(spoken) and end - at < _LONGEST and spoken[end].joins and not spoken[end - 1].tail:
+        while end < len(spoken) and end - at < _MAX_WORDS and spoken[end].joins and not spoken[end - 1].tail:
             if _may_be_of_a_name(spoken[end], taken):
                 end += 1
             elif (n := self._joining(spoken, end, taken)) > 0:
@@ -115,7 +118,7 @@ class NameFinder:
         return spoken[at:end]
 
     def _joining(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> int:
-        """How many small words stand there between two parts of a name: "of", "of the"."""
+        """Count the small words between two parts of a name: "of", "of the"."""
         if self._has_capital_nouns or spoken[at].folded not in _JOINED_BY:
             return 0
         n = 2 if at + 1 < len(spoken) and spoken[at + 1].folded == "the" else 1
@@ -124,13 +127,13 @@ class NameFinder:
     def _judged(
         self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
     ) -> NewName | None:
-        # The first word of a sentence has its capital anyway: it counts only if it is no word of the language.
+        # The first word of a sentence is capitalised anyway, so it must not be an ordinary word.
         while run and (run[0].opens or run[0].folded in _NOT_OF_THE_STORY) and not self._is_unheard(run[0]):
             if run[0].folded in _TITLES and len(run) > 1:
                 break
             run, at = run[1:], at + 1
         while run and not run[0].is_capital:
-            run, at = run[1:], at + 1  # "of the Grennock" is the end of a name that was cut
+            run, at = run[1:], at + 1  # "of the Grennock" is the end of a truncated name
         if len(run) > 1 and run[0].folded in _KIN and at and spoken[at - 1].folded in _MY:
             run, at = run[1:], at + 1  # "my brother Odo" is called Odo
         while run and run[-1].folded in _NOT_OF_THE_STORY:
@@ -154,7 +157,7 @@ class NameFinder:
         elif unheard and (len(run) > 1 or not run[0].opens):
             sure = 0.75
         elif unheard:
-            # "Balgus said" may be a name, "Urgh!" is none.
+            # "Balgus said" may be a name; "Urgh!" is not.
             sure = 0.6 if at + 1 < len(spoken) and spoken[at + 1].joins else 0.0
         elif len(run) > 1 and not run[0].opens and not _CASTS.search(before[-20:]):
             sure = 0.65
@@ -195,5 +198,5 @@ def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
 
 
 def _is_mixed_case(spoken: tuple[Word, ...]) -> bool:
-    """A transcript in capitals, or in none, says nothing of names."""
+    """Return whether the text has mixed case. Otherwise capitals do not indicate names."""
     return any(word.is_capital for word in spoken) and any(not word.is_capital for word in spoken)

@@ -1,4 +1,4 @@
-"""Who reads talk for the chronicle, and where it is kept how far it was read."""
+"""Ports of the chronicle: the extractor, and the log of reading progress."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 
 
 class LeaseLost(GlyphoxaError):
-    """Another worker has taken the session: what this one found does not count."""
+    """Another worker has taken the session, so this worker's findings are dropped."""
 
 
 class Extractor(Protocol):
-    """Finds what a stretch of talk tells of the world: by rules, or by a model."""
+    """Finds facts about the world in a stretch of the transcript, by rules or a model."""
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
-        """What is learned from `talk.said`, each with the utterances that say it. It says only what is there: whether
-        that is new, and who may know it, is decided behind it.
+        """Return the findings in `talk.said`, each with its evidence.
+
+        Later steps decide whether a finding is new and who may know it.
 
         Raises:
             Unavailable: A model cannot be reached in time.
-            Unparseable: A model answered something else than was asked for; nothing of it counts.
+            Unparseable: A model returned an invalid answer, all of which is dropped.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SessionProgress:
-    """How far a session was read.
+    """Reading progress of a session.
 
     Attributes:
-        last_ordinal: Of what was said in it.
-        read_ordinal: All up to it was read.
-        n_rereads: Utterances that say something else since they were read.
-        attempts: Failures in a row; `error` is the last one's reason.
-        retry_at_ms: It is not tried again before; milliseconds since the Unix epoch.
-        is_dead: It failed too often, and waits for somebody who has it tried again.
-        n_refused: Findings that were not believed; `refused` is the last one's reason.
+        last_ordinal: Of its last utterance.
+        read_ordinal: Everything up to it was read.
+        n_rereads: Utterances changed since they were read.
+        attempts: Failures in a row; `error` is the last reason.
+        retry_at_ms: Not retried before; milliseconds since the Unix epoch.
+        is_dead: It failed too often and is not retried until requested.
+        n_refused: Rejected findings; `refused` is the last reason.
     """
 
     session: SessionId
@@ -62,7 +63,7 @@ class SessionProgress:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """An utterance that says something else since it was read. `change_seq` is that of the change."""
+    """An utterance changed since it was read. `change_seq` is that of the change."""
 
     ordinal: int
     change_seq: int
@@ -70,13 +71,13 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What of a session is to be read next.
+    """The next part of a session to read.
 
     Attributes:
-        said: In order; what was retracted is left out.
-        before: What was said right before it.
-        up_to: Ordinal of the last that was looked at.
-        rereads: Of utterances up to `up_to`.
+        said: In order, without retracted utterances.
+        before: The utterances just before it.
+        up_to: Ordinal of the last utterance considered.
+        rereads: Changed utterances up to `up_to`.
     """
 
     said: tuple[NumberedUtterance, ...]
@@ -87,14 +88,14 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class ReadingStep:
-    """What becomes of a stretch of talk, in one transaction.
+    """The result of reading a stretch, written in one transaction.
 
     Attributes:
-        read_from, read_to: The session was read up to the first of these, and now is up to the second.
-        effects: What the stretch tells.
-        unlearned: What was learned from these utterances goes first, as of `at_ms`, milliseconds since the Unix epoch.
-        rereads: What is done with.
-        refused: What was found and not believed, each with the reason.
+        read_from, read_to: Reading progress before and after.
+        effects: Events of the stretch.
+        unlearned: Facts from these utterances are removed first, as of `at_ms`, milliseconds since the Unix epoch.
+        rereads: Changed utterances that are now read.
+        refused: Reasons why findings were rejected.
     """
 
     session: SessionId
@@ -108,55 +109,55 @@ class ReadingStep:
 
 
 class ChronicleLog(Protocol):
-    """How far talk has become knowledge. All methods raise `Unavailable` when the database is away or late; nothing is
-    written then.
+    """Stores reading progress and findings.
+
+    All methods raise `Unavailable` if the database is unreachable or late; nothing is written then.
     """
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
-        """Of all sessions, in the order in which they began."""
+        """Return the progress of all sessions, in order of their start."""
         ...
 
     async def take(self, campaign: CampaignId, session: SessionId) -> int | None:
-        """Read it from now on, alone; the ordinal up to which it was read. It is free again after some time in which
-        nothing of it was learned. None: another worker reads it.
+        """Lease a session for reading. Returns the ordinal reached, or None if another worker reads it.
+
+        The lease expires after some time in which nothing is learned.
         """
         ...
 
     async def release(self, campaign: CampaignId, session: SessionId) -> None: ...
 
     async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
-        """What comes next; None: nothing does.
+        """Return the next unread part, or None.
 
         Args:
-            after: The ordinal up to which it was read.
+            after: The ordinal reached.
         """
         ...
 
     async def reread(self, campaign: CampaignId, session: SessionId, *, up_to: int) -> Unread | None:
-        """The first that was read and says something else now, with those of such that follow it at once; None: there
-        is none.
-        """
+        """Return the first changed utterance that was read before, with changed ones right after it; or None."""
         ...
 
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
-        """Have all that was read of a session read again: what it told goes, stretch by stretch."""
+        """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
         ...
 
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]: ...
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
-        """Write it all, or nothing.
+        """Write a step, all or nothing.
 
         Raises:
-            LeaseLost: Another worker has taken the session meanwhile.
-            InvalidInput: The world, or the database, cannot hold some of it.
+            LeaseLost: Another worker has taken the session.
+            InvalidInput: The world or the database does not accept part of it.
         """
         ...
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
-        """Note a failure: it is tried again later, and after some of them not at all."""
+        """Record a failure. It is retried later, up to a limit."""
         ...
 
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
-        """Have what failed tried again at once; None: all of it. Returns which sessions had failed."""
+        """Retry failed sessions at once; None: all. Returns which sessions had failed."""
         ...

@@ -1,4 +1,4 @@
-"""Extraction without a model: names that are known or introduced, and sentences of known forms."""
+"""Extraction without a model: known and introduced names, and sentences of known forms."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from glyphoxa.turns.address import marked_out_of_character, out_of_character
 _PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
 _OF_SPEAKER: Final = 0.9
-"""More changed names than these are indexed anew with all others."""
+"""If more names changed, the whole index is rebuilt."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """Somebody or something of the stretch, as it is found."""
+    """An entity found in the stretch."""
 
     key: str
     name: str
@@ -64,7 +64,7 @@ def _entry_of(entity: KnownEntity, language: str) -> Entry:
 
 
 def _inflected(name: str) -> Iterator[str]:
-    """German: "der Eiserne Bund" is also "des Eisernen Bundes" and "dem Eisernen Bund"."""
+    """Yield German inflections: "der Eiserne Bund" is also "des Eisernen Bundes" and "dem Eisernen Bund"."""
     words = name.split()
     if words and words[0] in ("Der", "Die", "Das", "der", "die", "das"):
         words = words[1:]
@@ -74,17 +74,17 @@ def _inflected(name: str) -> Iterator[str]:
 
 
 def _is_part(words: Sequence[str], of: Sequence[str]) -> bool:
-    """Whether words stand next to each other in a longer name."""
+    """Return whether the words are adjacent in a longer name."""
     n = len(words)
     return n < len(of) and any(list(of[at : at + n]) == list(words) for at in range(len(of) - n + 1))
 
 
 class RulesExtractor:
-    """An `Extractor` that needs no model.
+    """An `Extractor` without a model.
 
     Args:
         language: BCP 47 tag of the campaign.
-        narrators: Names of speakers who tell the story and are nobody in it.
+        narrators: Names of speakers who narrate and are not part of the story.
     """
 
     def __init__(self, language: str, *, narrators: Iterable[str] = ()) -> None:
@@ -94,7 +94,7 @@ class RulesExtractor:
         self._gazetteer: Gazetteer | None = None
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
-        # Some milliseconds a stretch, and a table may be playing on the same loop.
+        # It takes a few milliseconds, and a table may be playing on the same loop.
         return await asyncio.to_thread(self.find, talk, known)
 
     def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
@@ -104,11 +104,11 @@ class RulesExtractor:
 
     @property
     def names(self) -> Gazetteer:
-        """Of all that was known when it read last."""
+        """The gazetteer of the entities known at the last reading."""
         return self._gazetteer or names_of((), self._language)
 
     def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
-        """The gazetteer of the last stretch, with what changed since then."""
+        """Return the gazetteer of the last stretch, updated with changes."""
         entries = [_entry_of(each, self._language) for each in known]
         if self._gazetteer is None:
             self._gazetteer = Gazetteer.build(entries, language=self._language)
@@ -118,7 +118,7 @@ class RulesExtractor:
 
 
 class _Reading:
-    """One stretch on its way through the rules."""
+    """One stretch as the rules read it."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _Reading:
         )
 
     def _introduce_all(self, told: Sequence[NumberedUtterance]) -> None:
-        """Who is introduced in one line is known in all others, also where they are called by a part of their name."""
+        """Register introduced names first, so that all lines know them, even by a part of the name."""
         for said in told:
             text = said.utterance.text
             taken = [(each.start, each.end) for each in self._names.mentions(text)]
@@ -180,7 +180,7 @@ class _Reading:
             if out_of_character(sentence.text) is not None:
                 continue
             if person is not None:
-                sentence = sentence.after(person)  # noqa: PLW2901 - the same one, read on
+                sentence = sentence.after(person)  # noqa: PLW2901 - the same sentence with its pronoun resolved
             self._sentence(sentence, said)
             person = self._person_of(sentence) or person
 
@@ -195,7 +195,7 @@ class _Reading:
                 self._state(subject, fact.about, fact.value, said, fact.confidence)
 
     def _person_of(self, sentence: MarkedSentence) -> str | None:
-        """Whom "he" or "she" means in the next sentence: the only person who is named in this one."""
+        """Return the person that "he" or "she" means in the next sentence: the only person named in this one."""
         people = {key for key in sentence.keys if self._found[key].type in _PEOPLE}
         return people.pop() if len(people) == 1 else None
 
@@ -228,7 +228,7 @@ class _Reading:
         return key
 
     def _key(self, key: str, said: NumberedUtterance) -> str | None:
-        """Of who is named, or of the speaker; None for one who is nobody in the story."""
+        """Return the key of a name or of the speaker; None for somebody outside the story."""
         if key != SPEAKER:
             return key
         name = said.utterance.speaker_name

@@ -1,6 +1,6 @@
-"""Which of what is said is worth keeping for a later session, without a model.
+"""Scores how much an utterance is worth remembering, without a model.
 
-Signs of an utterance are weighed as in logistic regression. `benchmarks/README.md` says what the weights are fitted to.
+Features are weighted as in logistic regression. `benchmarks/README.md` describes the data for the weights.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 THRESHOLD: Final = 0.2
-"""What is at least so salient is kept. It is set for few misses: what is kept needlessly costs a line."""
+"""Utterances with at least this score are kept. Set low, because an unneeded line costs little."""
 _REMEMBERED: Final = 20
-"""Utterances in which something was said already."""
+"""Number of recent utterances checked for repeated words."""
 _WORDS: Final = lexicon("chronicle")
 
 
@@ -45,16 +45,17 @@ _SIGNS: Final[Mapping[str, re.Pattern[str]]] = {
     "the first person": _sign(r"\b{first_person}\b"),
     "the second person": _sign(r"\b{second_person}\b"),
 }
-"""Signs that a pattern finds."""
+"""Features found by a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Salience:
-    """
+    """The salience of an utterance.
+
     Attributes:
         score: 0 to 1.
-        why: The signs that spoke for it most, in words; or against it, where it is not kept.
-        asks_to_forget: The speaker wants it not to be remembered: it is never kept.
+        why: The strongest features in favour, or against if it is not kept.
+        asks_to_forget: The speaker wants it not to be remembered. It is never kept.
     """
 
     score: float
@@ -64,7 +65,7 @@ class Salience:
 
 
 def asks_to_forget(text: str) -> bool:
-    """Whether the speaker wants it not to be remembered ("Don't write that down", "Merk dir das nicht")."""
+    """Return whether the speaker wants it not to be remembered ("Don't write that down", "Merk dir das nicht")."""
     return _FORGET.search(text) is not None
 
 
@@ -100,11 +101,11 @@ WEIGHTS: Final[Mapping[str, float]] = {
 
 
 class SalienceJudge:
-    """Judges the utterances of one session, in order.
+    """Scores the utterances of one session, in order.
 
     Args:
         language: BCP 47 tag.
-        names: Names that are known.
+        names: Known names.
         threshold: A lower one keeps more.
     """
 
@@ -138,7 +139,7 @@ class SalienceJudge:
         )
 
     def signs(self, text: str) -> dict[str, float]:
-        """What the utterance is weighed by. It counts as said from now on."""
+        """Return the utterance's features, and note its words as said."""
         spoken = words(text)
         telling = frozenset(
             word.folded for word in spoken if self._vocabulary.rarity(word.folded) > 0 and len(word.folded) > 2

@@ -1,7 +1,7 @@
-"""What the sentences of an utterance tell: of one person or thing, and of how two are related.
+"""Finds facts and relations in sentences.
 
-A sentence is marked first: each name in it becomes one sign, so that a pattern can say "a name" and the sign says whose
-it is. The patterns are data, English and German: see `glyphoxa/language/data/en/chronicle.toml`.
+First, each name in a sentence is replaced by one placeholder character, so that a pattern can match "a name" and the
+character identifies it. The patterns are data, English and German: see `glyphoxa/language/data/en/chronicle.toml`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from glyphoxa.chronicle.new_names import occupation_in
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 
 _SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
-"""A clause behind a semicolon tells for itself, and places of names must stay: this is no `SentenceSplitter`."""
+"""Clauses separated by a semicolon are independent, and offsets must stay, so `SentenceSplitter` does not fit."""
 _SPOKEN_ASIDE: Final = re.compile(r"\([^)]*\)|\[[^\]]*\]")
 _FIRST_SIGN: Final = 0xE100
 _NAMED: Final = "[\ue100-\uf8ff]"
-"""A pattern of one name in `MarkedSentence.marked`."""
+"""Pattern of one name in `MarkedSentence.marked`."""
 SPEAKER: Final = "I"
-"""In place of a key: whoever says it."""
+"""Used in place of a key for the speaker."""
 
 _WORDS: Final = lexicon("chronicle")
 _BY_LANGUAGE: Final = [
     lexicon("chronicle", language) for language in sorted(languages(), key=lambda each: each != "en")
 ]
-"""English first: of two patterns that fit, the earlier one counts."""
+"""English first: of two matching patterns, the earlier one wins."""
 _MAY_BE: Final = _WORDS.compile(r"\b{may_be}\b", flags=re.IGNORECASE)
 _DENIED: Final = _WORDS.compile(r"\b{denied}\b", flags=re.IGNORECASE)
 _CLAUSE_END: Final = _WORDS.compile(r"[,;:—–]| {clause_joins} ")
@@ -36,7 +36,7 @@ _PRONOUN: Final = _WORDS.compile(r"{pronoun}(?=[ '])")
 
 @dataclass(frozen=True, slots=True)
 class NameSpan:
-    """A name in an utterance: who is meant, and from which character to which."""
+    """A name in an utterance: its key and its span."""
 
     key: str
     start: int
@@ -45,11 +45,12 @@ class NameSpan:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSentence:
-    """
+    """A sentence with placeholders for names.
+
     Attributes:
-        text: As it was said.
-        marked: The same with one sign for each name; `key_of` says whose.
-        is_question: It asks. `is_open`: it says what may be. `is_denied`: it says what is not.
+        text: The original text.
+        marked: The text with one placeholder for each name; `key_of` resolves it.
+        is_question: It asks. `is_open`: it is hypothetical. `is_denied`: it is negated.
     """
 
     text: str
@@ -64,17 +65,17 @@ class MarkedSentence:
 
     @property
     def may_tell(self) -> bool:
-        """It says how something is, or is not."""
+        """Whether it states how something is or is not."""
         return not (self.is_question or self.is_open)
 
     def denies(self, start: int, end: int) -> bool:
-        """Whether the clause around a part of `marked` says what is not."""
+        """Return whether the clause around a part of `marked` is negated."""
         begins = max((match.end() for match in _CLAUSE_END.finditer(self.marked, 0, start)), default=0)
         ends = _CLAUSE_END.search(self.marked, end)
         return _DENIED.search(self.marked, begins, len(self.marked) if ends is None else ends.start()) is not None
 
     def after(self, person: str) -> MarkedSentence:
-        """The same with its first pronoun put for who was just spoken of."""
+        """Return the sentence with its first pronoun replaced by the person just mentioned."""
         pronoun = _PRONOUN.match(self.marked)
         if pronoun is None:
             return self
@@ -83,11 +84,12 @@ class MarkedSentence:
 
 
 def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
-    """
+    """Yield the sentences of a text with their names marked.
+
     Args:
-        names: In the order in which they stand there, apart from each other.
+        names: In order, without overlaps.
     """
-    # What a writer puts into brackets is a sound, or an aside.
+    # Text in brackets is a sound or an aside.
     text = _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text)
     for match in _SENTENCE.finditer(text):
         said = match.group().strip()
@@ -136,18 +138,18 @@ def _patterns(name: str, **more: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _listed(name: str) -> Iterator[tuple[Lexicon, Mapping[str, Any]]]:
-    """The tables of a list, English ones first."""
+    """Yield the tables of a list, English ones first."""
     return ((of, each) for of in _BY_LANGUAGE for each in of.value(name) or ())
 
 
 def key_of(sentence: MarkedSentence, sign: str) -> str:
-    """Return whose a sign of `MarkedSentence.marked` is; the speaker's for a word such as "I" or "my"."""
+    """Return the key of a placeholder; the speaker's for a word such as "I" or "my"."""
     return sentence.key_of(sign) if re.fullmatch(_NAMED, sign) else SPEAKER
 
 
 @dataclass(frozen=True, slots=True)
 class FactClaim:
-    """`subject` is the key of a name, or `SPEAKER`; `value` is in the words that were said."""
+    """A fact. `subject` is the key of a name, or `SPEAKER`; `value` is verbatim."""
 
     subject: str
     about: str
@@ -155,20 +157,20 @@ class FactClaim:
     confidence: float
 
 
-_SHORTEST: Final = 4
-"""Words of a sentence that says enough to be kept."""
-_LONGEST_VALUE: Final = 300
+_MIN_WORDS: Final = 4
+"""Minimum words of a sentence worth keeping."""
+_MAX_VALUE_WORDS: Final = 300
 _TRADES: Final = _patterns("trade_patterns")
 _STATES: Final = _patterns("state_patterns")
 _OF_A_FIGHT: Final = _WORDS.compile(r"\b{of_a_fight}\b", flags=re.IGNORECASE)
-"""What is said of a blow is past with it."""
+"""Statements about a blow are outdated after the fight."""
 _AMOUNT: Final = _WORDS.compile(r"(?:\b\d[\d,.]*|\b{number}) {coins}\b", flags=re.IGNORECASE)
 _COSTS: Final = _WORDS.compile(r"\b{costs}\b", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Saying:
-    """A form of sentence that is kept as it was said. `is_of_denial`: also where it holds a "not" or "never"."""
+    """A sentence form that is kept verbatim. `is_of_denial`: even with "not" or "never"."""
 
     about: str
     pattern: re.Pattern[str]
@@ -182,11 +184,11 @@ _SAYINGS: Final = [
     )
     for of, each in _listed("sayings")
 ]
-"""The more telling first: a sentence is kept once."""
+"""The most informative first: a sentence is kept once."""
 
 
 def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
-    """Return what is said of somebody who is named, or of the speaker; nothing of a question, or of what may be."""
+    """Return facts about a named entity or the speaker. Questions and hypothetical sentences yield none."""
     if not sentence.may_tell:
         return []
     found: dict[tuple[str, str], FactClaim] = {}
@@ -208,9 +210,9 @@ def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
 
 
 def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
-    if len(sentence.text.split()) < _SHORTEST or _OF_A_FIGHT.search(sentence.marked):
+    if len(sentence.text.split()) < _MIN_WORDS or _OF_A_FIGHT.search(sentence.marked):
         return
-    value = sentence.text.strip().rstrip(".;,!… ")[:_LONGEST_VALUE]
+    value = sentence.text.strip().rstrip(".;,!… ")[:_MAX_VALUE_WORDS]
     for saying in _SAYINGS:
         match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
         if match is not None:
@@ -223,7 +225,7 @@ def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
 
 @dataclass(frozen=True, slots=True)
 class RelationClaim:
-    """`source` and `target` are keys of names, or `SPEAKER`."""
+    """A relation. `source` and `target` are keys of names, or `SPEAKER`."""
 
     source: str
     type: str
@@ -245,7 +247,7 @@ _KIN_PATTERNS: Final = _patterns("kin_patterns", relative=f"(?:{'|'.join(sorted(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Two names with something between them."""
+    """A relation pattern: two names and the words between them."""
 
     pattern: re.Pattern[str]
     type: str
@@ -260,11 +262,11 @@ _FORMS: Final = [
     )
     for of, each in _listed("relations")
 ]
-"""The more telling first: of two that fit the same two names the first counts."""
+"""The most informative first: of two matches for the same names, the first wins."""
 
 
 def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
-    """Return how those who are named, or the speaker, are related; nothing of a question, of what may be or is not."""
+    """Return relations between named entities or the speaker. Only positive statements yield any."""
     if not sentence.may_tell:
         return []
     seen: dict[frozenset[str], RelationClaim] = {}

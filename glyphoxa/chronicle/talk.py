@@ -1,4 +1,4 @@
-"""A stretch of talk as the chronicle reads it."""
+"""A stretch of the transcript as the chronicle reads it, and the findings in it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from glyphoxa.domain.knowledge import PUBLIC, Visibility
 
 @dataclass(frozen=True, slots=True)
 class NumberedUtterance:
-    """
+    """An utterance and its position.
+
     Attributes:
-        utterance: As it stands in the log, with the DM's corrections.
+        utterance: As in the log, with the DM's corrections.
         ordinal: Its number in its session, from 1.
     """
 
@@ -25,12 +26,12 @@ class NumberedUtterance:
 
 @dataclass(frozen=True, slots=True)
 class SceneTalk:
-    """Utterances that follow each other and hang together: the talk of a scene, or a part of it.
+    """Consecutive utterances of one scene, or of a part of it.
 
     Attributes:
         language: BCP 47 tag of the campaign.
         said: In the order of their ordinals; never empty.
-        before: What was said right before it, for reading only: nothing is learned from it again.
+        before: The utterances just before it, as context only.
     """
 
     campaign: CampaignId
@@ -42,10 +43,10 @@ class SceneTalk:
 
 @dataclass(frozen=True, slots=True)
 class KnownEntity:
-    """Somebody or something the campaign knows already, by all its names.
+    """An entity that the campaign knows, with all its names.
 
     Attributes:
-        is_of_talk: It was learned from talk; nobody wrote it down.
+        is_of_talk: It was learned from the transcript, not written by an author.
     """
 
     id: EntityId
@@ -60,15 +61,15 @@ class KnownEntity:
         return (self.name, *self.aliases)
 
 
-# Where talk is cut into stretches that are read at once.
+# Cutting the transcript into stretches.
 
 
 LONGEST: Final = 40
-"""Utterances of a stretch: what a model reads at once, and what is read again when a worker dies."""
+"""Maximum utterances of a stretch: one model prompt, and the part read again if a worker dies."""
 BEFORE: Final = 8
-"""Utterances in front of a stretch that say what its pronouns mean."""
+"""Utterances before a stretch that resolve its pronouns."""
 _BREAK_MS: Final = 10 * 60_000
-"""A table that was silent for so long has had a pause, or another scene."""
+"""A longer silence is a break or a new scene."""
 
 
 def stretches(
@@ -78,8 +79,9 @@ def stretches(
     said: Sequence[NumberedUtterance],
     before: Sequence[NumberedUtterance] = (),
 ) -> Iterator[SceneTalk]:
-    """The talk in stretches, each with what was said in front of it in the same scene. A scene ends where others
-    listen, and where nobody said anything for ten minutes.
+    """Cut the transcript into stretches, each with its context.
+
+    A scene ends when the listeners change completely, or after ten minutes of silence.
     """
     context: list[NumberedUtterance] = list(before)
     stretch: list[NumberedUtterance] = []
@@ -97,11 +99,11 @@ def stretches(
 
 
 def is_break(last: NumberedUtterance, now: NumberedUtterance) -> bool:
-    """Whether another scene begins between two utterances that follow each other."""
+    """Return whether a new scene begins between two consecutive utterances."""
     if now.utterance.at_ms - last.utterance.at_ms >= _BREAK_MS:
         return True
     heard, hears = _hearers(last), _hearers(now)
-    # One who comes or goes does not end a scene.
+    # A single arrival or departure does not end a scene.
     return bool(heard) and bool(hears) and heard.isdisjoint(hears)
 
 
@@ -109,17 +111,18 @@ def _hearers(said: NumberedUtterance) -> frozenset[NpcId]:
     return said.utterance.witnesses
 
 
-# What a stretch of talk tells of the world, before it is compared with what is known.
+# Findings in a stretch, before they are compared with what is known.
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """
+    """An entity in an extraction.
+
     Attributes:
-        key: What relations and facts of the same `Extraction` call it.
+        key: Used by relations and facts of the same `Extraction`.
         type: One of `ENTITY_TYPES`, or the campaign's own.
-        known: Which entity of the campaign it is; None: none that is known.
-        evidence: The utterances that speak of it; never empty.
+        known: The entity of the campaign; None if new.
+        evidence: Utterances that mention it; never empty.
         confidence: 0 to 1.
     """
 
@@ -134,7 +137,7 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """That two of them are related: `source` and `target` are keys, `type` is such as `MEMBER_OF`."""
+    """A relation: `source` and `target` are keys, `type` is for example `MEMBER_OF`."""
 
     source: str
     type: str
@@ -145,12 +148,12 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """Something about one of them.
+    """A fact about an entity.
 
     Attributes:
         subject: A key.
-        about: What of it, in snake case: `occupation`, `promise`, `decision`, `state`, ...
-        value: In the words of the talk.
+        about: Its attribute in snake case: `occupation`, `promise`, `decision`, `state`, ...
+        value: In the words of the transcript.
     """
 
     subject: str
@@ -162,9 +165,10 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """
+    """All findings in a stretch.
+
     Attributes:
-        refused: What an extractor was told and does not believe, each with the reason.
+        refused: Reasons why an extractor rejected findings.
     """
 
     entities: tuple[ExtractedEntity, ...] = ()

@@ -97,7 +97,7 @@ class TableServer:
             ending.closed(ending.code)  # what still loads in a thread is not waited for
             raise
         table = opened.table
-        ending.last_words = table.write_last_words
+        ending.last_words = table.write_pending
         peers: Peers | None = None
         has_ended_well = False
         try:

@@ -1,12 +1,11 @@
-"""The safety of what an NPC says aloud, whatever its model.
+"""Filters what an NPC says aloud, for every model.
 
-Models begin with their own name as in a script, describe what they do, write markdown, spell out tool calls, fall out
-of the role, recite what the DM directed them to do, make up results of dice, or tell what they are to keep. No player
-hears any of it.
+Models prefix their own name as in a script, describe actions, write markdown, spell out tool calls, break character,
+recite the DM's directions, invent dice results and reveal secrets. None of it may reach the players.
 
-`SafetyFilter` cleans a reply piece by piece (see `glyphoxa.language.sentences`). What spans several pieces, such as a
-tool call or a stage direction, is remembered until it ends. The other functions judge one sentence beside what it
-answers. The words are data: see `glyphoxa/language/data/en/reply.toml`.
+`SafetyFilter` cleans a reply piece by piece (see `glyphoxa.language.sentences`) and tracks constructs that span pieces,
+such as a tool call or a stage direction. The other functions judge one sentence together with the question that it
+answers. The word lists are data: see `glyphoxa/language/data/en/reply.toml`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from glyphoxa.language.content import content_words, denies, spoken_words, strai
 from glyphoxa.language.lexicon import lexicon
 
 Rule = Callable[[str, Character, Asked], Fault | None]
-"""On one piece of a reply: a sentence, or the first clause of the first one. `Asked.so_far` holds the pieces said."""
+"""Judges one piece of a reply: a sentence, or the first clause. `Asked.so_far` holds the pieces said before."""
 
 _WORDS: Final = lexicon("reply")
 _OUT_OF_CHARACTER: Final = _WORDS.pattern("out_of_character", flags=re.IGNORECASE)
@@ -36,7 +35,7 @@ _CALL: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\([^()\n]*\)")
 _LINK: Final = re.compile(r"!?\[([^\]\n]+)\]\([^()\s]+\)")
 _EMPHASIS: Final = re.compile(r"\*\*([^*\n]+)\*\*|(?<!\w)__([^_\n]+)__(?!\w)|~~([^~\n]+)~~|(?<!`)`([^`\n]+)`(?!`)")
 _UNDERLINED: Final = re.compile(r"(?<!\w)_([^_\n]+)_(?!\w)")
-# One or two words within a sentence are stressed, not acted, unless they are a verb ("*sighs*", "*grinning*").
+# One or two words within a sentence are emphasis, unless they are a verb ("*sighs*", "*grinning*").
 _STRESSED: Final = re.compile(r"(?<=\w )\*(?!\w+(?:s|ing)\b)(\w+(?: \w+)?)\*")
 _HEAD: Final = re.compile(r"^\s*(?:#{1,6}\s+|[-*•]\s+|>\s+|\d{1,2}[.)]\s+(?=\S))")
 _EMOTICON: Final = re.compile(r"(?<!\w)[:;=]['-]?[()DPp/|](?!\w)|<3\b")
@@ -53,11 +52,11 @@ _CLOSED_BY: Final = {"*": "*", "(": ")", "[": "]", "{": "}", "```": "```"}
 
 @dataclass(slots=True)
 class _Aside:
-    """Something that is not speech and has not ended yet.
+    """An unfinished passage that is not speech.
 
     Attributes:
-        nests: What opens another one within it; empty if none can.
-        patience: Pieces after which it is taken for a slip of the pen and ends.
+        nests: Opens a nested one; empty if it cannot nest.
+        patience: Pieces after which it is assumed to be a missing closer and ends.
     """
 
     closer: str
@@ -67,12 +66,12 @@ class _Aside:
 
 
 class SafetyFilter:
-    """Cleans one reply of one NPC. Build a new one for every reply.
+    """Cleans one reply of one NPC. Create a new one for every reply.
 
     Args:
-        npc_name: The NPC that speaks: its label ("Grimjaw:") is removed.
-        others: Names of those who do not: with a label of theirs the model has begun to write
-            somebody else's lines, and nothing from there on is said.
+        npc_name: The NPC that speaks. Its label ("Grimjaw:") is removed.
+        others: Names of other speakers. At a label of theirs the model has begun to write another character's lines,
+            and the rest of the reply is dropped.
     """
 
     def __init__(self, npc_name: str, *, others: Iterable[str] = ()) -> None:
@@ -84,9 +83,9 @@ class SafetyFilter:
         self._is_over = False
 
     def judge(self, piece: str) -> Verdict:
-        """Return what may be said of the next piece of the reply.
+        """Return the part of the next piece that may be said.
 
-        Text without a slip comes back as it is, but for surrounding and repeated white space.
+        Clean text is returned unchanged, except for surrounding and repeated white space.
         """
         if _OUT_OF_CHARACTER.search(straight(piece)):
             return Verdict(fault=Fault.ASSISTANT)
@@ -119,7 +118,7 @@ class SafetyFilter:
         return _TAG.sub("", "".join(spoken)).replace("*", "")
 
     def _skipped(self, aside: _Aside, text: str) -> str:
-        """Return what follows the aside, if it ends in this text."""
+        """Return the text after the aside, if the aside ends in this text."""
         lowered = text.lower()
         at = 0
         while at < len(text):
@@ -150,7 +149,7 @@ class SafetyFilter:
 
 
 def _plain(piece: str) -> str:
-    """Remove markup whose words are meant to be said, and what has no sound."""
+    """Remove markup around spoken words, and characters without sound."""
     if set("*_~`[<#>:;=(-•").isdisjoint(piece) and piece.isascii() and not piece.lstrip()[:1].isdigit():
         return piece
     piece = "\n".join(_HEAD.sub("", line) for line in piece.splitlines())
@@ -168,27 +167,27 @@ def _aside(opening: str) -> _Aside:
     return _Aside(f"</{tag}>", "", depth=1, patience=200)
 
 
-# Secrets. A sentence tells one where it says most of its words, says something of it that the question did not, or says
-# yes to a question that asks for it. What the NPC said just before counts: a secret can be told in pieces. What it may
-# tell everybody of itself and of where it is tells nothing by itself, and a sentence that denies tells nothing.
+# Secrets. A sentence reveals a secret if it contains most of its words, adds words of it that the question did not
+# contain, or answers yes to a question that guesses it. The answers just before count too, because a secret can be
+# revealed in pieces. Public facts about the NPC and its place reveal nothing, and neither does a denial.
 
 _MOST: Final = 0.6
-"""Share of the secret's words that tells it, whatever else is said."""
+"""Share of the secret's words that reveals it."""
 _ABOUT_IT: Final = 0.4
-"""Share of the sentence's words that makes it speak of the secret, if it says two of its words."""
+"""Share of the sentence's words that must belong to the secret, if the sentence contains two of them."""
 _ONLY_IT: Final = 0.75
-"""The same, if it says one."""
+"""The same, if it contains one."""
 _ASKS_FOR_IT: Final = 2
-"""Words of the secret in a question that guesses it."""
+"""Words of the secret in a question that count as a guess."""
 _ADMITS: Final = _WORDS.compile(r"{admits}\b", flags=re.IGNORECASE)
 _PART: Final = re.compile(r"[^.!?…]+[.!?…]*")
-"""Ends at every mark, also after an abbreviation: a denial must cover no word more than it has to."""
+"""Ends at every mark, including abbreviations, so that a denial covers as few words as possible."""
 _JUST_BEFORE: Final = 2
-"""Answers before this one in which a piece may have been told."""
+"""Previous answers that may contain a piece of the secret."""
 
 
-def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject a sentence that tells a secret of the NPC's own, or admits one."""
+def reveals_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject a sentence that reveals or confirms one of the NPC's secrets."""
     if not (character.guards_secrets and asked.kept and (stated := _stated(sentence))):
         return None
     public = content_words(" ".join((character.name, *character.aliases, asked.speaker_name)))
@@ -201,14 +200,14 @@ def tells_a_secret(sentence: str, character: Character, asked: Asked) -> Fault |
     admits = _ADMITS.match(straight(stated)) is not None
     for secret in asked.kept:
         kept = content_words(secret) - public
-        if _is_told(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
+        if _is_revealed(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
             return Fault.SECRET
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Words of a sentence, of what was said before it, of the question, and of what everybody may be told."""
+    """Words of a sentence, of the answers before it, of the question, and of public facts."""
 
     words: frozenset[str]
     before: frozenset[str]
@@ -217,11 +216,11 @@ class _Said:
 
 
 def _stated(text: str) -> str:
-    """Return the parts that deny nothing: "No. It lies under the stairs." denies and tells."""
+    """Return the parts that are not denials: "No. It lies under the stairs." denies and reveals."""
     return " ".join(each.strip() for each in _PART.findall(text) if not denies(each))
 
 
-def _is_told(said: _Said, kept: frozenset[str]) -> bool:
+def _is_revealed(said: _Said, kept: frozenset[str]) -> bool:
     shared = said.words & kept
     if not shared - said.loose:
         return False
@@ -232,44 +231,44 @@ def _is_told(said: _Said, kept: frozenset[str]) -> bool:
     return bool(shared - said.question - said.loose) and is_about_it
 
 
-# What the DM directs, and dice.
+# Directions of the DM, and dice.
 
 _DIRECTION_LABEL: Final = _WORDS.pattern("direction_label", flags=re.IGNORECASE)
-_LEAST_RECITED: Final = 3
-"""Words. What is shorter may well be a sentence of its own."""
+_MIN_RECITED: Final = 3
+"""Minimum words. A shorter match may be the NPC's own sentence."""
 _ROLLED: Final = _WORDS.pattern("roll", flags=re.IGNORECASE)
 _LONG_AGO: Final = _WORDS.compile(r"\b{long_ago}\b", flags=re.IGNORECASE)
 
 
 def recites_direction(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject a sentence that recites what the DM directed. The same in the NPC's own words passes."""
+    """Reject a sentence that recites the DM's direction. A paraphrase passes."""
     if not asked.direction:
         return None
     direction = spoken_words(asked.direction)
     recited = f" {' '.join(direction)} " in f" {' '.join(spoken_words(sentence))} "
-    is_recited = recited and len(direction) >= _LEAST_RECITED
+    is_recited = recited and len(direction) >= _MIN_RECITED
     return Fault.OF_THE_PROMPT if is_recited or _DIRECTION_LABEL.search(sentence) else None
 
 
-def claims_a_roll(sentence: str) -> bool:
-    """Return whether a sentence claims a result of dice that are being rolled.
+def claims_roll(sentence: str) -> bool:
+    """Return whether a sentence claims the result of a current dice roll.
 
-    What was rolled long ago is a story, and a sentence that offers or asks for a roll claims nothing.
+    A roll in a story about the past, or an offer or request to roll, is no claim.
 
-    >>> claims_a_roll("I roll a 17, so I see it."), claims_a_roll("Years ago I rolled a six and won a mule.")
+    >>> claims_roll("I roll a 17, so I see it."), claims_roll("Years ago I rolled a six and won a mule.")
     (True, False)
     """
     return not sentence.rstrip().endswith("?") and bool(_ROLLED.search(sentence)) and not _LONG_AGO.search(sentence)
 
 
-def made_up_rolls(has_rolled: Callable[[], bool]) -> Rule:
-    """Return the rule of one reply that rejects results of dice that nobody rolled: the table plays by them.
+def invented_rolls(has_rolled: Callable[[], bool]) -> Rule:
+    """Return a rule for one reply that rejects dice results without a roll.
 
     Args:
-        has_rolled: Whether a tool has answered in this reply; asked when a sentence claims a result.
+        has_rolled: Whether a tool has answered in this reply. Called when a sentence claims a result.
     """
 
     def rule(sentence: str, _character: Character, _asked: Asked) -> Fault | None:
-        return Fault.DICE if claims_a_roll(sentence) and not has_rolled() else None
+        return Fault.DICE if claims_roll(sentence) and not has_rolled() else None
 
     return rule

@@ -1,12 +1,12 @@
-"""What small models say wrongly as an NPC, and what becomes of it. Large models need none of this.
+"""Repairs or rejects typical mistakes of small models. Large models do not need this.
 
-A small model tells of the character instead of speaking as it ("Oskar nods."), speaks of it as of somebody else ("A
-draught from Brunhild"), takes itself for another, gives the question back, repeats its lines, takes the question's "my"
-for its own, makes up memories, overlooks what it was told, and offers its help. Where only the person is wrong, a
-sentence is put right. Else it is left out.
+A small model narrates the character instead of speaking as it ("Oskar nods."), refers to it in the third person ("A
+draught from Brunhild"), takes another identity, echoes the question, repeats itself, confuses "my" and "your", invents
+memories, ignores what it was told, and offers assistance. A sentence with only the wrong person is corrected. Other
+mistakes are dropped.
 
-The patterns are those that ordinary talk does not meet: what is left out wrongly is a hole in what an NPC says, what
-slips through is one odd sentence. English and German; the words are data: see `glyphoxa/language/data/en/reply.toml`.
+The patterns avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a single odd sentence.
+English and German; the word lists are data: see `glyphoxa/language/data/en/reply.toml`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _GESTURE_ALONE: Final = _WORDS.compile(
     r"(?:{pronoun} )?(?:\w+ly )?{gestures}(?=\s*(?:[.,;!…]|$|{after_gesture}\b))", flags=_ANY_CASE
 )
 _ENDS: Final = re.compile(r"[.!?…][\"”“«'’)]*$")
-_LEAST_ECHOED: Final = 4
-"""Words. A shorter question is asked back: "And you?"."""
+_MIN_ECHOED: Final = 4
+"""Minimum words. A shorter question may be returned: "And you?"."""
 _QUOTED: Final = re.compile(r"[\"“„»]([^\"“”„«»]+)[\"”“«]")
 
 
 class Repairs:
-    """Repairs one reply of one NPC, piece by piece. Build a new one for every reply."""
+    """Repairs one reply of one NPC, piece by piece. Create a new one for every reply."""
 
     def __init__(self, character: Character, asked: Asked) -> None:
         self._names = own_names(character.name, character.others)
@@ -56,23 +56,23 @@ class Repairs:
         self._is_narrating = False
 
     def judge(self, said: str) -> Verdict:
-        """Return what may be said of the next piece of the reply."""
+        """Return the part of the next piece that may be said."""
         if self._is_narrating or self._acts.match(said) or _GESTURE_ALONE.match(said):
             self._is_narrating = not _ENDS.search(said)
             return _quoted(said)
         if self._echoes(said):
             return Verdict(fault=Fault.ECHO)
-        return Verdict(with_its_owner(in_first_person(said, self._names), self._asked))
+        return Verdict(with_correct_owner(in_first_person(said, self._names), self._asked))
 
     def _echoes(self, said: str) -> bool:
         if not said.endswith("?"):
-            return False  # an answer may well begin with words of its question
+            return False  # an answer may begin with words of the question
         given_back = spoken_words(said)
-        return len(given_back) >= _LEAST_ECHOED and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
+        return len(given_back) >= _MIN_ECHOED and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
 
 
 def _quoted(narrated: str) -> Verdict:
-    """Return what is spoken within a sentence that tells who speaks it."""
+    """Return the quoted speech within a narrating sentence."""
     spoken = " ".join(found.group(1).strip() for found in _QUOTED.finditer(narrated))
     return Verdict(spoken) if spoken else Verdict(fault=Fault.NARRATED)
 
@@ -81,7 +81,7 @@ _TITLES: Final = _WORDS.words("titles")
 
 
 def own_names(name: str, others: Iterable[str]) -> tuple[str, ...]:
-    """Return what of an NPC's name is nobody else's, the longest first."""
+    """Return the parts of an NPC's name that nobody else has, longest first."""
     taken = {word for other in others for word in other.casefold().split()} | _TITLES
     parts = [part for part in name.split() if part[:1].isupper() and len(part) > 2 and part.casefold() not in taken]
     return _longest_first({name, *parts})
@@ -95,8 +95,8 @@ def _one_of(names: Iterable[str]) -> str:
     return f"(?:{'|'.join(map(re.escape, names))})"
 
 
-# An NPC that speaks of itself by name, put into the first person: only what can be put there word by word. A sentence
-# that says I already is left alone ("They call me Brunhild").
+# An NPC that refers to itself by name is rewritten into the first person, if that works word by word. A sentence that
+# already says "I" is left unchanged ("They call me Brunhild").
 
 
 _BY_LANGUAGE: Final = [lexicon("reply", language) for language in ("en", "de")]
@@ -106,19 +106,19 @@ _ENGLISH, _GERMAN = (
     | of.value("first_person")
     for of in _BY_LANGUAGE
 )
-"""Verbs of the third person, with the first."""
+"""Maps third-person verbs to the first person."""
 _OF_BOTH: Final = _ENGLISH.keys() & _GERMAN.keys()
-"""Verbs that are English unless something else is German."""
+"""Verbs in both languages; English unless other words are German."""
 _INVERTED: Final = [(pattern, instead) for of in _BY_LANGUAGE for pattern, instead in of.value("inverted")]
 _SHOWS_ENGLISH, _SHOWS_GERMAN = (of.pattern("function_signs", flags=_ANY_CASE) for of in _BY_LANGUAGE)
 _SAYS_I: Final = _WORDS.compile(r"\b{says_i}\b", flags=_ANY_CASE)
 
 
 def in_first_person(sentence: str, names: Sequence[str]) -> str:
-    """Return the sentence as the NPC would say it.
+    """Return the sentence in the first person.
 
     Args:
-        names: What it is called by, the longest first.
+        names: The NPC's names, longest first.
 
     >>> in_first_person("A healing draught from Brunhild costs nine silver pieces.", ["Brunhild"])
     'A healing draught from me costs nine silver pieces.'
@@ -149,11 +149,11 @@ def _of(own: str, template: str) -> re.Pattern[str]:
 
 _SAYS_I_OR_WE: Final = _WORDS.compile(r"\b(?:{says_i}|{says_we})\b", flags=_ANY_CASE)
 _NO_VERB: Final = _WORDS.words("no_verb")
-"""Words after a name that is said by itself: "Brunhild is what they call me", "Brunhild, at your service"."""
+"""Words after a name used as a name: "Brunhild is what they call me", "Brunhild, at your service"."""
 
 
-def tells_of_itself(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject a sentence in which the NPC speaks of itself as of somebody else. A name alone, or an "I", is no fault."""
+def speaks_in_third_person(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject a sentence in which the NPC refers to itself in the third person. A lone name or an "I" is allowed."""
     own = _one_of(own_names(character.name, character.others))
     if _of(own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
         return Fault.THIRD_PERSON
@@ -163,25 +163,24 @@ def tells_of_itself(sentence: str, character: Character, asked: Asked) -> Fault 
     return Fault.THIRD_PERSON if found is not None and found.group(1) not in _NO_VERB else None
 
 
-# Whose a thing is, and who said it. Asked "What is my horse called?", a small model says "My horse is called Bramble."
-# The words are right and the person is not. Only where the question itself says whose it is, and nothing that the NPC
-# knows of itself speaks of such a thing, the sentence is put right.
+# Owner and speaker. Asked "What is my horse called?", a small model says "My horse is called Bramble." The sentence is
+# corrected only if the question itself names the owner and nothing that the NPC knows mentions such a possession.
 
 _YOURS: Final = _WORDS.compile(r"\b{yours}\b", flags=_ANY_CASE)
 _OWN_TOO: Final = _WORDS.words("own_too")
 _NO_THING: Final = _WORDS.words("no_thing")
-"""An NPC that answers with its own name has misread the question; with the other person it would say what is false."""
+"""A reply with the NPC's own name misread the question. Changing the person would make it false."""
 _MY: Final = _WORDS.compile(r"\b({my})(?= \w)", flags=_ANY_CASE)
 _DID_I: Final = _WORDS.compile(r"\b{did_i}\b", flags=_ANY_CASE)
 _SAID_BY_ASKER: Final = [(re.compile(p), instead) for of in _BY_LANGUAGE for p, instead in of.value("said_by_asker")]
 
 
-def with_its_owner(sentence: str, asked: Asked) -> str:
-    """Return the sentence with the person that the question means.
+def with_correct_owner(sentence: str, asked: Asked) -> str:
+    """Return the sentence with the person that the question implies.
 
-    >>> with_its_owner("My horse is called Bramble.", Asked(question="What is my horse called?"))
+    >>> with_correct_owner("My horse is called Bramble.", Asked(question="What is my horse called?"))
     'Your horse is called Bramble.'
-    >>> with_its_owner("I said that she limps.", Asked(question="What did I tell you of her?"))
+    >>> with_correct_owner("I said that she limps.", Asked(question="What did I tell you of her?"))
     'You said that she limps.'
     """
     if _DID_I.search(asked.question):
@@ -189,33 +188,32 @@ def with_its_owner(sentence: str, asked: Asked) -> str:
             sentence = pattern.sub(instead, sentence)
     if _YOURS.search(asked.question) or not _OWN_TOO.isdisjoint(spoken_words(sentence)):
         return sentence
-    # It may have a horse of its own, if it knows of one.
+    # The NPC may own one too, if its facts mention it.
     own = set(spoken_words(" ".join((*asked.identity, *asked.facts))))
-    theirs = {thing for found in _MY.finditer(asked.question) for thing in _behind(found)} - own - _NO_THING
+    theirs = {thing for found in _MY.finditer(asked.question) for thing in _words_after(found)} - own - _NO_THING
 
     def turned(found: re.Match[str]) -> str:
-        return _turned(found[1]) if not theirs.isdisjoint(_behind(found)) else found[0]
+        return _as_yours(found[1]) if not theirs.isdisjoint(_words_after(found)) else found[0]
 
     return _MY.sub(turned, sentence)
 
 
-def _behind(found: re.Match[str]) -> list[str]:
-    """Return the words behind a "my": what it is about, with an adjective or without."""
+def _words_after(found: re.Match[str]) -> list[str]:
+    """Return the words after a "my": the possession, with or without an adjective."""
     return [word for word in spoken_words(found.string[found.end() :])[:2] if word not in FUNCTION_WORDS]
 
 
-def _turned(mine: str) -> str:
+def _as_yours(mine: str) -> str:
     yours = "your" if mine.casefold() == "my" else "dein" + mine[4:]
     return yours.capitalize() if mine[0].isupper() else yours
 
 
-# An NPC that takes itself for somebody else: "My name is Tamsin." to a question of Tamsin's, or a greeting that calls
-# its own name. A small model takes a name that stands in the talk for the one that is asked for. Only names of the
-# campaign count: what else an NPC is called its author knows.
+# An NPC with a wrong identity: "My name is Tamsin." in reply to Tamsin, or a greeting that addresses itself. A small
+# model confuses names in the conversation. Only names of the campaign count, because its author may use others.
 
 
-def takes_itself_for_another(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject a sentence in which the NPC has another name, or greets itself. A piece goes on with those before it."""
+def claims_other_identity(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject a sentence in which the NPC claims another name or greets itself, across pieces of the reply."""
     said = f"{asked.so_far} {sentence}".strip()
     at = len(said) - len(sentence)
     called = {*own_names(character.name, character.others), character.name, *character.aliases}
@@ -229,7 +227,7 @@ def takes_itself_for_another(sentence: str, character: Character, asked: Asked) 
 
 @lru_cache(maxsize=64)
 def _names(others: tuple[str, ...], *, not_of: str) -> tuple[str, ...]:
-    """Return what others are called, whole and by each of their names, the longest first."""
+    """Return the full names and name parts of others, longest first."""
     own = set(not_of.casefold().split())
     found = {name for one in others for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
     return _longest_first(name for name in found if own.isdisjoint(name.casefold().split()))
@@ -237,7 +235,7 @@ def _names(others: tuple[str, ...], *, not_of: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _says_to_be(names: tuple[str, ...]) -> re.Pattern[str]:
-    # Behind "I am" the name must be all that is said: "I am Tamsin's friend" says something else.
+    # After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed.
     return _WORDS.compile(
         r"\b(?i:{my_name_is}) {name}\b(?!['’])"
         r"|(?<!\w)(?i:{i_am}) {name}\b(?=\s*(?:[.,;:!…–—-]|$|{name_ends}\b))",
@@ -253,12 +251,12 @@ def _greets(names: tuple[str, ...]) -> re.Pattern[str]:
 # Offers and repetitions.
 
 _OFFERS: Final = _WORDS.pattern("offers", flags=_ANY_CASE)
-_LEAST_REPEATED: Final = 3
-"""Words. What is shorter is said by everybody all the time ("Aye.", "Not I."): twice running is no echo."""
+_MIN_REPEATED: Final = 3
+"""Minimum words. Shorter phrases are common ("Aye.", "Not I.") and may repeat."""
 
 
 def offers_help(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject an offer of help in the middle of a talk. At its beginning, or after a greeting, it is ordinary."""
+    """Reject an offer of help in mid-conversation. At the beginning or after a greeting it is ordinary."""
     if not asked.before or not _OFFERS.search(straight(sentence)):
         return None
     greets = any(not known.isdisjoint(spoken_words(asked.question)) for known in GREETINGS.values())
@@ -266,10 +264,10 @@ def offers_help(sentence: str, character: Character, asked: Asked) -> Fault | No
 
 
 def repeats(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject what the NPC said just before: a small model copies its own lines from the talk.
+    """Reject a sentence that the NPC just said, because small models copy their own lines.
 
-    An answer may well be given twice: to the same question, or by the way. So a sentence is a repetition where this
-    reply has it already, where the last answer had it and was given to other words, or where the last two had it.
+    A sentence repeats if it is already in this reply, if the last answer to a different question had it, or if the
+    last two answers had it. The same question may get the same answer.
     """
     said = _bare(sentence)
     if not said:
@@ -278,13 +276,13 @@ def repeats(sentence: str, character: Character, asked: Asked) -> Fault | None:
         return Fault.REPEATED
     questions = [question for question, reply in reversed(asked.before[-2:]) if said in _bare_sentences(reply)]
     is_last = bool(questions) and said in _bare_sentences(asked.before[-1][1])
-    if len(questions) == 2 or (is_last and said.count(" ") + 1 >= _LEAST_REPEATED):
+    if len(questions) == 2 or (is_last and said.count(" ") + 1 >= _MIN_REPEATED):
         return None if all(_is_alike(question, asked.question) for question in questions) else Fault.REPEATED
     return None
 
 
 def _is_alike(question: str, other: str) -> bool:
-    """Return whether two questions may have one answer: a word of meaning in common, or none in one of them."""
+    """Return whether two questions may share an answer: a common content word, or one without any."""
     words, others = content_words(question), content_words(other)
     return bool(words & others) or not (words and others)
 
@@ -297,43 +295,42 @@ def _bare_sentences(text: str) -> set[str]:
     return {_bare(sentence) for sentence in sentences(text)}
 
 
-# Memory: an NPC that overlooks what it was told of just what it is asked, or tells what it does not know.
+# Memory: an NPC that ignores what it was told about the question, or states what it does not know.
 
 _TELLS: Final = content_words(" ".join(_WORDS.words("tells")))
-"""That something was told says nothing of what."""
+"""Words that report telling, without content."""
 _DENIES_TELLING: Final = _WORDS.pattern("denies_telling", flags=_ANY_CASE)
 _CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
 _OF_CLAIMS: Final = content_words(" ".join(_WORDS.words("of_claims")))
 _CLAIMS_NOTHING: Final = NEGATIONS | _WORDS.words("does_not_know") | _WORDS.words("conditions")
 _KEEPS: Final = _WORDS.pattern("keeps_to_itself", flags=_ANY_CASE)
 _YES: Final = _WORDS.compile(r"\s*{yes}\b", flags=_ANY_CASE)
-_LEAST_STATED: Final = 3
-"""Words. What is shorter states nothing, unless it is a yes."""
+_MIN_STATED: Final = 3
+"""Minimum words of a statement, unless it is a yes."""
 
 
 def forgets(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject an answer without a word of what the asker told the NPC of it. A question back answers nothing."""
+    """Reject an answer without any word that the asker told the NPC about it. A counter-question is no answer."""
     if not asked.told or sentence.rstrip().endswith("?"):
         return None
     if _DENIES_TELLING.search(straight(sentence)):
         return Fault.FORGOTTEN
     if not content_words(sentence) and not denies(sentence):
-        return None  # "Ah, that." leads in an answer
+        return None  # "Ah, that." introduces an answer
     return Fault.FORGOTTEN if leaves_out(f"{asked.so_far} {sentence}", asked) else None
 
 
 def leaves_out(reply: str, asked: Asked) -> bool:
-    """Return whether nothing of what the asker told is in a reply. What it asks back is no part of an answer."""
+    """Return whether a reply, without its questions, contains nothing that the asker told."""
     new = content_words(" ".join(asked.told)) - content_words(asked.question) - _TELLS
     return bool(new) and content_words(" ".join(_without_questions(reply))).isdisjoint(new)
 
 
 def unfounded(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject what the NPC does not know. A sentence that denies, or asks back, claims nothing.
+    """Reject a claim without source. Denials and questions claim nothing.
 
-    Two sentences are unfounded: one that claims to have seen, heard or been told something of which nothing in the
-    prompt speaks; and, where the prompt says that the NPC knows nothing of what it is asked, one that states something
-    before the NPC has said so.
+    A sentence is unfounded if it claims to have seen, heard or been told something that the prompt does not mention.
+    If the prompt says that the NPC knows nothing about the question, any statement before it says so is unfounded.
     """
     if sentence.rstrip().endswith("?") or _claims_nothing(sentence):
         return None
@@ -357,7 +354,7 @@ def _known(asked: Asked) -> tuple[str, ...]:
 
 
 def _is_backed(sentence: str, asked: Asked) -> bool:
-    """Return whether what was said has a word of it; or what is known has two, or one that is no name."""
+    """Return whether the conversation shares a word with it, or the facts two, or one that is not a name."""
     said = content_words(sentence) - _OF_CLAIMS
     talk = (word for pair in asked.before for word in pair)
     heard = content_words(" ".join((*asked.remembered, *_without_questions(asked.question), *talk)))
@@ -369,25 +366,25 @@ def _is_backed(sentence: str, asked: Asked) -> bool:
 
 
 def _says_yes_to_more(sentence: str, asked: Asked) -> bool:
-    """Return whether it says yes, and more than is known of whom the question names."""
+    """Return whether it says yes and adds more than is known about the people in the question."""
     known = content_words(" ".join((*_known(asked), *asked.remembered)))
     return _YES.match(sentence) is not None and bool(content_words(sentence) - known - _OF_CLAIMS)
 
 
 def _states(sentence: str, asked: Asked) -> bool:
-    """Return whether it states something before the NPC said that it knows nothing, with nothing else in its mind."""
+    """Return whether it states something before denying knowledge, with nothing else in the prompt to state."""
     has_more = asked.remembered or len(asked.facts) > len(asked.not_known)
     if has_more or asked.kept or _claims_nothing(asked.so_far) or _KEEPS.search(straight(sentence)):
         return False
-    return len(spoken_words(sentence)) >= _LEAST_STATED or _YES.match(sentence) is not None
+    return len(spoken_words(sentence)) >= _MIN_STATED or _YES.match(sentence) is not None
 
 
 REPAIR_RULES: Final[Sequence[Rule]] = (
-    tells_of_itself,
-    takes_itself_for_another,
+    speaks_in_third_person,
+    claims_other_identity,
     offers_help,
     repeats,
     unfounded,
     forgets,
 )
-"""In this order; the first fault is the reason."""
+"""Applied in this order; the first fault is reported."""

@@ -1,17 +1,16 @@
-"""The one decision on each sentence of a reply, before the voice has it.
+"""Decides on each sentence of a reply before it is spoken.
 
-A sentence is passed, repaired or rejected with its reason:
+A sentence passes, is repaired, or is rejected with a reason:
 
     1. the safety filter cleans it                                 (`glyphoxa.judgement.guard`)
-    2. phrases of assistants and words of the prompt reject it
-    3. a small model's slips are repaired                          (`glyphoxa.judgement.repairs`)
-    4. rules judge it beside the question, the talk before it and what the NPC had in mind
+    2. phrases of assistants and of the prompt reject it
+    3. mistakes of small models are repaired                       (`glyphoxa.judgement.repairs`)
+    4. rules judge it with the question, the conversation and the NPC's prompt
 
-A rule is a pure function: a sentence, who speaks and what it answers in, a `Fault` or None out. It reads words, asks no
-model and never waits. Repairs and their rules are for small models alone: a large model needs none, and a wrong
-repair is a hole in what an NPC says.
+A rule is a pure function from sentence, character and question to a `Fault` or None. It calls no model and never
+waits. Repairs and their rules apply to small models only, because a wrong repair leaves a hole in a reply.
 
-What is rejected is heard by nobody: it stands in the turn's record, and nowhere else.
+Nobody hears a rejected sentence. It is stored in the turn's record only.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dataclasses import replace
 from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, tells_a_secret
+from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
 from glyphoxa.language.content import GREETINGS, language_of, straight
 from glyphoxa.language.lexicon import lexicon, primary_language
@@ -31,14 +30,14 @@ _WORDS: Final = lexicon("reply")
 _ASSISTANT: Final = _WORDS.pattern("assistant", flags=re.IGNORECASE)
 _OF_THE_PROMPT: Final = _WORDS.pattern("of_the_prompt", flags=re.IGNORECASE)
 _OPENS_REFUSAL: Final = _WORDS.compile("{opens_refusal},", flags=re.IGNORECASE)
-"""A first clause that ordinary talk has as well: what follows decides."""
+"""A first clause that ordinary speech has as well. The next piece decides."""
 _OTHER_SCRIPT: Final = re.compile(r"[\u0400-\u04ff\u0600-\u06ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def in_another_language(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject a sentence in another language than the NPC was spoken to in, English and German.
+    """Reject a sentence in another language than the question, for English and German.
 
-    A sentence with too few telling words is in any language, and such a question in the campaign's.
+    A sentence with too few indicative words passes. A question with too few counts as the campaign's language.
     """
     if _OTHER_SCRIPT.search(sentence) and not _OTHER_SCRIPT.search(asked.question):
         return Fault.LANGUAGE
@@ -47,15 +46,15 @@ def in_another_language(sentence: str, character: Character, asked: Asked) -> Fa
     return Fault.LANGUAGE if spoken and wanted and spoken != wanted else None
 
 
-RULES: Final[Sequence[Rule]] = (tells_a_secret, recites_direction, in_another_language)
-"""In this order; the first fault is the reason. Those of the repairs follow."""
+RULES: Final[Sequence[Rule]] = (reveals_secret, recites_direction, in_another_language)
+"""Applied in this order before the repair rules; the first fault is reported."""
 
 
 class ReplyCheck:
-    """Judges one reply of one NPC. Build a new one for every reply.
+    """Judges one reply of one NPC. Create a new one for every reply.
 
     Args:
-        repairs: Whether a small model's slips are repaired.
+        repairs: Whether mistakes of small models are repaired.
         more_rules: Applied after all others.
     """
 
@@ -70,7 +69,7 @@ class ReplyCheck:
         self._held = ""
 
     def decide(self, piece: str) -> Verdict:
-        """Return what may be said of the next piece of the reply."""
+        """Return the part of the next piece that may be said."""
         verdict = self.clean(piece)
         if not verdict.text:
             return verdict
@@ -81,9 +80,9 @@ class ReplyCheck:
         return verdict
 
     def clean(self, piece: str) -> Verdict:
-        """Return the same without the rules.
+        """Return the cleaned piece, without applying the rules.
 
-        The beginning of what may become an assistant's refusal is kept for the next piece.
+        The possible beginning of an assistant's refusal is held until the next piece.
         """
         verdict = self._safety.judge(piece)
         if not verdict.text:

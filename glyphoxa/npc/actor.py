@@ -1,8 +1,8 @@
-"""An NPC as an actor: a mailbox, what it has heard this session, and the engine that gives it a voice.
+"""An NPC as an actor: a mailbox, its conversation in this session, and the engine that speaks for it.
 
-It performs the effects of turn taking that are meant for its voice under their own names (`Release`, `Hold`, `Resume`,
-`Cancel`, `Fill`). An NPC actor may crash and be restarted: its conversation stays, its engine is opened again, and the
-turns it was working on are reported as failed, so that the table is never left waiting.
+It performs the effects of turn taking that concern its voice (`Release`, `Hold`, `Resume`, `Cancel`, `Fill`). If it
+crashes and is restarted, it keeps its conversation, opens a new engine and reports its open turns as failed, so that
+the table never waits for them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume, S
 
 @dataclass(frozen=True, slots=True)
 class Hear:
-    """Somebody said this in the NPC's presence, perhaps the NPC itself.
+    """Something said in the NPC's presence, perhaps by the NPC itself.
 
     Attributes:
-        to: The name of the NPC it was said to, if that is another one.
+        to: Name of the addressed NPC, if it is another one.
     """
 
     utterance: Utterance
@@ -41,7 +41,7 @@ class Hear:
 
 @dataclass(frozen=True, slots=True)
 class GetReady:
-    """Somebody speaks to it or soon may: prime the engine with what is known so far."""
+    """Somebody may be addressing the NPC: prime the engine with what is known so far."""
 
     text: str
     speaker_name: str
@@ -49,12 +49,12 @@ class GetReady:
 
 @dataclass(frozen=True, slots=True)
 class Relax:
-    """Another NPC needs the machine now: stop priming."""
+    """Stop priming, because another NPC needs the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """This is being said now: read it before it has been heard to the end."""
+    """An answer being played: read it before it has been heard to the end."""
 
     npc: NpcId
     npc_name: str
@@ -64,12 +64,12 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Think of an answer.
+    """Generate an answer.
 
     Attributes:
-        begin: What turn taking decided.
+        begin: The effect of turn taking.
         unless: Utterances that are part of the question.
-        queued: Turns that wait meanwhile.
+        queued: Number of waiting turns.
     """
 
     begin: Begin
@@ -80,30 +80,30 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Directed:
-    """From now on this stands in every prompt that is to be answered; empty for nothing."""
+    """A direction that every answered prompt contains from now on; empty for none."""
 
     text: str
 
 
 Talk = Hear | UtteranceRevised | UtteranceRetracted
 Voicing = Release | Hold | Resume | Cancel | Fill
-"""Effects of turn taking that an NPC performs as they are."""
+"""Effects of turn taking that an NPC performs unchanged."""
 NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Directed | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
-"""After a crash, an engine that has not closed by then is left behind."""
+"""Time for an engine to close after a crash. After that it is abandoned."""
 
 
 class NpcActor:
-    """See the module.
+    """The actor of one NPC.
 
     Args:
-        conversation: Of the NPC that it is.
-        open_mouth: Opens an engine for this NPC; called again after a fall.
-        tell: Takes what the engine reports. It is called in the event loop and must return at once.
+        conversation: The NPC's conversation.
+        open_mouth: Opens an engine for this NPC; called again after a crash.
+        tell: Receives the engine's events in the event loop. Must return at once.
         now_ms: Milliseconds since the Unix epoch.
-        tiers: Chooses how deep it looks in each turn.
+        tiers: Chooses the budget tier of each turn.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class NpcActor:
         tiers: TierSelector | None = None,
     ) -> None:
         self.npc = conversation.npc
-        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._may_go_unread)
+        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._is_expendable)
         self.conversation = conversation
         self._open_mouth = open_mouth
         self._tell = tell
         self._now_ms = now_ms
         self._mouth: Mouth | None = None
         self.is_ready = True
-        """Its engine has read the persona, or need not have."""
+        """Whether the engine has read the persona, or need not read it."""
         self._asked: list[TurnId] = []
         self._tiers = tiers or TierSelector(self.npc.budget_tier)
         self._chosen: dict[TurnId, TierChoice] = {}
@@ -132,37 +132,37 @@ class NpcActor:
 
     @property
     def says_given_words(self) -> bool:
-        """Whether its engine can."""
+        """Whether its engine can say given words."""
         return self._mouth is None or self._mouth.says_given_words
 
     async def open(self) -> None:
-        """Open the engine now, so that the first turn does not wait for it."""
+        """Open the engine in advance, so that the first turn does not wait for it."""
         if self._mouth is None:
             self._mouth = await self._open_mouth(self.npc, self._on_mouth)
             await self._mouth.start()
 
-    def wait_for_its_turn(self) -> None:
-        """Its engine reads the persona when it is told to (`read_persona`), or when the NPC is addressed."""
+    def defer_reading(self) -> None:
+        """Delay reading the persona until `read_persona`, or until the NPC is addressed."""
         self.is_ready = False
 
     async def read_persona(self, somebody: str) -> None:
-        """Let the engine read what it knows so far, which takes a small machine seconds. Not while it is asked."""
+        """Let the engine read the prompt so far, which takes seconds on a small machine. Not while it answers."""
         if self._mouth is not None and not self._asked:
             self._mouth.prime(self.conversation.prompt("", somebody))
             await self._mouth.wait_until_primed()
 
     async def wait_until_read(self) -> None:
-        """Until the engine has read what it was given."""
+        """Wait until the engine has read its prompt."""
         if self._mouth is not None:
             await self._mouth.wait_until_primed()
 
-    def let_go(self) -> None:
-        """Somebody else needs the machine: read no further, unless the NPC was asked meanwhile."""
+    def pause_reading(self) -> None:
+        """Stop reading, because another NPC needs the machine. Does nothing if the NPC was asked meanwhile."""
         if self._mouth is not None and not self._asked:
             self._mouth.relax()
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         try:
             await self.open()
             self._give_up_open_turns("the NPC's engine crashed and was restarted")
@@ -175,8 +175,8 @@ class NpcActor:
             await self._close_mouth()
 
     async def decline(self) -> None:
-        """The actor's body when it will not be started again: whoever waits for it, or asks it, is told so at once."""
-        why = "the NPC's engine cannot be started"
+        """Run the actor after it was given up: decline all questions at once."""
+        why = "the NPC's engine cannot be restarted"
         self._give_up_open_turns(why)
         while True:
             message = await self.mailbox.receive()
@@ -195,7 +195,7 @@ class NpcActor:
                     prompt = self.conversation.prompt(text, speaker_name)
                     mouth.prime(replace(prompt, direction=self._direction) if text else prompt)
             case Expect(npc, npc_name, text, speaker_name):
-                if self.is_ready:  # or it reads all of its persona first
+                if self.is_ready:  # otherwise it reads its whole persona first
                     line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
                     mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
             case Relax():
@@ -239,7 +239,7 @@ class NpcActor:
             case UtteranceRevised(utterance, was):
                 self.conversation.revise(utterance.id, was=was.text, now=utterance.text)
             case UtteranceRetracted(utterance, is_retracted):
-                if is_retracted:  # what is given back is over for those who talk
+                if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)
 
     def _ask(self, mouth: Mouth, asked: Ask) -> None:
@@ -253,7 +253,7 @@ class NpcActor:
         mouth.begin(begin.turn, prompt)
 
     def _take_tier(self, turn: TurnId) -> None:
-        """The turn is no speculation any more: the next one is not the first."""
+        """Note the tier of a committed turn, so that the next one is not the first."""
         if (chosen := self._chosen.pop(turn, None)) is not None:
             self._tiers.took(chosen, at_ms=self._now_ms())
 
@@ -273,11 +273,11 @@ class NpcActor:
         if mouth is not None:
             try:
                 await mouth.close()
-            except Exception as error:  # a broken engine must not keep the actor from being started again
+            except Exception as error:  # a broken engine must not prevent the restart
                 logger.warning("closing the engine of {} failed: {}", self.npc.name, error)
 
-    def _may_go_unread(self, message: NpcMessage) -> bool:
-        """Of a flood of talk, an NPC whose engine is not open hears the newest; the log has all of it."""
+    def _is_expendable(self, message: NpcMessage) -> bool:
+        """Return whether a message may be dropped: old speech, if the engine is not open. The log has all of it."""
         if isinstance(message, Hear):
             return message.utterance.npc_id != self.npc.id
         return isinstance(message, GetReady | Expect | Relax)

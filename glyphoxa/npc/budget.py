@@ -1,12 +1,12 @@
-"""How long an NPC may look into its memory, and therefore which tools its model is shown.
+"""Chooses an NPC's time budget for memory, and thereby the tools that its model sees.
 
-A model that is asked to be quick is not quick; a tool it cannot see, it cannot call. So a tier is kept by what is
-declared, and a call that is under way is cut at the tier's ceiling. The lower of two tiers holds: the NPC's own
-and the one the question asks for.
+A model does not obey a request to be quick, but it cannot call a tool that it cannot see. A tier therefore limits the
+declared tools, and cuts a running call at its ceiling. The lower of two tiers applies: the NPC's own and the
+question's.
 
-The question's tier, in this order: the DM's override; a word that asks for depth (a second one within half a
-minute only earns STANDARD); a queue of three or more, which makes everyone brief; a word that asks for memory; the
-first turn of a conversation; else FAST. Words are given per language.
+The question's tier is the first that applies: the DM's override; a word that asks for depth (within half a minute
+after another one only STANDARD); a queue of three or more turns (FAST); a word that asks for memory; the first turn of
+a conversation; else FAST. The words depend on the language.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ GET_SESSION_SUMMARY = "memory.get_session_summary"
 SEARCH_FACTS = "memory.search_facts"
 
 _DEEP_GAP_MS: Final = 30_000
-"""Between two turns that may go deep."""
+"""Minimum time between two DEEP turns."""
 _BUSY_QUEUE: Final = 3
-"""From so many waiting turns on, everyone is brief."""
+"""From this many waiting turns on, all answers are brief."""
 
 MEMORY_TOOLS = (QUERY_ENTITIES, SEARCH_SESSIONS, GET_SESSION_SUMMARY, SEARCH_FACTS)
 
 
 @dataclass(frozen=True, slots=True)
 class TierRule:
-    """What a tier allows.
+    """The limits of a tier.
 
     Attributes:
-        ceiling_ms: A tool call that takes longer is cut. Calls side by side cost the longest, not the sum.
-        tools: The only tools that are declared.
-        looks_around: Talk may be searched around an entity as well, where the graph can.
+        ceiling_ms: Limit for a tool call. Parallel calls take as long as the longest, not the sum.
+        tools: The declared tools.
+        looks_around: Whether talk may also be searched around an entity, if the graph supports it.
     """
 
     ceiling_ms: int
@@ -61,18 +61,18 @@ DEFAULT_RULES: Mapping[BudgetTier, TierRule] = {
 
 @dataclass(frozen=True, slots=True)
 class TriggerWords:
-    """Phrases that ask for more than a quick answer, in one language."""
+    """Phrases in one language that ask for more than a quick answer."""
 
     deep: tuple[str, ...]
     standard: tuple[str, ...]
 
 
 def trigger_words(language: str, *, deep: Sequence[str] = (), standard: Sequence[str] = ()) -> TriggerWords:
-    """Of a campaign's language (BCP 47), English where there are none of its own.
+    """Return the phrases for a language (BCP 47), with English as fallback.
 
     Args:
-        deep: Phrases besides.
-        standard: Likewise.
+        deep: Additional phrases.
+        standard: Additional phrases.
     """
     own = lexicon("tiers", language) or lexicon("tiers", "en")
     return TriggerWords((*sorted(own.words("deep")), *deep), (*sorted(own.words("standard")), *standard))
@@ -83,13 +83,13 @@ def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
 
 
 class TierSelector:
-    """Chooses the tier of each turn of one conversation. Holds whether it has begun and when it last went deep.
+    """Chooses the tier of each turn of one conversation. Stores whether it has begun and when it last went deep.
 
-    A turn may be thought of several times before it is one, so `choose` changes nothing; `took` does.
+    A turn may be generated several times before it is committed, so `choose` has no side effect; `took` records it.
 
     Args:
-        npc_tier: The most this NPC may ever use. An override of the DM does not lift it.
-        words: What counts as asking for depth or memory; None: in English.
+        npc_tier: The NPC's highest tier. The DM's override cannot exceed it.
+        words: Phrases that ask for depth or memory; None: English.
     """
 
     def __init__(self, npc_tier: BudgetTier, *, words: TriggerWords | None = None) -> None:
@@ -101,15 +101,15 @@ class TierSelector:
         self._last_deep_ms: int | None = None
 
     def choose(self, question: str, *, at_ms: int, queued: int = 0, override: BudgetTier | None = None) -> TierChoice:
-        """The tier of this turn, and why."""
-        wanted, reason = (override, "the DM said so") if override else self._wanted(question, at_ms, queued)
+        """Return the tier of this turn, and the reason."""
+        wanted, reason = (override, "override by the DM") if override else self._wanted(question, at_ms, queued)
         tier = lower_tier(wanted, self._npc_tier)
         if tier != wanted:
-            reason = f"{reason}; this NPC may go no deeper"
+            reason = f"{reason}; limited by this NPC's tier"
         return TierChoice(tier, reason, DEFAULT_RULES[tier].ceiling_ms, wanted)
 
     def took(self, choice: TierChoice, *, at_ms: int) -> None:
-        """A turn of this tier is under way for good: the next is not the first."""
+        """Record that a turn of this tier was committed."""
         self._first = False
         if choice.wanted == "DEEP":
             self._last_deep_ms = at_ms
@@ -121,45 +121,45 @@ class TierSelector:
                 return "STANDARD", f"asks for depth again: {deep[0]!r}"
             return "DEEP", f"asks for depth: {deep[0]!r}"
         if queued >= _BUSY_QUEUE:
-            return "FAST", f"{queued} others wait for an answer"
+            return "FAST", f"{queued} others are waiting"
         if standard is not None:
             return "STANDARD", f"asks for memory: {standard[0]!r}"
-        return ("STANDARD", "the talk begins") if self._first else ("FAST", "asks for nothing more")
+        return ("STANDARD", "first turn of the conversation") if self._first else ("FAST", "needs nothing more")
 
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
-    # Whole words: "quest" is not in "question", nor "search" in "research".
+    # Match whole words: "quest" is not in "question", nor "search" in "research".
     joined = "|".join(re.escape(phrase) for phrase in phrases)
     return re.compile(rf"\b(?:{joined})\b" if joined else r"(?!)", re.IGNORECASE)
 
 
-# How long the tools really take, so that a model is shown only those that fit its tier.
+# Measured durations of tools, so that a model sees only those that fit its tier.
 #
-# Only calls that a model made count, for they ask what models ask. What was measured is forgotten after ten minutes: a
-# tool that was too slow for every tier would otherwise never be called, and so never be measured, again.
+# Only calls by a model count, because their arguments are typical. Measurements expire after ten minutes. Otherwise a
+# tool that was too slow for every tier would never be called, and therefore never be measured, again.
 
 
 _MOST: Final = 100
-_LEAST: Final = 5
-"""Calls from which there is a usual time; before that, what is declared stands for it."""
+_MIN_CALLS: Final = 5
+"""Calls needed for a median; before that the declared estimate applies."""
 _LASTS_MS: Final = 600_000
 
 
 class ToolLatencies:
-    """See the module. One for all NPCs of a table: they ask the same memory."""
+    """Durations of tool calls. One for all NPCs of a table, because they use the same memory."""
 
     def __init__(self) -> None:
         self._calls: dict[str, deque[tuple[int, int]]] = {}
 
     def took(self, tool: str, took_ms: int, *, at_ms: int) -> None:
-        """A call was answered, or was cut when it had lasted so long."""
+        """Record a call that was answered, or cut after this time."""
         self._calls.setdefault(tool, deque(maxlen=_MOST)).append((at_ms, took_ms))
 
     def usual_ms(self, tool: str, *, declared_ms: int, at_ms: int) -> int:
-        """The median of the newest calls; what is declared while there are too few.
+        """Return the median of recent calls, or the declared estimate if there are too few.
 
         Args:
-            at_ms: Now, by the same clock as the calls.
+            at_ms: Now, by the clock of the calls.
         """
         newest = [took_ms for called_ms, took_ms in self._calls.get(tool, ()) if at_ms - called_ms < _LASTS_MS]
-        return declared_ms if len(newest) < _LEAST else round(median(newest))
+        return declared_ms if len(newest) < _MIN_CALLS else round(median(newest))

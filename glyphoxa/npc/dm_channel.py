@@ -1,9 +1,9 @@
-"""What the game master decides in another process, and how an open table follows it.
+"""Carries the DM's decisions from other processes to an open table.
 
-- `KeptControls` stores what is in force with the session: who opens it again finds the same NPCs muted and directed.
-- `FollowedCommands` obeys each command from elsewhere once.
-- `FollowedTalk` reads which utterances were retracted, rolled back or reworded; `Revisions` brings that, and what a
-  second look found, into recent talk, the NPCs' prompts and the page.
+- `KeptControls` stores the controls in force with the session, so that reopening it restores mutes and directions.
+- `FollowedCommands` obeys each command from another process once.
+- `FollowedTalk` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these, and the
+  results of a second look, to the recent transcript, the NPCs' prompts and the page.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from glyphoxa.turns.dm_controls import Direction, DmControls
 
 _AGAIN_S: Final = 1.0
 _WAIT_FOR_S: Final = 1.0
-_PUT_RIGHT_S: Final = 60.0
+_RETRY_FATAL_S: Final = 60.0
 _OBEYED_WITHIN_S: Final = 3.0
 
 
 async def follow(
     changes: Callable[[], AsyncGenerator[object, None]], take: Callable[[], Awaitable[None]], *, what: str
 ) -> None:
-    """Call `take` whenever there may be something new, for ever.
+    """Call `take` whenever there may be something new, until cancelled.
 
-    An error that does not pass by itself, such as a wrong password or schema, is reported once and retried each minute.
+    A permanent error, such as a wrong password or schema, is reported once and retried every minute.
     """
     has_told = False
     while True:
@@ -48,23 +48,23 @@ async def follow(
                     await take()
         except GlyphoxaError as error:
             if not has_told:
-                logger.error("{} cannot be followed until this is corrected: {}", what, error)
+                logger.error("{} cannot be read until this is fixed: {}", what, error)
             has_told = True
-            await asyncio.sleep(_PUT_RIGHT_S)
+            await asyncio.sleep(_RETRY_FATAL_S)
 
 
 class ControlsStore(Protocol):
-    """Calls raise `Unavailable` when the database is away."""
+    """Stores the controls of sessions. Calls raise `Unavailable` if the database is unreachable."""
 
     async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
-        """As they were kept last; empty if they never were."""
+        """Return the stored controls; empty if there are none."""
         ...
 
     async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None: ...
 
 
 class KeptControls:
-    """Writes them behind the talk, the newest only."""
+    """Stores the controls in the background, only the newest state."""
 
     def __init__(self, campaign: CampaignId, session: SessionId, store: ControlsStore) -> None:
         self._campaign = campaign
@@ -76,11 +76,11 @@ class KeptControls:
         self._is_kept.set()
 
     async def before(self, npcs: Mapping[NpcId, str]) -> DmControls:
-        """What was in force when the session was left, as far as it is known and of these NPCs."""
+        """Return the controls from the end of the last run, for these NPCs."""
         try:
-            return _of_json(await self._store.controls(self._campaign, self._session), npcs)
+            return _from_json(await self._store.controls(self._campaign, self._session), npcs)
         except GlyphoxaError as error:
-            logger.warning("whom the DM had muted or directed in this session is not known: {}", error)
+            logger.warning("mutes and directions of this session could not be restored: {}", error)
             return DmControls(npcs)
 
     def on_changed(self, controls: DmControls) -> None:
@@ -89,22 +89,23 @@ class KeptControls:
         self._is_kept.clear()
 
     async def wait_until_kept(self) -> None:
-        """Until the database has what is in force now, or for a moment: who is told that a command was obeyed may rely
-        on it after a crash, and it is obeyed all the same.
+        """Wait briefly until the database has the current controls.
+
+        A confirmed command then usually survives a crash. It applies even if the wait times out.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(_WAIT_FOR_S):
                 await self._is_kept.wait()
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         while True:
             await self._changed.wait()
             self._changed.clear()
             try:
                 await self._store.keep_controls(self._campaign, self._session, self._newest)
             except GlyphoxaError as error:
-                logger.debug("what the DM has in force is not kept yet: {}", error)
+                logger.debug("the DM's controls are not stored yet: {}", error)
                 self._changed.set()
                 await asyncio.sleep(_AGAIN_S)
             if not self._changed.is_set():
@@ -121,8 +122,8 @@ def _as_json(controls: DmControls) -> dict[str, Any]:
     }
 
 
-def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
-    """Without those whom the campaign has no more."""
+def _from_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
+    """Parse stored controls, without NPCs that the campaign no longer has."""
     directions = {NpcId(npc): Direction(text, left) for npc, (text, left) in kept.get("directions", {}).items()}
     puppets = {PlayerId(player): NpcId(npc) for player, npc in kept.get("puppets", {}).items()}
     return DmControls(
@@ -137,41 +138,42 @@ def _of_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
 
 @dataclass(frozen=True, slots=True)
 class AskedCommand:
-    """A command that was taken, and that nobody else takes."""
+    """A command that this table has taken."""
 
     id: str
     told: Mapping[str, object]
 
 
 class CommandInbox(Protocol):
-    """What DMs command. Each command is taken by one table, and soon after it was given, or never."""
+    """Commands of DMs. Each is taken by one table soon after it was given, or never."""
 
     async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
-        """The oldest for this table.
+        """Take the oldest command for this table.
 
         Raises:
-            Unavailable: The database is away.
+            Unavailable: The database is unreachable.
         """
         ...
 
     async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:
-        """Whoever gave it waits for this.
+        """Answer a command. Its sender waits for this.
 
         Raises:
-            Unavailable: The database is away.
+            Unavailable: The database is unreachable.
         """
         ...
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
-        """Yields whenever there may be a command."""
+        """Yield whenever there may be a command."""
         ...
 
 
 class FollowedCommands:
-    """
+    """Takes commands from an inbox and obeys them.
+
     Args:
-        read: Finds whom a command means; raises `InvalidInput`.
-        obey: Does it, and says what was done; likewise.
+        read: Resolves the names in a command; raises `InvalidInput`.
+        obey: Obeys it and returns a report; raises `InvalidInput`.
     """
 
     def __init__(
@@ -190,7 +192,7 @@ class FollowedCommands:
         self._obey = obey
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         await follow(lambda: self._inbox.changes(self._campaign), self._take_all, what="the DM's commands")
 
     async def _take_all(self) -> None:
@@ -199,7 +201,7 @@ class FollowedCommands:
                 text, is_done = await self._done(asked)
                 await self._inbox.answer(self._campaign, asked.id, text, is_done=is_done)
         except Unavailable as error:
-            logger.debug("the DM's commands are not read now: {}", error)
+            logger.debug("the DM's commands cannot be read now: {}", error)
             await asyncio.sleep(_AGAIN_S)
 
     async def _done(self, asked: AskedCommand) -> tuple[str, bool]:
@@ -210,15 +212,16 @@ class FollowedCommands:
         except InvalidInput as error:
             return str(error), False
         except TimeoutError:
-            return "the table took the command and has not obeyed it yet: it is busy, or closing", False
+            return "the table received the command but has not obeyed it yet: it is busy, or closing", False
 
 
 class Revisions:
-    """An actor, for what need not be in the NPCs' prompts at once: a prompt that changes is read anew, and that must
-    not be in a turn. Everything but `run` returns at once.
+    """An actor that applies revisions to prompts when no turn is affected. All methods except `run` return at once.
+
+    A changed prompt must be read again by the engine, which must not happen during a turn.
 
     Args:
-        wait_until_quiet: Until nobody speaks and no NPC is answering.
+        wait_until_quiet: Waits until nobody speaks and no NPC answers.
     """
 
     def __init__(
@@ -238,21 +241,21 @@ class Revisions:
         self._work = asyncio.Event()
 
     def at_once(self, news: Sequence[News]) -> None:
-        """The DM decided so. An answer that is on its way was asked before."""
+        """Apply decisions of the DM at once. Answers in progress are unaffected."""
         self._remember(news)
         self._spread(news)
         for one in news:
             self._tell(one)
 
     def when_quiet(self, event: UtteranceRevised) -> None:
-        """It was understood better. Recent talk and the page have it at once, NPCs when nobody speaks."""
+        """Apply a better transcript: to the recent transcript and page now, to NPCs when nobody speaks."""
         self._remember([event])
         self._waiting.append(event)
         self._work.set()
         self._tell(event)
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         while True:
             if not self._waiting:
                 self._work.clear()
@@ -269,7 +272,7 @@ class Revisions:
                 case UtteranceRevised(utterance):
                     self.recent.revised(utterance)
                 case _:
-                    pass  # what is given back is recalled; to those who talk it is over
+                    pass  # restored utterances can be recalled, but do not return to the conversation
 
     def _spread(self, news: Sequence[News]) -> None:
         concerned: dict[NpcId, None] = {}
@@ -283,15 +286,13 @@ class Revisions:
 
 
 class FollowedTalk:
-    """Follows what the game master decides of a session's talk: retracted, rolled back, or other words.
+    """Follows the DM's decisions on a session's transcript: retracted, rolled back or reworded utterances.
 
-    What an NPC has heard this evening stands in its prompt, and on the page: both follow at once. What is recalled
-    follows by itself.
+    The NPCs' prompts and the page change at once. Recall follows by itself.
 
     Args:
-        refresh: Reads the talk that recall holds in memory: what leaves a prompt would else be recalled into it.
-        after_revise: Awaited when there are other words: what was derived from the old ones is made again. It must not
-            raise.
+        refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be recalled.
+        after_revise: Awaited after rewording, to update what was derived from the old words. Must not raise.
     """
 
     def __init__(
@@ -312,7 +313,7 @@ class FollowedTalk:
         self._decided = DecidedTalk(self._text_of)
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         await follow(lambda: self._decisions.changes(self._campaign), self._follow, what="decisions of the DM")
 
     async def _follow(self) -> None:
@@ -321,12 +322,12 @@ class FollowedTalk:
                 decided = await self._decisions.decided(self._campaign, self._session)
                 break
             except Unavailable as error:
-                logger.debug("what the DM has decided of the talk is not read yet: {}", error)
+                logger.debug("the DM's transcript decisions cannot be read now: {}", error)
                 await asyncio.sleep(_AGAIN_S)
         try:
             await self._refresh(self._campaign)
         except GlyphoxaError as error:
-            logger.debug("past talk is not read anew yet: {}", error)
+            logger.debug("the transcript in memory is not refreshed yet: {}", error)
         news = self._decided.take(decided)
         self._revisions.at_once(news)
         if any(isinstance(one, UtteranceRevised) for one in news):

@@ -1,4 +1,4 @@
-"""What memory is asked for a tool, in the name of one NPC: it sees what that NPC may see and nothing else."""
+"""Memory tools of an NPC's model. They return only what that NPC may know."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from glyphoxa.recall.facts import asked_predicates
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
 
-# What a tool answers a model: JSON values only, in the words of `glyphoxa.context.facts`.
+# Tool results: JSON values only, worded by `glyphoxa.context.facts`.
 
 
-MOST_FOUND: Final = 10
+MAX_FOUND: Final = 10
 
 Found = dict[str, object]
-"""`found` (a list) and optionally `note`."""
+"""A tool result: `found` (a list) and optionally `note`."""
 
 
 def found(answers: Sequence[object]) -> Found:
     if not answers:
         return nothing("nothing found")
-    if len(answers) > MOST_FOUND:
-        return {"found": list(answers[:MOST_FOUND]), "note": f"{len(answers) - MOST_FOUND} more: ask for less"}
+    if len(answers) > MAX_FOUND:
+        return {"found": list(answers[:MAX_FOUND]), "note": f"{len(answers) - MAX_FOUND} more: narrow the query"}
     return {"found": list(answers)}
 
 
@@ -66,7 +66,7 @@ def nothing(note: str) -> Found:
 
 
 def described(known: Known, relation: str) -> Found:
-    """All that an NPC knows of an entity.
+    """Return everything that an NPC knows about an entity.
 
     Args:
         relation: Only relations of this type; empty for all.
@@ -95,7 +95,7 @@ def described(known: Known, relation: str) -> Found:
 
 
 def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId) -> Found | None:
-    """A fact, why the NPC knows it, and from when it is; None when there are no words for it."""
+    """Return a fact, why the NPC knows it, and its time; None if it cannot be worded."""
     told = _told(fact, entities)
     if not told:
         return None
@@ -109,7 +109,7 @@ def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId) -> F
 
 
 def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
-    """The entity that is called so: by its name, else by an alias, an article in front left aside."""
+    """Return the entity with this name, else this alias. A leading article is ignored."""
     wanted = bare(name)
     by_name = next((entity for entity in entities if bare(entity.name) == wanted), None)
     return by_name or next(
@@ -122,7 +122,7 @@ def when(at_ms: int | None) -> str | None:
 
 
 def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
-    """In words; empty when one of its ends is not known."""
+    """Word a fact; empty if one of its entities is unknown."""
     subject = entities.get(fact.claim.subject)
     other = entities.get(fact.claim.object) if fact.claim.object is not None else None
     if subject is None or (fact.claim.object is not None and other is None):
@@ -133,7 +133,7 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
 
 
 def bare(name: str) -> str:
-    """A name as it is compared."""
+    """Normalise a name for comparison."""
     return " ".join(name.casefold().split()).removeprefix("the ")
 
 
@@ -146,18 +146,18 @@ _Talk = TypeVar("_Talk", bound=RecalledTalk)
 _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5
 _LOOKED_AT: Final = 50
-"""Facts from which those that a query asks for are taken."""
+"""Number of facts that are filtered by the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryOf:
-    """Memory, asked in the name of one NPC.
+    """Memory access for one NPC.
 
     Attributes:
-        name: The NPC's.
-        language: Of the campaign.
-        around: None where the graph cannot be asked for talk.
-        deep_talk: What is asked for past talk in tier DEEP; None: `talk` as well.
+        name: The NPC's name.
+        language: The campaign's language.
+        around: Searches talk around an entity; None if the graph does not support it.
+        deep_talk: Past talk for tier DEEP; None: `talk`.
     """
 
     campaign: CampaignId
@@ -173,11 +173,12 @@ class MemoryOf:
 
 @dataclass(frozen=True, slots=True)
 class LookUps:
-    """Each takes a call's arguments, and raises `InvalidInput` for wrong ones and a `GlyphoxaError` where memory cannot
-    answer.
+    """The look-ups behind the tools.
+
+    Each takes a call's arguments. It raises `InvalidInput` for wrong arguments and a `GlyphoxaError` if memory fails.
 
     Args:
-        tier: Of the call; `rule` is what it means.
+        tier: Tier of the call; `rule` has its limits.
     """
 
     memory: MemoryOf
@@ -185,7 +186,7 @@ class LookUps:
     rule: TierRule
 
     async def answer(self, tool: str, arguments: Mapping[str, object]) -> Found:
-        """Of the tool of this name."""
+        """Run the look-up of this tool."""
         return await _DOES[tool](self, arguments)
 
     async def query_entities(self, arguments: Mapping[str, object]) -> Found:
@@ -204,19 +205,19 @@ class LookUps:
         return found([described(about, relation)])
 
     async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
-        """The entity of that name and type, else what to say instead."""
+        """Return the entity with this name and type, else a note."""
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
         called = await graph.entities_called(*asked, bare(name))
         entity = best_match(name, [one for one in called if kind in ("", one.type)])
         if entity is not None:
             return entity, ""
-        # A name that is spelled otherwise ("STRASSE") has other words than the one that is stored, and is the same.
+        # A name with another spelling ("STRASSE") has other index words but may be the same.
         like = await graph.entities_like(*asked, bare(name), of_type=kind or None)
         if (entity := best_match(name, like)) is not None:
             return entity, ""
         if near := nearest(name, [one.name for one in like]):
             return None, f"; did you mean {near!r}?"
-        # A list of thousands says nothing, and to read them takes longer than everything else.
+        # A list of thousands is useless and slow to load.
         few = await graph.entities_if_few(*asked, most=MOST_LISTED, of_type=kind or None)
         return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in few])}"
 
@@ -232,40 +233,41 @@ class LookUps:
         return {**everywhere, "note": note} if note and recalled else everywhere
 
     async def _search_around(self, talk: TalkAround, query: str, name: str) -> tuple[list[object], str]:
-        """What was said, each with whom it speaks of and how far that is related; else why talk is searched
-        everywhere instead.
+        """Return utterances, each with the related entity and its distance, else a note.
+
+        On failure, talk is searched without the entity.
         """
         asked = self.memory.campaign, self.memory.npc
         try:
             entity, instead = await self._called(name)
             if entity is None:
-                return [], f"nothing called {name!r} is known, this is from everywhere{instead}"
+                return [], f"nothing called {name!r} is known; results are not limited to it{instead}"
             passages = await talk.recall_around(*asked, query, around=entity.id, limit=2 * _TALK_FOUND)
             spoken_of = {each for passage in passages for each in passage.entity_ids}
             known = await self.memory.graph.entities_of(*asked, spoken_of) if spoken_of else []
-        except Unavailable as away:  # the talk that is in memory needs no database
-            logger.debug("talk around an entity is not found now: {}", away)
-            return [], f"who is related to {name!r} cannot be looked up now, this is from everywhere"
+        except Unavailable as away:  # talk held in memory needs no database
+            logger.debug("talk around an entity cannot be searched now: {}", away)
+            return [], f"relations of {name!r} are unavailable; results are not limited to it"
         names = {one.id: one.name for one in known}
         may_be_told = self._may_be_told(query, [passage.recalled for passage in passages])
         told = [passage for passage in passages if passage.recalled in may_be_told][:_TALK_FOUND]
         return [_said_of(passage, names) for passage in told], (
-            f"nothing is found around {entity.name!r}, this is from everywhere"
+            f"nothing found around {entity.name!r}; results are not limited to it"
         )
 
     async def get_session_summary(self, arguments: Mapping[str, object]) -> Found:
         session = SessionId(required(arguments, "session"))
         if self.memory.summaries is None:
-            return nothing("no summaries are kept: ask memory_search_sessions instead")
+            return nothing("there are no summaries; use memory_search_sessions instead")
         summary = await self.memory.summaries.summary(self.memory.campaign, self.memory.npc, session)
         if summary is None:
-            return nothing(f"session {session!r} has no summary: ask memory_search_sessions instead")
+            return nothing(f"session {session!r} has no summary; use memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
 
     async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[RecalledTalk]:
-        """A tool has more time than a turn, if its tier has: an embedder that is far away is waited for."""
+        """Recall talk. In a long tier it waits for a remote embedder."""
         patient = self.rule.ceiling_ms >= _PATIENT_FROM_MS
-        # About half of what an NPC has heard are its own words, which may not be told.
+        # About half of what an NPC has heard are its own words, which must not be reported.
         asked = TalkQuery(query, limit=2 * limit, between=between)
         talk = self.memory.talk
         if self.tier == "DEEP" and self.memory.deep_talk is not None:
@@ -274,8 +276,9 @@ class LookUps:
         return self._may_be_told(query, recalled)[:limit]
 
     def _may_be_told(self, query: str, recalled: Sequence[_Talk]) -> list[_Talk]:
-        """Its own words are what a model made up: they are told to who looks for them, and are never an answer to what
-        is so.
+        """Keep the NPC's own words only if the query asks for them.
+
+        A model invented them, so they are no evidence.
         """
         memory = self.memory
         if looks_for_own_words(query, name=memory.name, language=memory.language):
@@ -288,13 +291,13 @@ class LookUps:
         wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
         facts, recalled = await asyncio.gather(
             self.memory.graph.facts(self.memory.campaign, self.memory.npc, wanted),
-            self._recall(query, limit=MOST_FOUND, between=between),
+            self._recall(query, limit=MAX_FOUND, between=between),
         )
-        answers = await self._in_words(self._asked_first(query, facts)[: MOST_FOUND // 2])
+        answers = await self._in_words(self._asked_first(query, facts)[: MAX_FOUND // 2])
         return found([*answers, *(_said(one) for one in recalled)])
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
-        """Those of the kind that is asked for ("who owns": OWNS) before those that share its words."""
+        """Sort facts of the requested relation ("who owns": OWNS) before those that share words."""
         predicates = {fact.claim.predicate for fact in facts}
         asked = asked_predicates(query, names=(), predicates=predicates, language=self.memory.language)
         return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
@@ -325,12 +328,11 @@ def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
     return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
 
 
-# What an NPC's model may look up by itself while it answers, in this process and within its tier's time.
+# Tools that an NPC's model may call while it answers, within its tier's time.
 #
-# Pre-fetch is the way memory usually reaches a prompt; these tools are for what it did not foresee: three sessions
-# ago, a distant place, one certain conversation. A tool never ends a turn: whatever happens inside it, the
-# model gets a short answer it can go on with, `{"found": [...], "note": "..."}`. Everything is asked in the name of one
-# NPC, so it sees what that NPC may see and nothing else.
+# Memory usually reaches a prompt by pre-fetch. The tools cover the rest: three sessions ago, a distant place, one
+# particular conversation. A tool never ends a turn: whatever happens, the model gets a short result,
+# `{"found": [...], "note": "..."}`. Every call is limited to what its NPC may know.
 
 
 def _text(description: str) -> Mapping[str, object]:
@@ -386,14 +388,14 @@ _AROUND: Final = _text(
 
 
 class MemoryTools:
-    """The tool-call handler of one NPC, the same for every engine.
+    """Handles the memory tool calls of one NPC, for every engine.
 
     Args:
-        memory: What is asked, and for whom.
-        tier: What this NPC's model sees at the most, and how long one call may take.
-        rules: What the tiers mean.
-        tell: Is told of every call that was answered; returns at once.
-        latencies: How long calls took before.
+        memory: Memory access for the NPC.
+        tier: Highest tier of this NPC's model.
+        rules: Limits of the tiers.
+        tell: Receives every answered call; must return at once.
+        latencies: Measured durations of tools.
     """
 
     def __init__(
@@ -414,8 +416,9 @@ class MemoryTools:
         self._answers: dict[str, tuple[int, Found]] | None = None
 
     def at(self, tier: BudgetTier) -> MemoryTools:
-        """The same for one turn of this tier, or of the NPC's own if that is lower. What was found is given again to
-        the same call, for as long as the tool declares.
+        """Return a handler for one turn, with this tier or the NPC's own if lower.
+
+        It caches the results of equal calls for as long as the tool declares.
         """
         limited = copy(self)
         limited._tier = lower_tier(tier, self._tier)
@@ -425,7 +428,7 @@ class MemoryTools:
 
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
-        """The tools of this tier that usually answer within its ceiling, in the order in which they are shown."""
+        """The tools of this tier that usually answer within its ceiling, in declared order."""
         return tuple(spec for spec in self._allowed() if self._usual_ms(spec) <= self._rule.ceiling_ms)
 
     def _allowed(self) -> tuple[ToolSpec, ...]:
@@ -442,7 +445,7 @@ class MemoryTools:
         return self._rule.ceiling_ms
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
-        """Answer a model's call, under either of the tool's names. Never raises, never outlasts the ceiling."""
+        """Answer a model's call by either tool name. Never raises and never exceeds the ceiling."""
         as_noted = {key: noted(value) for key, value in arguments.items()}
         call = f"{name} {sorted(as_noted.items())}"
         began_ms = _clock_ms()
@@ -462,27 +465,27 @@ class MemoryTools:
             return nothing("too slow: answer from what you already know")
         except InvalidInput as wrong:
             return nothing(str(wrong))
-        except Unavailable as away:  # the table has been told
+        except Unavailable as away:  # the table has already reported it
             logger.debug("tool {} of {}: {}", name, self._memory.npc, away)
         except GlyphoxaError as failed:
             logger.warning("tool {} of {} failed: {}", name, self._memory.npc, failed)
         except Exception:
-            # The edge between a tool and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
-            logger.exception("tool {} of {} broke", name, self._memory.npc)
+            # A bug in a look-up must not cost the NPC its answer.
+            logger.exception("tool {} of {} raised an error", name, self._memory.npc)
         else:
             self._took(name, began_ms)
             if self._answers is not None:
                 self._answers[call] = (_clock_ms() + _spec_of(name).lasts_ms, answer)
             return answer
-        return nothing("memory cannot be reached now: answer from what you already know")
+        return nothing("memory is unavailable now: answer from what you already know")
 
     async def ask(self, name: str, arguments: Mapping[str, object]) -> Found:
-        """As `call`, for a caller that is to hear what is wrong. Not recorded.
+        """Answer a call as `call` does, but raise errors. The call is not recorded.
 
         Raises:
-            InvalidInput: There is no such tool, or an argument is missing or of another kind.
-            TimeoutError: It took longer than the ceiling.
-            GlyphoxaError: Memory cannot answer.
+            InvalidInput: Unknown tool, or a missing or wrong argument.
+            TimeoutError: It exceeded the ceiling.
+            GlyphoxaError: Memory failed.
         """
         allowed = self._allowed()
         spec = next((spec for spec in allowed if name in (spec.name, spec.wire_name)), None)

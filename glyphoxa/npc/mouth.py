@@ -1,18 +1,17 @@
-"""The seam over voice engines: whatever gives an NPC its words and its voice.
+"""The interface of voice engines: anything that gives an NPC its words and its voice.
 
 Protocol of use, for one NPC:
 
-1. `start()` once; `prime(prompt)` whenever there is time: it makes a later `begin` with the same beginning
-   cheap (prompt cache), is never audible and gives way to a `begin`.
-2. `begin(turn, prompt)` starts to think and to synthesise; nothing is played yet. Where the prompt has `words`, they
-   are what is said.
-3. `release(turn)` lets it be heard; `hold(turn)` silences it until `resume(turn)`; `cancel(turn)` stops it at any
-   point, heard, held or neither. These names are those of turn taking's effects (`glyphoxa.turns.effects`).
-4. The mouth reports through the `listener` given to it when it was built: in order, `Marked`,
-   `Injected`, `SentenceStarted` and `SentenceRejected` events, then exactly one `Finished` per begun turn, also after
-   `cancel`. `FailedEarly` comes at most once, before the release.
+1. Call `start()` once. Call `prime(prompt)` whenever there is time: it makes a later `begin` with the same beginning
+   cheap (prompt cache), is never audible and yields to a `begin`.
+2. `begin(turn, prompt)` starts generation and synthesis, but no playback. If the prompt has `words`, these are said.
+3. `release(turn)` starts playback; `hold(turn)` silences it until `resume(turn)`; `cancel(turn)` stops the turn at any
+   point. These names are those of turn taking's effects (`glyphoxa.turns.effects`).
+4. The mouth reports to the `listener` it was built with, in order: `Marked`, `Injected`, `SentenceStarted` and
+   `SentenceRejected` events, then exactly one `Finished` for each begun turn, also after `cancel`. `FailedEarly` comes
+   at most once, before the release.
 
-`begin` while a turn is running cancels that one first. Calls return at once; work happens in the mouth's own tasks.
+`begin` during a turn first cancels that turn. Calls return at once; the mouth works in its own tasks.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from glyphoxa.domain.turn import PromptPart, Rejected, Stage, TierChoice, Unsaid
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A stage was reached in this turn, at `at_ms` (Unix epoch)."""
+    """A stage of this turn was reached at `at_ms` (Unix epoch)."""
 
     npc: NpcId
     turn: TurnId
@@ -44,7 +43,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """The hot context that went into the prompt: what was recalled, what was left out, the prompt as sent."""
+    """The context in the prompt: recalled items, omitted parts, and the prompt as sent."""
 
     npc: NpcId
     turn: TurnId
@@ -58,7 +57,7 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class SentenceStarted:
-    """From now on this piece of the reply is heard: for captions."""
+    """This piece of the reply is heard from now on (for captions)."""
 
     npc: NpcId
     turn: TurnId
@@ -68,7 +67,7 @@ class SentenceStarted:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRejected:
-    """A sentence of the reply may not be said: nobody hears it, and it stands in the turn's record alone."""
+    """A sentence of the reply was rejected. Nobody hears it; only the turn's record contains it."""
 
     npc: NpcId
     turn: TurnId
@@ -77,7 +76,7 @@ class SentenceRejected:
 
 @dataclass(frozen=True, slots=True)
 class ReplyKnown:
-    """The whole reply has been thought of; it will be heard for a while yet. The engine has time until then."""
+    """The whole reply is generated but not yet played. The engine is free meanwhile."""
 
     npc: NpcId
     turn: TurnId
@@ -86,7 +85,7 @@ class ReplyKnown:
 
 @dataclass(frozen=True, slots=True)
 class FailedEarly:
-    """There is no answer, and the turn was not released yet: what is heard at its release is an excuse."""
+    """The answer failed before its release. The release plays an excuse."""
 
     npc: NpcId
     turn: TurnId
@@ -98,12 +97,12 @@ class Finished:
     """The end of a begun turn.
 
     Attributes:
-        reply: All that was generated and allowed to be said.
+        reply: Everything generated and allowed.
         heard: The part of it that was played, to the word.
-        audio_ms: How much was played.
-        interrupted: `cancel` came while it was being heard.
+        audio_ms: Duration of what was played.
+        interrupted: It was cancelled while being heard.
         withheld: The safety filter left nothing to say.
-        error: Why there is no (whole) reply; empty when all went well.
+        error: Why there is no (complete) reply; empty on success.
         at_ms: When it ended.
     """
 
@@ -120,7 +119,7 @@ class Finished:
 
 MouthEvent = Marked | Injected | SentenceStarted | SentenceRejected | ReplyKnown | FailedEarly | Finished
 Listener = Callable[[MouthEvent], None]
-"""Called in the event loop; must return at once (put it into a mailbox)."""
+"""Called in the event loop; must return at once (put the event into a mailbox)."""
 
 
 class Mouth(Protocol):
@@ -128,7 +127,7 @@ class Mouth(Protocol):
 
     @property
     def says_given_words(self) -> bool:
-        """Whether it can say `Prompt.words` as they are."""
+        """Whether it can say `Prompt.words` verbatim."""
         ...
 
     async def start(self) -> None: ...
@@ -136,11 +135,11 @@ class Mouth(Protocol):
     def prime(self, prompt: Prompt) -> None: ...
 
     async def wait_until_primed(self) -> None:
-        """Until the last `prime` has taken effect. At once where there is nothing to prime."""
+        """Wait until the last `prime` has taken effect. Returns at once if there is nothing to prime."""
         ...
 
     def relax(self) -> None:
-        """Stop priming: another NPC is needed now, and the machine with it."""
+        """Stop priming, because another NPC needs the machine."""
         ...
 
     def begin(self, turn: TurnId, prompt: Prompt) -> None: ...
@@ -148,7 +147,7 @@ class Mouth(Protocol):
     def release(self, turn: TurnId) -> None: ...
 
     def hold(self, turn: TurnId) -> None:
-        """Be silent at once, and say so by `Stage.SILENCED`. Nothing of the reply is lost."""
+        """Fall silent at once and report `Stage.SILENCED`. Nothing of the reply is lost."""
         ...
 
     def resume(self, turn: TurnId) -> None: ...
@@ -156,41 +155,41 @@ class Mouth(Protocol):
     def cancel(self, turn: TurnId) -> None: ...
 
     def give_up(self, turn: TurnId) -> None:
-        """Its answer comes too late. It ends as one that failed: with a line in character, if there is one."""
+        """Fail a turn whose answer is too late, with an excuse in character if there is one."""
         ...
 
     def fill(self, turn: TurnId, text: str) -> None:
-        """Play a short sound in character now, if nothing of this turn has been heard yet."""
+        """Play a short filler now, if nothing of this turn has been heard yet."""
         ...
 
     async def close(self) -> None: ...
 
 
-# An engine with another one behind it: no turn is silent because the first one failed.
+# An engine with a fallback, so that no turn is silent because the first engine failed.
 #
 #     begin ──▶ first ── fails before a word is heard ──▶ second answers the same turn
-#                     ── fails in the middle of a word ─▶ second says so in character, if it has such a line
-#                     ── fails n times in a row, or comes too late ──▶ second answers from now on
+#                     ── fails in mid-reply ────────────▶ second says so in character, if it has such a line
+#                     ── fails n times in a row, or is too late ──▶ second answers from now on
 #
-# Both are given the same prompts, so whichever answers knows the talk, and what the NPC may know. Both are opened
-# with the NPC: nothing is loaded in a turn. An NPC that was rescued from one voice to another stays so as long as its
-# engine lives, a session: one whose voice changes back and forth is worse than one that has changed it. A provider of a
-# chain is tried again after a rest. The second of a chain may be such a pair itself.
+# Both get the same prompts, so either knows the conversation and what the NPC may know. Both are opened with the NPC:
+# nothing is loaded during a turn. If the fallback has another voice, it stays for the rest of the session, because a
+# voice that changes back and forth is worse than one change. A provider of a chain is tried again after a cooldown. The
+# second engine may itself have a fallback.
 
 
-MOST_FAILURES: Final = 5
-REST_MS: Final = 30_000
+MAX_FAILURES: Final = 5
+COOLDOWN_MS: Final = 30_000
 TRIES: Final = 3
-"""That have to succeed, after a rest, until the first engine is trusted again."""
+"""Successful tries after a cooldown until the first engine is used again."""
 
 
 @dataclass(slots=True)
 class _Turn:
-    """The turn that is under way.
+    """The current turn.
 
     Attributes:
-        why: Of the first engine's failure.
-        heard: What was heard of the first engine's answer, when that broke off.
+        why: Why the first engine failed.
+        heard: What was heard of the first engine's answer before it failed.
     """
 
     id: TurnId
@@ -205,13 +204,13 @@ class _Turn:
 
 
 class RescuedMouth:
-    """A `Mouth` made of two.
+    """A `Mouth` with a fallback.
 
-    Protocol of use: build both with `from_first` and `from_second` for listeners, then `join` them.
+    Protocol of use: build both mouths with the listeners `from_first` and `from_second`, then `join` them.
 
     Args:
-        returns: The first engine is tried again after a rest. Otherwise the second answers for the rest of its life.
-        fit: A prompt as the second engine takes it.
+        returns: Whether the first engine is tried again after a cooldown. Otherwise the second stays.
+        fit: Adapts a prompt to the second engine.
     """
 
     def __init__(
@@ -227,7 +226,9 @@ class RescuedMouth:
         self._listener = listener
         self._returns = returns
         self._fit = fit
-        self._breaker = CircuitBreaker(now_ms, most_failures=MOST_FAILURES, rest_ms=REST_MS, successes_to_close=TRIES)
+        self._breaker = CircuitBreaker(
+            now_ms, max_failures=MAX_FAILURES, cooldown_ms=COOLDOWN_MS, successes_to_close=TRIES
+        )
         self._stays_rescued = False
         self._turn: _Turn | None = None
         self._first: Mouth
@@ -246,14 +247,14 @@ class RescuedMouth:
             try:
                 await self._second.start()
             except GlyphoxaError as error:
-                # The first may do very well without it.
-                logger.warning("{} has no engine to fall back on: {}", self._name, error)
+                # The first engine may work without it.
+                logger.warning("{} has no fallback engine: {}", self._name, error)
                 await self._second.close()
                 self._second = None
 
     def prime(self, prompt: Prompt) -> None:
         self._first.prime(prompt)
-        # Where the first one returns, the second is needed seldom: who the NPC is has been read by it, no more.
+        # If the first engine is used again, the fallback is rarely needed, so it only reads the persona.
         if self._second is not None and (prompt.is_bare or not self._returns or self._is_rescued):
             self._second.prime(self._fit(prompt))
 
@@ -292,7 +293,7 @@ class RescuedMouth:
         if (now := self._of(turn)) is not None:
             now.is_cancelled = True
             if now.mouth is self._first:
-                self._breaker.called_off()
+                self._breaker.cancelled()
             now.mouth.cancel(turn)
 
     def give_up(self, turn: TurnId) -> None:
@@ -311,10 +312,10 @@ class RescuedMouth:
     def from_first(self, event: MouthEvent) -> None:
         now = self._of(event.turn)
         if now is None or now.mouth is not self._first:
-            return  # it was told to go, and says so late
+            return  # a late event of a cancelled turn
         match event:
             case FailedEarly() if self._second is not None:
-                self._rescue(now, self._second, "it failed before its turn came")
+                self._rescue(now, self._second, "it failed before its release")
             case Finished(error=error) if error and not now.is_cancelled:
                 self._failed(now, event)
             case Finished():
@@ -351,19 +352,19 @@ class RescuedMouth:
         first, now.mouth, now.why = now.mouth, second, why
         first.cancel(now.id)
         if self._returns and now.is_late:
-            self._breaker.open()
+            self._breaker.trip()
         else:
             self._breaker.failed()
         if not self._returns:
-            self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_resting
-        logger.warning("{}: the second engine answers turn {}: {}", self._name, now.id, why)
+            self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_open
+        logger.warning("{}: the fallback engine answers turn {}: {}", self._name, now.id, why)
         second.begin(now.id, self._fit(now.prompt))
         if now.is_released:
             second.release(now.id)
         if now.is_held:
             second.hold(now.id)
         if now.is_late or now.heard is not None:
-            # Nobody waits for a second answer: a line in character is all there is time for.
+            # It is too late for another answer, so the fallback only says a line in character.
             second.give_up(now.id)
 
     def _over(self, event: Finished) -> None:
@@ -371,12 +372,12 @@ class RescuedMouth:
         self._listener(event)
 
     def _rests(self) -> bool:
-        """Whether the first engine is let be in this turn."""
-        return self._returns and self._second is not None and not self._breaker.may_try()
+        """Whether the first engine is skipped in this turn."""
+        return self._returns and self._second is not None and not self._breaker.allows_call()
 
     @property
     def _is_rescued(self) -> bool:
-        return self._stays_rescued or self._breaker.is_resting
+        return self._stays_rescued or self._breaker.is_open
 
     def _both(self) -> list[Mouth]:
         return [self._first, *([self._second] if self._second is not None else [])]

@@ -1,13 +1,13 @@
-"""What the NPCs' engines read while nobody asks them, so that the next answer comes soon.
+"""Primes the NPCs' engines while nobody asks them, so that the next answer comes sooner.
 
 Rules of the preparation:
 
 - Engines of the opening scene read their personas before the table opens (`open_scene`), all others while the table is
-  idle (`run`). A small machine needs seconds for each.
-- The table is idle while nobody speaks and no answer is on its way. When somebody begins to speak, the engine that is
-  reading stops at once; it keeps what it has read so far.
-- NPCs of the scene come first: after a move they are read before all others.
-- An NPC that is addressed before it has read answers later than usual, and reads its persona with that answer.
+  idle (`run`). This takes seconds for each on a small machine.
+- The table is idle while nobody speaks and no answer is in progress. When somebody begins to speak, reading stops at
+  once and keeps its progress.
+- NPCs of the current scene are read first, also after a change of scene.
+- An NPC that is addressed before it is ready reads its persona with that answer, which comes later than usual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from glyphoxa.npc.table import TableState
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """
+    """Primes engines with the conversation.
+
     Args:
         present: The NPCs of the scene.
     """
@@ -38,12 +39,12 @@ class Readiness:
     present: Callable[[], Sequence[NpcId]]
 
     def probably_asked(self, npc: NpcId, text: str, speaker_name: str) -> None:
-        """Somebody is saying this, probably to this NPC."""
+        """Prime the NPC that is probably being addressed."""
         self.relax_all_but(npc)
         self.npcs[npc].mailbox.post(GetReady(text, speaker_name))
 
     def expect(self, reply: ReplyKnown) -> None:
-        """An answer is being heard: let the engines read it meanwhile, first the one that gives it."""
+        """Prime the engines with an answer while it plays, first the one that gives it."""
         speaker = self.npcs[reply.npc].npc
         for npc in (reply.npc, *self._others(reply.npc)):
             self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.somebody()))
@@ -53,7 +54,7 @@ class Readiness:
             self.npcs[other].mailbox.post(Relax())
 
     def everybody(self, *, first: NpcId | None = None) -> None:
-        """Let those that are here and not asked anything read what has been said."""
+        """Prime the engines of present NPCs without a question."""
         for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
             self.npcs[npc].mailbox.post(GetReady("", self.state.somebody()))
 
@@ -62,10 +63,10 @@ class Readiness:
 
 
 class Preparation:
-    """An actor. See the module's rules.
+    """An actor that lets engines read their personas, by the rules of this module.
 
     Args:
-        wait_until_quiet: Until nobody speaks and no answer is on its way.
+        wait_until_quiet: Waits until nobody speaks and no answer is in progress.
         now_ms: Unix epoch.
     """
 
@@ -78,7 +79,7 @@ class Preparation:
         now_ms: Callable[[], int],
     ) -> None:
         for npc in npcs.values():
-            npc.wait_for_its_turn()
+            npc.defer_reading()
         self._npcs = npcs
         self._present = state.present
         self._somebody = state.somebody
@@ -90,10 +91,10 @@ class Preparation:
         self._is_done = asyncio.Event()
 
     async def open_scene(self, tell: Callable[[str], None]) -> None:
-        """Open all engines, and let those of the scene read, before anybody speaks.
+        """Open all engines and let those of the scene read their personas, before anybody speaks.
 
         Args:
-            tell: Takes a line for the user about each.
+            tell: Receives a progress message for each.
         """
         for npc in self._npcs.values():
             await npc.open()
@@ -105,7 +106,7 @@ class Preparation:
             tell(f"{npc.npc.name} is ready ({n} of {len(present)})")
 
     def on(self, event: TableEvent) -> None:
-        """Be told what happens at the table."""
+        """Take an event of the table."""
         match event:
             case SpeechStarted():
                 self._give_way.set()
@@ -114,7 +115,7 @@ class Preparation:
                 self._tell_of_scene()
 
     async def run(self) -> None:
-        """The actor's body. Ends when all are ready."""
+        """Run the actor. Ends when all engines are ready."""
         while (npc := self._next()) is not None:
             await self._wait_until_quiet()
             self._give_way.clear()
@@ -125,7 +126,7 @@ class Preparation:
         self._is_done.set()
 
     async def wait_until_done(self) -> None:
-        """Until all are ready, for who measures answers."""
+        """Wait until all engines are ready, before measuring answers."""
         await self._is_done.wait()
 
     def _next(self) -> NpcActor | None:
@@ -133,16 +134,16 @@ class Preparation:
         return next((npc for npc in waiting if not npc.is_ready), None)
 
     async def _read(self, npc: NpcActor) -> bool:
-        """False when somebody needs the machine."""
-        reading = asyncio.ensure_future(self._after_the_others(npc))
+        """Let an engine read its persona. False if somebody needed the machine."""
+        reading = asyncio.ensure_future(self._wait_for_scene(npc))
         giving_way = asyncio.ensure_future(self._give_way.wait())
         try:
             await asyncio.wait((reading, giving_way), return_when=asyncio.FIRST_COMPLETED)
             if self._give_way.is_set():
-                npc.let_go()
+                npc.pause_reading()
                 return False
-            if (error := reading.exception()) is not None:  # it reads when it is addressed
-                logger.warning("{} could not get ready: {}", npc.npc.name, error)
+            if (error := reading.exception()) is not None:  # it reads again when it is addressed
+                logger.warning("{} could not be prepared: {}", npc.npc.name, error)
             npc.is_ready = True
             return True
         finally:
@@ -150,8 +151,8 @@ class Preparation:
                 task.cancel()
             await asyncio.gather(reading, giving_way, return_exceptions=True)
 
-    async def _after_the_others(self, npc: NpcActor) -> None:
-        """Who is in the scene may be reading what was just said: that is needed sooner."""
+    async def _wait_for_scene(self, npc: NpcActor) -> None:
+        """Wait for NPCs of the scene, whose new conversation must be read first."""
         for other in self._present():
             if self._npcs[other].is_ready:
                 await self._npcs[other].wait_until_read()

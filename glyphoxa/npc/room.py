@@ -1,7 +1,6 @@
-"""The room between ears and mouths: an actor that performs what `TurnTaking` decides.
+"""The actor between ears and mouths that performs the decisions of `TurnTaking`.
 
-No audio passes through it and it waits for nothing but its mailbox. Writing, thinking and speaking are other
-actors' work.
+No audio passes through it, and it waits only for its mailbox. Other actors write, generate and speak.
 """
 
 from __future__ import annotations
@@ -64,12 +63,12 @@ from glyphoxa.turns.effects import (
 )
 from glyphoxa.turns.turn_taking import TurnTaking
 
-# What the room is told, and the mailbox that it is told through.
+# The room's messages and mailbox.
 
 
 @dataclass(frozen=True, slots=True)
 class RoomTick:
-    """Time has come for something that was put off."""
+    """A requested time has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,53 +78,53 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A human stands up. What they were in the middle of saying is kept as far as it was heard."""
+    """A player leaves the table. Unfinished speech is stored as far as it was heard."""
 
     player: PlayerId
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The session ends: NPCs fall silent, unfinished speech is kept."""
+    """The session ends: NPCs fall silent, unfinished speech is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """An NPC's model was answered by one of its tools."""
+    """A tool answered an NPC's model."""
 
     npc: NpcId
     look_up: LookUp
 
 
 @dataclass(frozen=True, slots=True)
-class LooksUpLong:
-    """An NPC's model waits for one of its tools."""
+class LookUpSlow:
+    """An NPC's model has been waiting for a tool."""
 
     npc: NpcId
 
 
 @dataclass(frozen=True, slots=True)
 class Obey:
-    """The DM commands this. `answer` is told what was done, or why nothing was."""
+    """A command of the DM. `answer` receives a report, or the reason for a refusal."""
 
     command: TableCommand
     answer: Callable[[str | InvalidInput], None]
 
 
-RoomMessage = EarEvent | MouthEvent | LookedUp | LooksUpLong | RoomTick | Move | Leave | Obey | End
+RoomMessage = EarEvent | MouthEvent | LookedUp | LookUpSlow | RoomTick | Move | Leave | Obey | End
 
 
 def room_mailbox() -> Mailbox[RoomMessage]:
-    """Made before the room, as ears and mouths report to it."""
+    """Create the mailbox, before the room, because ears and mouths need it."""
     return Mailbox("room", capacity=100_000)
 
 
 class Room:
-    """See the module.
+    """The actor of the room.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
-        call_at: Runs a callback at a time in milliseconds since the Unix epoch.
+        call_at: Schedules a callback in milliseconds since the Unix epoch.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -159,7 +158,7 @@ class Room:
         self._quiet.set()
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         while True:
             self.take(await self.mailbox.receive())
             if self._turn_taking.is_quiet and not len(self.mailbox):
@@ -168,7 +167,7 @@ class Room:
                 self._quiet.clear()
 
     def remember(self, said: Sequence[Utterance]) -> None:
-        """What was said in this session before the table was opened: who was talking with an NPC goes on with it."""
+        """Restore conversations from what was said before a restart."""
         for player, npc, at_ms in exchanges(said):
             self._turn_taking.questions.remember(player, npc, at_ms=at_ms)
 
@@ -195,8 +194,8 @@ class Room:
                 self._obey(message, now_ms)
             case LookedUp(npc, look_up):
                 self._book.looked_up(npc, look_up)
-            case LooksUpLong(npc):
-                self._perform(self._turn_taking.looks_up_long(npc, at_ms=now_ms))
+            case LookUpSlow(npc):
+                self._perform(self._turn_taking.lookup_is_slow(npc, at_ms=now_ms))
             case (
                 Marked()
                 | Injected()
@@ -270,7 +269,7 @@ class Room:
             case NotAddressed(draft, addressed, is_between):
                 utterance = self._players.last_kept(draft.player)
                 if is_between:
-                    self._players.came_between(draft.player)
+                    self._players.exclude_last(draft.player)
                 self._finish(self._book.not_addressed(draft, addressed, utterance=utterance))
             case AskAgain(at_ms):
                 self._call_at(at_ms, lambda: self.mailbox.post(RoomTick()))
@@ -289,8 +288,9 @@ class Room:
         self._npcs[npc].mailbox.post(message)
 
     def unwritten(self) -> list[Utterance]:
-        """What players said and the journal has not been given, taken out of the mailbox; what was never finished, as
-        far as it was heard. For who must write it without the room.
+        """Remove and return players' words that the journal does not have, including unfinished speech.
+
+        For a shutdown that must store them without the room.
         """
         drafts: list[Draft] = []
         for message in self.mailbox.take_all():
@@ -303,7 +303,7 @@ class Room:
 
     def _keep_said(self, draft: Draft, addressed: Addressed) -> None:
         if addressed.unaddressed is Unaddressed.COMMAND:
-            # It was said, and is no part of the story: it stands in the log, and no NPC has heard it.
+            # An aside is stored in the log, but no NPC has heard it.
             self._journal.post(replace(self._players.keep(draft), witnesses=frozenset()))
         else:
             self._keep(draft, addressed.npc)
@@ -334,7 +334,7 @@ class Room:
                     self._turn_taking.on_first_word(event.turn, at_ms=event.at_ms)
                 elif event.stage is Stage.FIRST_AUDIO:
                     self._turn_taking.on_first_audio(event.turn)
-                    self._perform(self._turn_taking.tick(at_ms=self._now_ms()))  # somebody may speak over it
+                    self._perform(self._turn_taking.tick(at_ms=self._now_ms()))  # somebody may already talk over it
                     if self._book.at_first_audio(event.turn) is not None:
                         audience = frozenset({*self._turn_taking.present, event.npc})
                         self._answers.begins(event.turn, audience=audience, at_ms=event.at_ms)
@@ -373,7 +373,7 @@ class Room:
             self.control.finished(record, was_heard=was_heard)
         self._perform(effects)
         if self._turn_taking.is_quiet:
-            # Who spoke first: it is the one most likely to be spoken to again.
+            # The NPC that spoke first is the most likely to be addressed again.
             self._readiness.everybody(first=event.npc)
 
     def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:

@@ -1,7 +1,7 @@
-"""The session of a table: it owns the campaign, its memory, the room and the NPCs.
+"""The session of a table. It owns the campaign, its memory, the room and the NPCs.
 
-Protocol of use: build it from its parts (`glyphoxa.app.table` does), `open` it before anybody speaks, `close` it at the
-end. What a human says goes from an ear through `on_ear`, what is typed through `say`, into the room.
+Protocol of use: build it from its parts (see `glyphoxa.app.table`), `open` it before anybody speaks, and `close` it at
+the end. Speech enters the room through `on_ear`, typed text through `say`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FALL_SILENT_MS = 2_000
 LEAVE_MS = 2_000
 _END_MS = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS + STEP_MS
 _LOOK_EVERY_MS: Final = 10_000
-"""Who comes and leaves between two looks at an empty table does not count."""
+"""Interval of checks for an empty table. Visits between two checks do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class SaidBefore:
     """What was said in a session before a restart, oldest first.
 
     Attributes:
-        remembered: What NPCs go on with. While the database is away only what it does not have: nobody can tell what
-            of the rest was rolled back.
-        shown: What those who said and heard it are shown. While the database is away, players' words as they were
-            heard: nobody can tell which of the names that were put there is hidden.
+        remembered: What NPCs continue with. While the database is unreachable, only utterances that it does not have,
+            because the others may have been rolled back.
+        shown: What players and the DM see. While the database is unreachable, players' words are uncorrected, because a
+            corrected name may be secret.
     """
 
     remembered: Sequence[Utterance]
@@ -62,7 +62,7 @@ class SaidBefore:
 
 
 class SessionMemory(Protocol):
-    """What a session remembers with. No call waits for a database that is away."""
+    """The memory of a session. No call waits for an unreachable database."""
 
     @property
     def journal(self) -> Journal: ...
@@ -80,20 +80,20 @@ class SessionMemory(Protocol):
         """See `glyphoxa.npc.table.Table.kept`."""
         ...
 
-    async def embed_what_is_new(self) -> None: ...
+    async def embed_new_talk(self) -> None: ...
 
     async def finish(self) -> bool:
-        """Send what waits for the database. False when it has not taken everything in time."""
+        """Send pending utterances to the database. False if it did not accept all in time."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DmChannels:
-    """How what the game master decides in another process reaches an open table.
+    """Carries the DM's decisions from other processes to an open table.
 
     Attributes:
-        read: Finds whom a command means; raises `InvalidInput`.
-        refresh: Reads the talk that recall holds in memory.
+        read: Resolves the names in a command; raises `InvalidInput`.
+        refresh: Rereads the transcript that recall holds in memory.
     """
 
     controls: ControlsStore
@@ -105,13 +105,13 @@ class DmChannels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionParts:
-    """What a session is made of.
+    """The parts of a session.
 
     Attributes:
-        mark: Remembers where the session was left.
-        open_ear: Builds an ear for a human that reports to the listener; it does not listen yet.
+        mark: Stores where the session was left.
+        open_ear: Builds an ear for a player that reports to the listener. It does not listen yet.
         dm: None without long-term memory.
-        close_after_ms: The session ends after nobody has sat at the table for so long; None: never.
+        close_after_ms: Time without players after which the session ends; None: never.
         now_ms: Unix epoch.
     """
 
@@ -131,11 +131,11 @@ class SessionParts:
 
 
 class TableSession:
-    """See `glyphoxa.npc.table.Table`, and the module's protocol of use.
+    """Implements `glyphoxa.npc.table.Table`. See the module's protocol of use.
 
     Attributes:
         earlier: See `Table.earlier`.
-        revisions: Takes better words for what was said.
+        revisions: Applies better transcripts.
         supervisor: Restarts the actors of this session.
     """
 
@@ -165,7 +165,7 @@ class TableSession:
             self._events.subscribe(watcher)
 
     def look_again(self, reviser: Reviser) -> None:
-        """Have what is said looked at a second time. Before `open`."""
+        """Add a second look at transcripts. Call before `open`."""
         self._reviser = reviser
         self._events.subscribe(reviser.on)
 
@@ -175,7 +175,7 @@ class TableSession:
         """Open every engine and start the actors; `stack` closes them in reverse order.
 
         Args:
-            tell: Takes lines for the user about what takes long.
+            tell: Receives progress messages for the user.
         """
         parts, state, supervisor = self.parts, self._state, self.supervisor
         stack.push_step("an actor", STEP_MS, supervisor.close)
@@ -185,13 +185,13 @@ class TableSession:
         before = await self._memory.said_before(self.session)
         self._remember(before)
         if before.shown:
-            tell(f"session {self.session} goes on: its last {len(before.shown)} utterances are known")
+            tell(f"session {self.session} continues: its last {len(before.shown)} utterances were restored")
         await enter(state.scene, state, parts.context)
         controls = await self._restore_controls()
         await self._preparation.open_scene(tell)
         self._memory.start(supervisor)
         supervisor.start("journal", self._journal.run)
-        stack.push_step("what the session leaves", _END_MS, self._write_down)
+        stack.push_step("storing the session", _END_MS, self._write_down)
         supervisor.start("room", self._room.run)
         for npc in parts.npcs.values():
             supervisor.start(_group_of(npc), npc.run)
@@ -200,7 +200,7 @@ class TableSession:
             supervisor.start("second look", self._reviser.run)
             supervisor.start("revisions", self.revisions.run)
         await self.move(state.scene.id)
-        self._room.remember(before.remembered)  # a scene that is entered makes who speaks with whom forgotten
+        self._room.remember(before.remembered)  # after entering the scene, which resets conversations
         if parts.dm is not None and controls is not None:
             self._follow(parts.dm, controls)
         supervisor.start("preparation", self._preparation.run)
@@ -208,14 +208,14 @@ class TableSession:
             supervisor.start("idle close", self._close_when_idle)
 
     def _remember(self, before: SaidBefore) -> None:
-        """After a restart within a session the NPCs go on where they were, and the page shows what it showed."""
+        """Restore NPCs and page to the state before a restart."""
         self._state.remember(before.remembered)
         self._journal.recent.remember(before.remembered)
         self._typed.kept(before.shown)
         self.earlier = before.shown
 
     async def _restore_controls(self) -> KeptControls | None:
-        """What was in force in this session is so again."""
+        """Restore the DM's controls of this session."""
         if self.parts.dm is None:
             return None
         kept = KeptControls(self.campaign.id, self.session, self.parts.dm.controls)
@@ -235,12 +235,12 @@ class TableSession:
             dm.talk,
             self.revisions,
             refresh=dm.refresh,
-            after_revise=self._memory.embed_what_is_new,
+            after_revise=self._memory.embed_new_talk,
         )
         commands = FollowedCommands(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
         self.supervisor.start("talk", talk.run)
         self.supervisor.start("the DM's commands", commands.run)
-        self.supervisor.start("what the DM has in force", controls.run)
+        self.supervisor.start("the DM's controls", controls.run)
 
     # -- what is there
 
@@ -281,7 +281,7 @@ class TableSession:
         await self._room.wait_until_quiet()
 
     async def wait_until_ready(self) -> None:
-        """Until every NPC answers as fast as it can: for who measures that. Nobody speaks meanwhile."""
+        """Wait until every NPC is ready, before measuring answers. Nobody may speak meanwhile."""
         await self._preparation.wait_until_done()
 
     # -- what happens
@@ -290,15 +290,13 @@ class TableSession:
         return await self._seats.seat(player)
 
     def on_ear(self, event: EarEvent) -> None:
-        """Take every event of every ear."""
+        """Take an event of any ear."""
         self.parts.names.on_ear(event)
         self._hear(event)
 
     def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
         if self.is_paused:
-            raise InvalidInput(
-                "the game master has paused the table, and nothing that is said is kept; try again later"
-            )
+            raise InvalidInput("the game master has paused the table, so nothing is stored; try again later")
         text = " ".join(text.split())
         if not text:
             return True
@@ -325,10 +323,10 @@ class TableSession:
             forget()
 
     async def obey(self, command: TableCommand) -> str:
-        """Do what the DM commands. Returns what was done, in words.
+        """Perform a command of the DM. Returns a report.
 
         Raises:
-            InvalidInput: It cannot be done, and nothing of it was.
+            InvalidInput: It is impossible. Nothing was done.
         """
         answered: asyncio.Queue[str | InvalidInput] = asyncio.Queue()
         self._room.mailbox.post(Obey(command, answered.put_nowait))
@@ -353,8 +351,8 @@ class TableSession:
         self._alarm(f"{group} crashed and was restarted ({type(error).__name__})", Trouble.RESTARTED, group)
 
     def _on_given_up(self, group: str) -> None:
-        """An NPC that is out tells whoever asks it."""
-        self._alarm(f"{group} crashed too often and is out until the session is opened again", Trouble.OUT, group)
+        """Keep a group as an NPC that declines, so that questions to it are answered."""
+        self._alarm(f"{group} crashed too often and is off until the session is opened again", Trouble.OUT, group)
         if (npc := self._npc_of(group)) is not None:
             self.supervisor.start(f"{group}, who declines", npc.decline)
 
@@ -369,7 +367,7 @@ class TableSession:
     # -- the end
 
     def adopt(self, stack: AsyncExitStack) -> None:
-        """Close this with the table: what was opened for it, the last one first."""
+        """Close these resources with the table, last one first."""
         self._stack = stack
 
     async def close(self) -> None:
@@ -382,23 +380,24 @@ class TableSession:
         await self._stack.aclose()
 
     async def _write_down(self) -> None:
-        """What the session leaves is written, looked at again, learned and sent, each within its time."""
+        """Store, revise, learn and send what is left of the session, each step with a deadline."""
         try:
             async with asyncio.timeout(WRITE_DOWN_MS / 1000):
                 await self._journal.wait_until_written()
         except TimeoutError:
-            if n_lost := await asyncio.to_thread(self.write_last_words):
-                logger.error("the last {} utterances of the session could not be written to disk in time", n_lost)
+            if n_lost := await asyncio.to_thread(self.write_pending):
+                logger.error("the last {} utterances of the session were not written to disk in time", n_lost)
         if self._reviser is not None:
             await self._reviser.finish(SECOND_LOOK_MS)
         await self.parts.names.finish(LEARN_MS)
         await self.parts.mark.closed()
         if not await self._memory.finish():
-            logger.warning("the database has not taken everything yet; the next session sends it")
+            logger.warning("the database has not accepted everything yet; the next session sends the rest")
 
-    def write_last_words(self) -> int:
-        """Write what was said and is not on disk yet, though the event loop be blocked: for a process that ends now. In
-        any thread. Returns how much of it could not be written.
+    def write_pending(self) -> int:
+        """Write pending utterances to disk. Returns how many failed.
+
+        For a process that ends now. Works in any thread, even if the event loop is blocked.
         """
         said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
         return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
@@ -406,17 +405,17 @@ class TableSession:
     async def _close_when_idle(self) -> None:
         after_ms = self.parts.close_after_ms or 0
         await wait_until_deserted(lambda: self._state.is_empty, for_ms=after_ms)
-        logger.info("nobody has sat at the table for {} minutes: the session ends", after_ms // 60_000)
+        logger.info("the session ends, because nobody sat at the table for {} minutes", after_ms // 60_000)
         self._events.tell(SessionEnds(self.parts.now_ms()))
 
 
 def _group_of(npc: NpcActor) -> str:
-    """An NPC may be called Room or Scribe, and still crashes alone."""
+    """Return the NPC's crash group, distinct from those of the room and other actors."""
     return f"NPC {npc.npc.id}"
 
 
 async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> None:
-    """Until nobody has sat at the table for so long: an evening that is over holds a machine's memory."""
+    """Wait until nobody has sat at the table for this time, so that a finished session frees its memory."""
     empty_ms = 0
     while empty_ms < for_ms:
         await asyncio.sleep(_LOOK_EVERY_MS / 1_000)
@@ -424,28 +423,28 @@ async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> N
 
 
 async def enter(scene: Scene, state: TableState, context: HotContextAssembly) -> None:
-    """The table is in this scene as soon as what its NPCs know there has been read."""
+    """Enter a scene after loading what its NPCs know there."""
     await context.enter(scene)
     state.scene = scene
     for npc in state.campaign.npcs:
-        # The DM may have decided otherwise since the file was written.
+        # The DM may have changed it since the file was written.
         conversation = state.conversations[npc.id]
         conversation.beginning = beginning_of(state.campaign, npc, context.known(npc.id))
         conversation.enter(scene)
 
 
-# Who sits at a table, each with an ear of their own.
+# Seats: each player has an ear.
 
 
 CLOSE_EAR_MS = 5_000
 
 
 class LiveSeat:
-    """See `glyphoxa.npc.table.Seat`.
+    """Implements `glyphoxa.npc.table.Seat`.
 
     Args:
-        is_paused: Whether its ear hears silence in place of what is said.
-        close_within_ms: An ear that has not closed by then is left behind, and the seat is left all the same.
+        is_paused: Whether the ear receives silence instead of sound.
+        close_within_ms: Time for the ear to close. After that it is abandoned and the seat is free.
     """
 
     def __init__(
@@ -479,11 +478,12 @@ class LiveSeat:
 
 
 class TableSeats:
-    """
+    """The occupied seats of a table.
+
     Args:
-        open_ear: Builds an ear for a human; it does not listen yet.
-        on_left: Told who has left.
-        is_paused: Whether the table is: then no recogniser is given what is said.
+        open_ear: Builds an ear for a player. It does not listen yet.
+        on_left: Called with a player who has left.
+        is_paused: Whether the table is paused; recognisers then receive silence.
     """
 
     def __init__(
@@ -501,20 +501,21 @@ class TableSeats:
         self._seats: dict[PlayerId, LiveSeat] = {}
 
     async def seat(self, player: Player) -> LiveSeat:
-        """
+        """Seat a player.
+
         Raises:
-            InvalidInput: Someone already sits there.
+            InvalidInput: The seat is taken.
         """
         if self._state.is_seated(player.id):
-            raise InvalidInput(f"{player.name} sits at the table already")
-        self._state.sits_down(player)
+            raise InvalidInput(f"{player.name} already sits at the table")
+        self._state.add_player(player)
         try:
             ear = await self._open_ear(player)
             seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left, is_paused=self._is_paused)
             await ear.start()
-        except BaseException:  # also of who is cancelled: the seat is free again
+        except BaseException:  # including cancellation: free the seat
             self._seats.pop(player.id, None)
-            self._state.stands_up(player.id)
+            self._state.remove_player(player.id)
             raise
         return seat
 
@@ -524,5 +525,5 @@ class TableSeats:
 
     def _left(self, player: Player) -> None:
         self._seats.pop(player.id, None)
-        self._state.stands_up(player.id)
+        self._state.remove_player(player.id)
         self._on_left(player.id)

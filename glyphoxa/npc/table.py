@@ -1,4 +1,4 @@
-"""The table, as transports, demos and benchmarks see it."""
+"""The interface of a table for transports, the demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000
 
 AudioSink = Callable[[NpcId, bytes], None]
-"""Takes what an NPC says as it is said: 24 kHz mono s16le, paced in real time. Returns at once."""
+"""Receives an NPC's speech: 24 kHz mono s16le, paced in real time. Must return at once."""
 
 
 class Ear(Protocol):
-    """Listens to one human. Reports `EarEvent`s to the listener it was built with."""
+    """Listens to one player and reports `EarEvent`s to the listener it was built with."""
 
     async def start(self) -> None: ...
 
     def hear(self, pcm: bytes) -> None:
-        """Sound from this human's microphone: 16 kHz mono s16le, any length, in real time. Returns at once."""
+        """Take sound of the player's microphone: 16 kHz mono s16le, any length, in real time. Returns at once."""
         ...
 
     async def close(self) -> None: ...
@@ -36,7 +36,7 @@ EarListener = Callable[[EarEvent], None]
 
 
 class Seat(Protocol):
-    """A human's place at the table."""
+    """A player's place at the table."""
 
     @property
     def player(self) -> Player: ...
@@ -49,7 +49,7 @@ class Seat(Protocol):
 
 
 class Table(Protocol):
-    """A running session: humans sit down, NPCs answer, everything said is kept."""
+    """A running session: players sit down, NPCs answer, and everything said is stored."""
 
     @property
     def campaign(self) -> Campaign: ...
@@ -62,47 +62,46 @@ class Table(Protocol):
 
     @property
     def health(self) -> MemoryHealth:
-        """How long-term memory is now."""
+        """The current state of long-term memory."""
         ...
 
     @property
     def earlier(self) -> Sequence[Utterance]:
-        """What was said in this session before it was opened again, oldest first, as far as it is shown."""
+        """What was said in this session before a restart, as far as it may be shown, oldest first."""
         ...
 
     @property
     def is_paused(self) -> bool:
-        """Whether the DM has paused it: nothing that is said is heard, answered or kept."""
+        """Whether the DM has paused the table: nothing is heard, answered or stored."""
         ...
 
     def may_show(self, text: str) -> bool:
-        """Whether a text holds no name but those that everybody knows, so that players may read it."""
+        """Return whether a text contains only public names, so that players may read it."""
         ...
 
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
-        """Be told of everything that happens, in order. Returns what ends the subscription."""
+        """Receive all events, in order. Returns a function that unsubscribes."""
         ...
 
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        """Hear the NPCs. Returns what removes the sink."""
+        """Receive the NPCs' speech. Returns a function that removes the sink."""
         ...
 
     async def seat(self, player: Player) -> Seat:
-        """Give a human an ear of their own.
+        """Seat a player with their own ear.
 
         Raises:
-            InvalidInput: Someone already sits there.
+            InvalidInput: The seat is taken.
         """
         ...
 
     def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
-        """Words typed instead of spoken. They are corrected, addressed, answered and kept like speech.
+        """Take typed words. They are corrected, addressed, answered and stored like speech.
 
         Args:
-            line: What the page calls this line. It is said once, however often it is sent, also when the session was
-                opened again meanwhile.
+            line: The page's id of this line. It is said once, however often it is sent, even across a restart.
 
-        Returns: False when this line is on disk already. Otherwise `UtteranceKept` will tell.
+        Returns: False if this line is on disk already. Otherwise an `UtteranceKept` event follows.
 
         Raises:
             InvalidInput: The table is paused.
@@ -110,7 +109,7 @@ class Table(Protocol):
         ...
 
     async def move(self, scene: SceneId) -> None:
-        """Change the scene: from now on only its NPCs witness what is said.
+        """Change the scene. From now on only its NPCs hear what is said.
 
         Raises:
             NotFound: The campaign has no such scene.
@@ -118,35 +117,35 @@ class Table(Protocol):
         ...
 
     async def wait_until_quiet(self) -> None:
-        """Until nobody speaks and no answer is on its way."""
+        """Wait until nobody speaks and no answer is in progress."""
         ...
 
     async def kept(self) -> int:
-        """How many utterances of this session stand in the log (memory level 1), after what waits has been sent.
+        """Return how many utterances of this session the log (memory level 1) has, after sending pending ones.
 
-        Without long-term memory, and while it is away: how many of the last ones are on disk.
+        Without a reachable long-term memory: how many of the latest utterances are on disk.
         """
         ...
 
     async def close(self) -> None:
-        """End the session: nothing said is lost, no task or process is left."""
+        """End the session. No utterance is lost, and no task or process remains."""
         ...
 
 
-# What happens and what is heard at a table, passed on to whoever watches and listens.
+# Distribution of events and sound to subscribers.
 
 
 Watcher = Callable[[TableEvent], None]
 
 
 class TableEvents:
-    """Tells each event to every watcher, in the order in which they subscribed."""
+    """Passes each event to all subscribers, in order of subscription."""
 
     def __init__(self) -> None:
         self._watchers: list[Watcher] = []
 
     def subscribe(self, watcher: Watcher) -> Callable[[], None]:
-        """Returns what ends the subscription."""
+        """Subscribe. Returns a function that unsubscribes."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
@@ -154,18 +153,18 @@ class TableEvents:
         for watcher in tuple(self._watchers):
             try:
                 watcher(event)
-            except Exception as error:  # whoever watches must not stop the table
-                logger.opt(exception=error).error("a listener of the table raised an error")
+            except Exception as error:  # a subscriber must not stop the table
+                logger.opt(exception=error).error("a subscriber of the table raised an error")
 
 
 class NpcVoices:
-    """Plays what NPCs say to every sink."""
+    """Plays the NPCs' speech to every sink."""
 
     def __init__(self) -> None:
         self._sinks: list[AudioSink] = []
 
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        """Returns what removes the sink."""
+        """Add a sink. Returns a function that removes it."""
         self._sinks.append(sink)
         return lambda: self._sinks.remove(sink) if sink in self._sinks else None
 
@@ -174,18 +173,18 @@ class NpcVoices:
             sink(npc, pcm)
 
 
-# What the parts of one table share: where it is, who is there, and what each NPC has in mind of the talk.
+# Shared state of a table: its scene, its people, and the NPCs' conversations.
 
 
 class TableState:
-    """Made before any of the parts. `TableSession` and its seats change it; the others ask.
+    """Created before all other parts. `TableSession` and its seats modify it; the others only read it.
 
     Args:
-        conversations: Of every NPC of the campaign.
+        conversations: One for each NPC of the campaign.
 
     Attributes:
-        scene: Where the table is now.
-        events: Told of all that happens at the table.
+        scene: The current scene.
+        events: Receives all events of the table.
     """
 
     def __init__(
@@ -201,12 +200,12 @@ class TableState:
 
     # -- humans
 
-    def sits_down(self, player: Player) -> None:
-        """Perhaps somebody who is not in the campaign file."""
+    def add_player(self, player: Player) -> None:
+        """Add a player, who may be missing from the campaign file."""
         self._seated[player.id] = player
         self._names[player.id] = player.name
 
-    def stands_up(self, player: PlayerId) -> None:
+    def remove_player(self, player: PlayerId) -> None:
         self._seated.pop(player, None)
 
     @property
@@ -217,19 +216,19 @@ class TableState:
         return player in self._seated
 
     def name_of(self, player: PlayerId) -> str:
-        """Also of an NPC whose words another one answers."""
+        """Return the name of a player, or of an NPC that is answered by another one."""
         if player in self._names:
             return self._names[player]
         return next((npc.name for npc in self.campaign.npcs if str(npc.id) == player), str(player))
 
     def somebody(self) -> str:
-        """Who will probably speak next; a guess only costs the cache a few words."""
+        """Guess who will speak next. A wrong guess only costs a few cached tokens."""
         return next(iter(self._names.values()), "Somebody")
 
     # -- NPCs
 
     def remember(self, said: Sequence[Utterance]) -> None:
-        """What was said in this session before the table was opened, oldest first."""
+        """Restore what was said in this session before a restart, oldest first."""
         for utterance in said:
             for npc in utterance.witnesses & self.conversations.keys():
                 conversation = self.conversations[npc]
@@ -242,19 +241,19 @@ class TableState:
         return {npc: self.campaign.npc(npc).name for npc in self.scene.npcs}
 
     def known_utterances(self, npc: NpcId) -> Sequence[UtteranceId]:
-        """What an NPC's prompt holds already."""
+        """Return the utterances that an NPC's prompt already contains."""
         return self.conversations[npc].utterance_ids
 
     def holds_words(self, npc: NpcId, words: str) -> bool:
-        """Whether it holds these words, whenever they were said."""
+        """Return whether an NPC's prompt contains these words, from any time."""
         return self.conversations[npc].holds(words)
 
     def talk_of(self, npc: NpcId, question: str) -> Sequence[str]:
-        """What was said in an NPC's prompt, the question aside."""
+        """Return the utterances in an NPC's prompt, without the question."""
         return self.conversations[npc].said_beside(question)
 
     def heard_before(self, npc: NpcId, question: str) -> str:
-        """What was said to an NPC last, before the question."""
+        """Return what was last said to an NPC before the question."""
         return self.conversations[npc].heard_before(question)
 
 
@@ -262,20 +261,20 @@ State = Literal["new", "under way", "kept"]
 
 
 class TypedLines:
-    """Which typed lines of a session were taken, so that one that is sent again is said once."""
+    """Tracks the typed lines of a session, so that a line sent twice is said once."""
 
     def __init__(self) -> None:
         self._is_kept: dict[UtteranceId, bool] = {}
 
     def take(self, line: UtteranceId) -> State:
-        """What was known of a line until now. It is under way from here on, unless it is kept."""
+        """Return the state of a line and mark it as pending, unless it is stored."""
         if line not in self._is_kept:
             self._is_kept[line] = False
             return "new"
         return "kept" if self._is_kept[line] else "under way"
 
     def kept(self, utterances: Iterable[Utterance]) -> None:
-        """These are on disk, perhaps since before a restart of the session."""
+        """Mark utterances as stored, perhaps before a restart."""
         self._is_kept.update({utterance.id: True for utterance in utterances if line_of(utterance.id) is not None})
 
     def on(self, event: TableEvent) -> None:
@@ -284,11 +283,10 @@ class TypedLines:
 
 
 class SessionIds:
-    """Ids of what happens in a session. A session may be opened again: what is said then has other ids than what was
-    said before.
+    """Creates ids of a session's utterances and turns, different for each time it is opened.
 
     Args:
-        opened_ms: When it was opened now, Unix epoch.
+        opened_ms: When it was opened this time, Unix epoch.
     """
 
     def __init__(self, session: SessionId, *, opened_ms: int) -> None:
@@ -300,5 +298,5 @@ class SessionIds:
         return UtteranceId(f"{self._opened}-{self._numbers:06d}")
 
     def logged(self, turn: TurnId) -> TurnId:
-        """At one table a turn's number is enough; in the log it is one of many tables."""
+        """Return the turn's id in the log, which is unique across tables."""
         return TurnId(f"{self._opened}-{turn}")

@@ -1,4 +1,4 @@
-"""Performs what the DM commands at an open table. A command that cannot be obeyed raises, and nothing of it is done."""
+"""Performs the DM's commands at an open table. An impossible command raises and has no effect."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from glyphoxa.turns.effects import Effect
 from glyphoxa.turns.turn_taking import TurnTaking
 
 THE_DM: Final = PlayerId("the DM")
-"""Who speaks as an NPC. Nobody's seat: an id of a player has no space."""
+"""The speaker of words that the DM gives an NPC. Player ids contain no space."""
 _TOLD: Final[Mapping[type, str]] = {
     StopAll: "everybody was stopped",
-    Pause: "the table is paused: nothing that is said is heard, answered or kept",
-    Unpause: "the table is played on",
+    Pause: "the table is paused: nothing is heard, answered or stored",
+    Unpause: "the table continues",
     EndSession: "the session ends, and the table closes",
 }
-_AS_THE_DM_HAS_IT: Final = "words that the DM gave it"
+_WORDS_OF_THE_DM: Final = "words of the DM"
 
 
 class TableControl:
@@ -60,10 +60,10 @@ class TableControl:
         return self._turn_taking.questions.controls
 
     def obey(self, command: TableCommand, *, at_ms: int) -> tuple[str, list[Effect]]:
-        """What was done, in words for the DM, and what is to be performed.
+        """Return a report for the DM, and the effects to perform.
 
         Raises:
-            InvalidInput: It cannot be obeyed.
+            InvalidInput: The command is impossible.
         """
         self._check(command)
         self.controls.take(command)
@@ -74,7 +74,7 @@ class TableControl:
             case WhisperTo(player, text):
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most):
-                self._turn_taking.follow_ups.most_in_a_row = most
+                self._turn_taking.follow_ups.max_in_a_row = most
             case Pause() | Unpause():
                 self._tell(PauseChanged(self.controls.is_paused, at_ms))
             case EndSession():
@@ -86,17 +86,17 @@ class TableControl:
         return self._told(command), effects
 
     def on_change(self, changed: Callable[[DmControls], None]) -> None:
-        """Have this told when something else is in force than before."""
+        """Call this whenever the controls change."""
         self._changed = changed
 
     def spoken(self, draft: Draft) -> TableCommand | None:
-        """What the DM commands with these words, if it is the DM who says them."""
+        """Return the command in a player's words, if that player is the DM."""
         if draft.player not in self.controls.dms:
             return None
         return self.controls.commanded(self._turn_taking.questions.said(draft.player, draft.text))
 
     def finished(self, record: TurnRecord, *, was_heard: bool) -> None:
-        """A turn is over: what stands for so many answers may stand no more."""
+        """Take a finished turn, which may end a direction."""
         npc = record.npc_id
         if npc is None or not was_heard or record.speaker_id == SpeakerId(THE_DM) or not self.controls.answered(npc):
             return
@@ -104,12 +104,12 @@ class TableControl:
         self._changed(self.controls)
 
     def restore(self, controls: DmControls) -> None:
-        """What was in force when this session was left. Before anybody speaks."""
+        """Restore the controls of this session. Call before anybody speaks."""
         own = self.controls
         own.muted, own.directions, own.puppets = controls.muted, controls.directions, controls.puppets
         own.is_paused = controls.is_paused
         if controls.npc_to_npc is not None:
-            own.npc_to_npc = self._turn_taking.follow_ups.most_in_a_row = controls.npc_to_npc
+            own.npc_to_npc = self._turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
         for npc, direction in own.directions.items():
             self._npcs[npc].mailbox.post(Directed(direction.text))
 
@@ -122,34 +122,32 @@ class TableControl:
             case SayAs(npc, text):
                 heard = Heard(text, text, (), at_ms, at_ms)
                 draft = Draft(THE_DM, heard, at_ms, at_ms, typed=True)
-                return self._turn_taking.say(npc, draft, Addressed(npc, _AS_THE_DM_HAS_IT), at_ms=at_ms)
+                return self._turn_taking.say(npc, draft, Addressed(npc, _WORDS_OF_THE_DM), at_ms=at_ms)
             case _:
                 return []
 
     def _check(self, command: TableCommand) -> None:
         match command:
             case SayAs() if self.controls.is_paused:
-                raise InvalidInput("the table is paused, and nobody would be heard: resume it first")
+                raise InvalidInput("the table is paused, so nobody would be heard: resume it first")
             case SayAs(npc, text):
                 self._must_be_here(npc)
-                _must_fit(text, MOST_SAID, "an NPC is given to say")
+                _must_fit(text, MOST_SAID, "words for an NPC")
                 if not self._npcs[npc].says_given_words:
                     raise InvalidInput(
                         f"{self._name(npc)} speaks with the engine {self._npcs[npc].npc.engine!r}, which chooses its "
                         "own words; direct it instead"
                     )
             case Direct(npc, text, turns) if text:
-                _must_fit(text, MOST_DIRECTED, "an NPC is directed with")
+                _must_fit(text, MOST_DIRECTED, "a direction")
                 if not 1 <= turns <= MOST_TURNS:
-                    raise InvalidInput(f"a direction stands for 1 to {MOST_TURNS} turns, not for {turns}")
+                    raise InvalidInput(f"a direction applies to 1 to {MOST_TURNS} turns, not {turns}")
             case LetNpcsTalk(most) if not 0 <= most <= MOST_IN_A_ROW:
-                raise InvalidInput(f"NPCs give each other 0 to {MOST_IN_A_ROW} answers in a row, not {most}")
+                raise InvalidInput(f"NPCs may give each other 0 to {MOST_IN_A_ROW} answers in a row, not {most}")
             case WhisperTo(player, text):
-                _must_fit(text, MOST_SAID, "a player is whispered")
+                _must_fit(text, MOST_SAID, "a whisper")
                 if not self._state.is_seated(player):
-                    raise InvalidInput(
-                        f"{self._state.name_of(player)} does not sit at the table, and would not read it"
-                    )
+                    raise InvalidInput(f"{self._state.name_of(player)} does not sit at the table and would not see it")
             case _:
                 pass
 
@@ -165,22 +163,22 @@ class TableControl:
             case Unmute(npc):
                 return "everybody may speak again" if npc is None else f"{self._name(npc)} may speak again"
             case SayAs(npc):
-                return f"{self._name(npc)} says it as soon as the floor is free"
+                return f"{self._name(npc)} will say it as soon as the floor is free"
             case Direct(npc, text, turns) if text:
                 return f"{self._name(npc)} is directed for {_answers(turns)}"
             case Direct(npc):
-                return f"{self._name(npc)} is not directed any more"
+                return f"{self._name(npc)} has no direction any more"
             case Puppet(player, npc):
                 who = self._state.name_of(player)
                 if npc is None:
-                    return f"what {who} says goes to whom it is meant for"
+                    return f"what {who} says is addressed as usual again"
                 return f"what {who} says goes to {self._name(npc)}"
             case StopAll() | Pause() | Unpause() | EndSession():
                 return _TOLD[type(command)]
             case WhisperTo(player):
                 return f"{self._state.name_of(player)} reads it"
             case LetNpcsTalk(most):
-                return f"NPCs give each other {_n_answers(most)} in a row" if most else "NPCs answer players alone"
+                return f"NPCs may give each other {_n_answers(most)} in a row" if most else "NPCs answer players only"
             case ShowControls():
                 return self._in_force()
             case _:
@@ -201,8 +199,8 @@ class TableControl:
             f"what {self._state.name_of(player)} says goes to {self._name(npc)}"
             for player, npc in controls.puppets.items()
         ]
-        if most := self._turn_taking.follow_ups.most_in_a_row:
-            lines.append(f"NPCs give each other {_n_answers(most)} in a row")
+        if most := self._turn_taking.follow_ups.max_in_a_row:
+            lines.append(f"NPCs may give each other {_n_answers(most)} in a row")
         return "\n".join(lines)
 
     def _name(self, npc: NpcId) -> str:
@@ -214,9 +212,9 @@ class TableControl:
 
 def _must_fit(text: str, most: int, what: str) -> None:
     if not text.strip():
-        raise InvalidInput(f"there are no words that {what}")
+        raise InvalidInput(f"{what} must not be empty")
     if len(text) > most:
-        raise InvalidInput(f"{what} {most} characters at most, not {len(text)}")
+        raise InvalidInput(f"{what} may have at most {most} characters, not {len(text)}")
 
 
 def _answers(n: int) -> str:

@@ -1,4 +1,4 @@
-"""The arguments of a model's call: what it sent, read as what a tool takes."""
+"""Tool declarations, and parsing of the arguments that a model sends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from glyphoxa.domain.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as it is declared to a model.
+    """A tool as declared to a model.
 
     Attributes:
-        name: With a dot. Providers allow none: see `wire_name`.
-        parameters: Each argument's JSON schema.
-        estimated_ms: What it usually takes, as long as that was not measured; for choosing, not for enforcing.
-        lasts_ms: How long an answer may be given again to the same call of the same turn. No longer than that: the DM
-            may hide meanwhile what it tells.
+        name: Contains a dot, which providers do not allow: see `wire_name`.
+        parameters: JSON schema of each argument.
+        estimated_ms: Typical duration until measured; used for selection, not as a limit.
+        lasts_ms: How long a result may be reused for the same call in the same turn. Kept short, because the DM may
+            hide its content meanwhile.
     """
 
     name: str
@@ -35,18 +35,19 @@ class ToolSpec:
 
 
 def noted(value: object) -> object:
-    """An argument as it is recorded. What is no text is refused, and may be what no database holds: NaN, or a list
-    nested a thousand times.
+    """Return an argument as it is recorded.
+
+    Only text is kept. Other values are refused anyway, and a database may not accept them (NaN, deep nesting).
     """
     is_plain = isinstance(value, str | int) or value is None or (isinstance(value, float) and isfinite(value))
     return value if is_plain else f"({type(value).__name__})"
 
 
 def optional(arguments: Mapping[str, object], key: str) -> str:
-    """Empty where it was not given.
+    """Return an optional text argument; empty if missing.
 
     Raises:
-        InvalidInput: It is no text.
+        InvalidInput: It is not text.
     """
     value = arguments.get(key)
     if value is None:
@@ -57,9 +58,10 @@ def optional(arguments: Mapping[str, object], key: str) -> str:
 
 
 def required(arguments: Mapping[str, object], key: str) -> str:
-    """
+    """Return a required text argument.
+
     Raises:
-        InvalidInput: It is missing, or no text.
+        InvalidInput: It is missing or not text.
     """
     value = optional(arguments, key)
     if not value:
@@ -68,10 +70,10 @@ def required(arguments: Mapping[str, object], key: str) -> str:
 
 
 def moment(arguments: Mapping[str, object], key: str) -> int | None:
-    """Milliseconds since the Unix epoch; UTC where no zone is given.
+    """Return a time argument in milliseconds since the Unix epoch. UTC without a time zone.
 
     Raises:
-        InvalidInput: It is no ISO 8601 time.
+        InvalidInput: It is not an ISO 8601 time.
     """
     text = optional(arguments, key)
     if not text:

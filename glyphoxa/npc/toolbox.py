@@ -1,7 +1,7 @@
-"""All that an NPC's model may call: its memory, and tools of servers outside.
+"""All tools that an NPC's model may call: memory tools, and tools of external servers.
 
-A tool outside is somebody else's program. It is called within the tier's time, and whatever it does costs the turn that
-call and nothing more. What it answered is recorded with the turn, as of a look-up in memory.
+An external tool is called within the tier's time limit, and its failure costs the turn only that call. Its results are
+recorded with the turn, like memory look-ups.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ from glyphoxa.npc.memory_tools import Found, MemoryTools, nothing
 from glyphoxa.npc.tool_spec import ToolSpec, noted
 
 SLOW_MS: Final = 700
-"""After so long, whoever asked hears that the NPC is still there."""
+"""After this time, a filler tells the player that the NPC is still there."""
 
 
 class CallableTools(Protocol):
-    """What a model is shown, and who answers its calls."""
+    """The tools that a model sees, and their handler."""
 
     @property
     def declared(self) -> Sequence[ToolSpec]: ...
 
     @property
     def n_answered(self) -> int:
-        """How many calls of tools outside have found something yet."""
+        """How many external tool calls have returned a result."""
         ...
 
     def at(self, tier: BudgetTier) -> CallableTools:
-        """The same for one turn of this tier, or of the NPC's own if that is lower."""
+        """Return the tools for one turn, with this tier or the NPC's own if lower."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
-        """Never raises, never outlasts the tier's ceiling."""
+        """Answer a call. Never raises and never exceeds the tier's ceiling."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideTool:
-    """
+    """A tool of an external server.
+
     Attributes:
-        ask: Raises a `GlyphoxaError` when the server cannot answer.
+        ask: Calls the server; raises a `GlyphoxaError` on failure.
     """
 
     spec: ToolSpec
@@ -57,13 +58,13 @@ class OutsideTool:
 
 
 class Toolbox:
-    """`CallableTools` of one NPC.
+    """Implements `CallableTools` for one NPC.
 
     Args:
         memory: None without long-term memory.
-        outside: Those that usually take longer than the tier allows are left out.
-        tell: Is told of every call outside that was answered; returns at once. `MemoryTools` tells of its own.
-        tell_slow: Is told when a call has taken `SLOW_MS`; returns at once.
+        outside: External tools. Those slower than the tier allows are not declared.
+        tell: Receives every answered external call; must return at once. `MemoryTools` reports its own.
+        tell_slow: Called when a call has taken `SLOW_MS`; must return at once.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Toolbox:
         self._ceiling_ms = rule.ceiling_ms
         self._tell = tell
         self._tell_slow = tell_slow
-        self._answered: list[str] = []  # of all turns: `at` shares it
+        self._answered: list[str] = []  # shared by the objects that `at` returns
 
     @property
     def n_answered(self) -> int:
@@ -128,13 +129,13 @@ class Toolbox:
                 return await tool.ask(arguments)
         except TimeoutError:
             logger.warning("tool {} took more than {} ms", tool.spec.name, self._ceiling_ms)
-            return nothing("too slow: answer without it, and make up no result")
+            return nothing("too slow: answer without it, and do not invent a result")
         except GlyphoxaError as failed:
             logger.warning("tool {}: {}", tool.spec.name, failed)
         except Exception:
-            # The edge between somebody else's server and a turn.
-            logger.exception("tool {} broke", tool.spec.name)
-        return nothing("it cannot be reached now: answer without it, and make up no result")
+            # An error of an external server must not cost the turn.
+            logger.exception("tool {} raised an error", tool.spec.name)
+        return nothing("it is unavailable now: answer without it, and do not invent a result")
 
 
 def _ms(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""What is kept of turns: the record of each, and the utterances of players and NPCs."""
+"""Records turns, and the utterances of players and NPCs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, Sen
 from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.effects import Commit
-from glyphoxa.turns.turn import MOST_PARTS
+from glyphoxa.turns.turn import MAX_PARTS
 
 
 @dataclass(slots=True)
 class _Open:
-    """What is known of a turn so far. Not committed: a speculation, of which no record will be left."""
+    """The record of an open turn. If never committed, it is a speculation and is dropped."""
 
     stages: dict[Stage, int] = field(default_factory=dict)
     recalled: tuple[Recalled, ...] = ()
@@ -49,10 +49,10 @@ class _Open:
 
 @dataclass(slots=True)
 class TurnBook:
-    """Collects what the ear, the room and the engine say of a turn.
+    """Collects the events of ears, room and engines for each turn.
 
     Args:
-        name_of: What a player is called.
+        name_of: Returns a player's name.
     """
 
     session: SessionId
@@ -68,9 +68,10 @@ class TurnBook:
         entry.stages.setdefault(Stage.ADDRESSED, at_ms)
 
     def committed(self, effect: Commit, *, utterance: UtteranceId | None) -> None:
-        """
+        """Commit a turn.
+
         Args:
-            utterance: As which its words were kept.
+            utterance: Id of the stored question.
         """
         entry = self._open.setdefault(effect.turn, _Open())
         entry.npc, entry.draft, entry.reason = effect.npc, effect.draft, effect.addressed.reason
@@ -79,7 +80,7 @@ class TurnBook:
         entry.stages |= _heard_stages(effect.draft) | {Stage.TURN_END: effect.at_ms}
 
     def is_committed(self, turn: TurnId) -> bool:
-        """Its words are kept and stand in the talk."""
+        """Return whether the turn's words are stored."""
         return turn in self._open and self._open[turn].draft is not None
 
     def marked(self, event: Marked) -> None:
@@ -88,13 +89,13 @@ class TurnBook:
             entry.stages.setdefault(event.stage, event.at_ms)
 
     def released(self, turn: TurnId, *, at_ms: int) -> None:
-        """Its answer may be heard."""
+        """Note that the answer may be heard."""
         entry = self._open.get(turn)
         if entry is not None and at_ms > entry.stages.get(Stage.TURN_END, at_ms):
             entry.stages.setdefault(Stage.FLOOR, at_ms)
 
     def resumed(self, turn: TurnId) -> None:
-        """What silenced the NPC did not cut it off."""
+        """Note that the NPC was only held, not interrupted."""
         if (entry := self._open.get(turn)) is not None:
             entry.stages.pop(Stage.BARGE_IN, None)
             entry.stages.pop(Stage.SILENCED, None)
@@ -110,27 +111,27 @@ class TurnBook:
             entry.unsaid += (event.unsaid,)
 
     def looked_up(self, npc: NpcId, look_up: LookUp) -> None:
-        """An NPC's model was answered. It answers one turn at a time, the one that it was asked last."""
+        """Note an answered tool call. It belongs to the NPC's current turn."""
         turn = self._asked.get(npc)
         if turn is not None and (entry := self._open.get(turn)) is not None:
             entry.looked_up += (look_up,)
 
     def dropped(self, turn: TurnId) -> None:
-        """A speculation that came to nothing."""
+        """Drop a speculation."""
         self._open.pop(turn, None)
 
     def never_begun(self, turn: TurnId, outcome: Outcome) -> TurnRecord | None:
-        """A committed turn that was called off before any engine was asked."""
+        """Return the record of a committed turn that was cancelled before an engine was asked."""
         return self._close(turn, outcome)
 
     def finished(
         self, event: Finished, cancelled_as: Outcome | None, *, reply: UtteranceId | None = None
     ) -> TurnRecord | None:
-        """The record of a committed turn; None for a speculation.
+        """Return the record of a committed turn; None for a speculation.
 
         Args:
-            cancelled_as: The outcome that was decided when the turn was called off.
-            reply: As which what was heard of it was kept.
+            cancelled_as: Outcome decided at cancellation.
+            reply: Id of the stored reply.
         """
         entry = self._open.get(event.turn)
         if entry is not None and Stage.FIRST_AUDIO in entry.stages:
@@ -208,17 +209,18 @@ def _outcome(event: Finished) -> Outcome:
     return Outcome.INTERRUPTED if event.interrupted else Outcome.ANSWERED
 
 
-# What players say, finished or not, and the utterance that it becomes.
+# Players' words, finished or not, and the resulting utterances.
 
 
-_KEPT_IN_MIND = MOST_PARTS + 1
+_KEPT_IN_MIND = MAX_PARTS + 1
 
 
 class PlayerTalk:
-    """
+    """Tracks players' words.
+
     Args:
-        present: Who hears it.
-        new_id: Gives an id for an utterance.
+        present: Returns who hears them.
+        new_id: Creates an utterance id.
     """
 
     def __init__(
@@ -228,11 +230,11 @@ class PlayerTalk:
         self._present = present
         self._new_id = new_id
         self._kept: dict[PlayerId, deque[UtteranceId]] = {}
-        """The last utterances of each player, without those that came between the parts of a question."""
+        """The latest utterances of each player, without those between the parts of a question."""
         self._half_said: dict[PlayerId, Draft] = {}
 
     def follow(self, event: EarEvent) -> None:
-        """Remember what is being said, in case it is never finished."""
+        """Track unfinished speech, in case it never ends."""
         match event:
             case PartialHeard(player, heard, at_ms):
                 began_ms = self._half_said[player].began_ms if player in self._half_said else at_ms
@@ -247,18 +249,18 @@ class PlayerTalk:
                 pass
 
     def unfinished(self) -> list[PlayerId]:
-        """Who is in the middle of saying something."""
+        """Return the players with unfinished speech."""
         return list(self._half_said)
 
     def break_off(self, player: PlayerId) -> Draft | None:
-        """What they said of what they will not finish; None when that is nothing."""
+        """Return a player's unfinished speech as a draft; None if it is empty."""
         return self._half_said.pop(player, None)
 
     def keep(self, draft: Draft, *, is_part: bool = True) -> Utterance:
-        """The utterance that a draft becomes now.
+        """Turn a draft into an utterance.
 
         Args:
-            is_part: Of a question, which it may turn out to begin or to go on with.
+            is_part: Whether it may be part of a question.
         """
         utterance = self.utterance(draft)
         if is_part:
@@ -266,11 +268,11 @@ class PlayerTalk:
         return utterance
 
     def npc_said(self, utterance: Utterance) -> None:
-        """An NPC stands where a player does if another one answers it."""
+        """Note an NPC's utterance, because another NPC may answer it."""
         self._kept[PlayerId(utterance.speaker_id)] = deque([utterance.id], maxlen=1)
 
-    def came_between(self, player: PlayerId) -> None:
-        """What they said last is no part of their question."""
+    def exclude_last(self, player: PlayerId) -> None:
+        """Note that a player's last utterance is not part of their question."""
         self._kept[player].pop()
 
     def last_kept(self, player: PlayerId) -> UtteranceId | None:
@@ -299,10 +301,10 @@ class PlayerTalk:
         )
 
 
-# Answers that are being heard, and the utterance that each becomes: as far as it was heard so far, and in the end.
+# Answers in playback, and the resulting utterances.
 #
-# A piece of an answer was heard when the next one begins: of what is being said right now nothing is taken for heard
-# before its engine tells how far it came. Both, and all in between, are one utterance: they have the same id.
+# A piece counts as heard when the next one begins. Nothing of the current piece counts until the engine reports how
+# much was played. All versions of an answer are one utterance with one id.
 
 
 @dataclass(slots=True)
@@ -314,10 +316,10 @@ class _Answer:
 
 
 class Answers:
-    """See the module.
+    """Tracks the answers in playback, by the rules above.
 
     Args:
-        new_id: Gives an id for an utterance.
+        new_id: Creates an utterance id.
     """
 
     def __init__(self, campaign: Campaign, session: SessionId, *, new_id: Callable[[], UtteranceId]) -> None:
@@ -327,14 +329,14 @@ class Answers:
         self._heard: dict[TurnId, _Answer] = {}
 
     def begins(self, turn: TurnId, *, audience: frozenset[NpcId], at_ms: int) -> None:
-        """Its first sound is heard by these NPCs."""
+        """Note the first sound of an answer and who hears it."""
         self._heard[turn] = _Answer(audience, at_ms)
 
     def continues(self, event: SentenceStarted, *, meant: str = "") -> Utterance | None:
-        """The next piece is heard. What was heard before it; None when that is nothing.
+        """Take the next piece. Returns what was heard before it, or None.
 
         Args:
-            meant: The whole answer, if it is known.
+            meant: The whole answer, if known.
         """
         answer = self._heard.get(event.turn)
         if answer is None:
@@ -347,9 +349,9 @@ class Answers:
         return self._utterance(event.npc, answer, heard, meant, event.at_ms - answer.began_ms)
 
     def ends(self, event: Finished) -> tuple[Finished, Utterance | None]:
-        """Return how it ended, and what was heard of it; None when that is nothing.
+        """Return the end of the turn, and what was heard of the answer, or None.
 
-        An engine that crashed does not know how far it came: then all but its last piece was heard.
+        A crashed engine cannot report its progress. Then all but the last piece counts as heard.
         """
         answer = self._heard.pop(event.turn, None)
         if answer is None:

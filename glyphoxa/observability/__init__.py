@@ -1,1 +1,1 @@
-"""How a running table is watched: logs. Spans of a turn, metrics and readiness will stand here."""
+"""Monitoring of a running table: logs, metrics, traces and event loop lag."""

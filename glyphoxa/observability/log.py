@@ -1,4 +1,4 @@
-"""Logging set-up. What people said stands only in records marked as content, and these are off by default."""
+"""Logging set-up. Speech appears only in records marked as content, which are hidden by default."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Form = Literal["text", "json"]
 
 _INDENT = " " * 4
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Of a terminal, and those that turn text round or break lines."""
+"""Control characters: terminal commands, text direction changes and line breaks."""
 
 
 def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "text") -> None:
@@ -38,10 +38,10 @@ def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "tex
         return "content" not in record["extra"] and not is_chatty
 
     def layout(record: Record) -> str:
-        # What was typed at a table, or answered by a provider, may hold a line that looks like one of ours.
-        record["message"] = _further_in(record["message"])
+        # Text from players or providers may contain a line that imitates a log record.
+        record["message"] = _indent_continuation(record["message"])
         if "content" in record["extra"]:
-            record["extra"]["content"] = _further_in(str(record["extra"]["content"]))
+            record["extra"]["content"] = _indent_continuation(str(record["extra"]["content"]))
         content = " | {extra[content]}" if "content" in record["extra"] else ""
         return "{time:HH:mm:ss.SSS} {level: <7} {name}: {message}" + content + "\n{exception}"
 
@@ -49,8 +49,8 @@ def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "tex
         record["extra"]["line"] = _as_json(record)
         return "{extra[line]}\n"
 
-    # Warnings of libraries are for who develops this, not for who plays.
-    warnings.showwarning = _to_log  # type: ignore[assignment]  # it takes and ignores where to write
+    # Warnings of libraries are meant for developers.
+    warnings.showwarning = _to_log  # type: ignore[assignment]  # accepts and ignores the output file
     logger.remove()
     logger.add(
         _to_stderr,
@@ -63,7 +63,7 @@ def set_up(*, level: str = "INFO", with_content: bool = False, form: Form = "tex
 
 
 def _as_json(record: Record) -> str:
-    """`error` is a type and what it says of itself: where it was raised is for who develops this."""
+    """Return one JSON object. `error` holds type and message, without a traceback."""
     line: dict[str, object] = {
         "time": record["time"].isoformat(timespec="milliseconds"),
         "level": record["level"].name,
@@ -76,15 +76,13 @@ def _as_json(record: Record) -> str:
     return json.dumps(line, ensure_ascii=False)
 
 
-def _further_in(text: str) -> str:
-    """Each line behind the first stands further in: none begins where a record does."""
+def _indent_continuation(text: str) -> str:
+    """Indent all lines after the first, so that none looks like the start of a record."""
     return text.replace("\n", f"\n{_INDENT}")
 
 
 def _to_stderr(line: str) -> None:
-    """To what standard error is now: whoever takes it over later takes the logs too. What a terminal would obey is
-    written as JSON writes it.
-    """
+    """Write to the current `sys.stderr`, even if it was replaced. Escape control characters as JSON does."""
     sys.stderr.write(_COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line))
 
 

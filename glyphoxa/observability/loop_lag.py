@@ -1,4 +1,4 @@
-"""By how much the event loop is late: what blocks it stops every voice at the table."""
+"""Measures event loop lag: anything that blocks the loop stops all voices at the table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 EVERY_S = 0.5
 
 
-async def measure_lag(tell: Callable[[float], None], *, every_s: float = EVERY_S) -> None:
-    """Until it is cancelled.
+async def measure_lag(report: Callable[[float], None], *, every_s: float = EVERY_S) -> None:
+    """Measure until cancelled.
 
     Args:
-        tell: Takes by how many seconds a timer was late.
+        report: Receives the seconds by which a timer was late.
     """
     loop = asyncio.get_running_loop()
     while True:
         due_s = loop.time() + every_s
         await asyncio.sleep(every_s)
-        tell(max(0.0, loop.time() - due_s))
+        report(max(0.0, loop.time() - due_s))

@@ -18,7 +18,7 @@ _FIRST_AUDIO_S: Final = (0.2, 0.35, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0,
 _STEP_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8, 1.2, 2.0, 3.0, 5.0, 10.0)
 _LAG_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 OTHER: Final = "other"
-MOST_SERVICES: Final = 32
+MAX_SERVICES: Final = 32
 """Any pipeline can add service classes. Further ones are counted as `OTHER`."""
 
 
@@ -106,7 +106,7 @@ class TableMetrics:
                 pass
 
     def measured(self, time: ServiceTime) -> None:
-        if len(self._known_services) < MOST_SERVICES:
+        if len(self._known_services) < MAX_SERVICES:
             self._known_services.add(time.service)
         service = time.service if time.service in self._known_services else OTHER
         self._services.labels(service, time.measure).observe(time.took_s)

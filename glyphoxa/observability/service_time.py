@@ -1,4 +1,4 @@
-"""How long one service of a graph took, as the framework that runs it measured it."""
+"""Processing time of one service in a graph, as measured by the framework that runs it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Measure = Literal["ttfb", "ttfa", "ttfat", "processing", "aggregation"]
-"""To the first byte, to the first sound that is heard, to the first token of the answer; all of a request; from the
-first token to the first sentence.
+"""Time to the first byte, to the first audible sound, to the first token of the answer; total time of a request; and
+time from the first token to the first sentence.
 """
 
 
@@ -15,7 +15,7 @@ first token to the first sentence.
 class ServiceTime:
     """
     Attributes:
-        graph: Where it runs: "ear-hanna", "mouth-korvald".
+        graph: Where the service runs: "ear-hanna", "mouth-korvald".
         service: "OpenAILLMService".
         at_ms: When it was reported, Unix epoch.
     """

@@ -1,4 +1,4 @@
-"""Sends a trace of each turn to a collector that speaks OTLP over HTTP. One that is away costs the table nothing."""
+"""Sends a trace of each turn to a collector over OTLP/HTTP. An unreachable collector does not affect the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.observability.service_time import ServiceTime
 
-# What a turn looks like as a trace: one span for the turn, one in it for each step. No word that was said is in it.
+# A turn is one span with a child span for each step. No spoken words are included.
 
 
 STEPS: Final = (
@@ -33,8 +33,8 @@ STEPS: Final = (
     ("voice", Stage.FIRST_SENTENCE, Stage.FIRST_AUDIO),
     ("speaking", Stage.FIRST_AUDIO, Stage.AUDIO_END),
 )
-"""Each step of a turn, and the marks between which it lies. Steps overlap: an answer is thought of while the wait for
-the end of the turn still runs.
+"""Steps of a turn with their start and end marks. Steps overlap: an NPC starts to answer while the end of the turn is
+still awaited.
 """
 _FAILED: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
 
@@ -43,7 +43,7 @@ AttributeValue = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class SpanData:
-    """Times are milliseconds since the Unix epoch."""
+    """A named time span. Times are milliseconds since the Unix epoch."""
 
     name: str
     start_ms: int
@@ -62,8 +62,8 @@ class SpanEvent:
 class TurnTrace:
     """
     Attributes:
-        steps: In the order of `STEPS`, those that took place.
-        events: What happened at one moment, in order of time.
+        steps: Completed steps, in the order of `STEPS`.
+        events: Events at one point in time, in order.
     """
 
     turn: SpanData
@@ -73,7 +73,7 @@ class TurnTrace:
 
 
 def steps_of(record: TurnRecord) -> list[SpanData]:
-    """A step whose end was marked before its beginning took no time of its own, and is left out."""
+    """Return the steps of a turn. A step whose end was marked before its start is left out."""
     marks = record.stages
     return [
         SpanData(name, marks[begin], marks[end])
@@ -83,11 +83,10 @@ def steps_of(record: TurnRecord) -> list[SpanData]:
 
 
 def trace_of(record: TurnRecord, times: Sequence[ServiceTime] = ()) -> TurnTrace | None:
-    """
-    Args:
-        times: Of the services that worked for it.
+    """Return the trace of a turn, or None for a turn without time marks.
 
-    Returns: None for a turn of which no time is known.
+    Args:
+        times: Times of the services that worked for it.
     """
     if not record.stages:
         return None
@@ -122,23 +121,23 @@ def trace_of(record: TurnRecord, times: Sequence[ServiceTime] = ()) -> TurnTrace
 
 
 SEND_WITHIN_S = 5.0
-MOST_TIMES = 64
-"""Of services, that are kept for the turn they belong to."""
+MAX_TIMES = 64
+"""Service times kept until their turn ends."""
 _NS = 1_000_000
 
 
 class TurnTracer:
-    """Takes what happens at a table, and makes a trace of each turn.
+    """Receives the events of a table and records a trace of each turn.
 
     Args:
-        exporter: Where spans go; see `to_collector`.
+        exporter: Destination of the spans; see `to_collector`.
     """
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._provider = TracerProvider(resource=Resource.create({"service.name": "glyphoxa"}), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(_Reporting(exporter)))
         self._tracer = self._provider.get_tracer("glyphoxa")
-        self._times: deque[ServiceTime] = deque(maxlen=MOST_TIMES)
+        self._times: deque[ServiceTime] = deque(maxlen=MAX_TIMES)
 
     def on(self, event: TableEvent) -> None:
         if isinstance(event, TurnFinished):
@@ -150,14 +149,14 @@ class TurnTracer:
         self._times.append(time)
 
     async def close(self) -> None:
-        """Send what waits, and stop."""
+        """Send pending spans and stop."""
         await asyncio.to_thread(self._provider.shutdown)
 
     def _times_of(self, turn: TurnRecord) -> list[ServiceTime]:
         graphs = {f"ear-{turn.speaker_id}", f"mouth-{turn.npc_id}", f"rescue-{turn.npc_id}"}
         begin_ms = min(turn.stages.values(), default=0)
         mine = [time for time in self._times if time.graph in graphs and time.at_ms >= begin_ms]
-        self._times = deque((time for time in self._times if time not in mine), maxlen=MOST_TIMES)
+        self._times = deque((time for time in self._times if time not in mine), maxlen=MAX_TIMES)
         return mine
 
     def _record(self, trace: TurnTrace) -> None:
@@ -176,18 +175,19 @@ class TurnTracer:
 
 
 def to_collector(endpoint: str) -> SpanExporter:
-    """
+    """Return an exporter to an OTLP collector.
+
     Args:
-        endpoint: The whole address: `http://127.0.0.1:4318/v1/traces`.
+        endpoint: The full URL: `http://127.0.0.1:4318/v1/traces`.
     """
-    # The SDK tells its own log of every batch that is lost, with a traceback: `_Reporting` says it once.
+    # The SDK logs a traceback for every lost batch. `_Reporting` logs once instead.
     logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
     logging.getLogger("opentelemetry").propagate = False
     return OTLPSpanExporter(endpoint=endpoint, timeout=SEND_WITHIN_S)
 
 
 class _Reporting(SpanExporter):
-    """Says once that spans do not arrive, and once that they do again."""
+    """Logs once when spans are lost, and once when they arrive again."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -196,14 +196,14 @@ class _Reporting(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._exporter.export(spans)
-        except Exception as error:  # whatever an exporter raises, a batch is lost and no more
+        except Exception as error:  # whatever an exporter raises, only the batch is lost
             logger.debug("exporting traces: {}: {}", type(error).__name__, error)
             result = SpanExportResult.FAILURE
         is_lost = result is not SpanExportResult.SUCCESS
         if is_lost and not self._is_lost:
-            logger.warning("traces do not reach observability.traces_endpoint; they are dropped until they do")
+            logger.warning("observability.traces_endpoint is unreachable; traces are dropped until it responds")
         elif self._is_lost and not is_lost:
-            logger.info("traces reach observability.traces_endpoint again")
+            logger.info("observability.traces_endpoint is reachable again")
         self._is_lost = is_lost
         return result
 

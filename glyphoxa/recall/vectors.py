@@ -301,7 +301,7 @@ class QuestionVectors:
         """The one under way for it, or a new one; None if the model is let be."""
         key = _key(asked)
         call = self._calls.get(key)
-        if call is None and self._embedder is not None and not self._is_closed and self._rest.may_try():
+        if call is None and self._embedder is not None and not self._is_closed and self._rest.allows_call():
             call = self._calls[key] = _Call(asyncio.ensure_future(self._ask(self._embedder, asked)))
             call.task.add_done_callback(lambda _, call=call: self._done(key, call))  # type: ignore[misc]
         return call
@@ -335,7 +335,7 @@ class QuestionVectors:
         while len(self._remembered) > self._most_remembered:
             self._remembered.popitem(last=False)
         if not call.is_late:
-            if self._rest.is_resting:
+            if self._rest.is_open:
                 logger.info("questions are embedded again")
             self._rest.succeeded()
 
@@ -347,13 +347,13 @@ class QuestionVectors:
         """Once for each call, however many wait for it."""
         if call.is_late:
             return
-        was_resting = self._rest.is_resting
+        was_open = self._rest.is_open
         self._rest.failed()
-        if self._rest.is_resting and not was_resting:
+        if self._rest.is_open and not was_open:
             logger.warning("words alone decide what is recalled until the embeddings model is well again: {}", why)
 
     def _resting(self) -> LeftOut:
-        seconds = -(-self._rest.left_ms // 1_000)
+        seconds = -(-self._rest.retry_in_ms // 1_000)
         when = f"it is asked again in {seconds} s" if seconds else "it is being tried again"
         return LeftOut("resting", f"the embeddings model failed again and again; {when}")
 

@@ -1,20 +1,19 @@
-"""Which NPC, if any, a player's words are meant for.
+"""Decides which NPC, if any, a player's words are meant for.
 
-In this order:
+Rules, in this order:
 
-1. What is marked as out of character, or whispered to another player, is meant for no NPC.
-2. Who is called, by name, alias or role ("Smith, ..."; `glyphoxa.language.calls`): the first one of those who are here
-   leads, and a second one reacts. Calling another player means: no NPC. So does telling the only one named that
-   they are not meant.
-3. Somebody called who is not here is answered by nobody: no other speaks in their place.
-4. What is plainly of the players' own world, or nothing but a filler, is meant for nobody (`out_of_character`).
-5. Plans, thoughts, narration and talk about those who are here are meant for nobody
-   (`glyphoxa.language.sentence_form`). Who is just talking with an NPC may speak to it of others.
-6. A question to everybody: the one whose trade it is.
-7. The NPC that this player was just talking to.
-8. Of what asks something of somebody, the one whose trade it is, else the only NPC in the scene.
+1. Words marked as out of character, or whispered to another player, are meant for no NPC.
+2. An NPC of the scene called by name, alias or role ("Smith, ..."; `glyphoxa.language.calls`) answers; a second one
+   called reacts. If another player is called, or the only named NPC is told that they are not meant, nobody answers.
+3. If somebody absent is called, nobody answers in their place.
+4. Words clearly of the players' own world, or only fillers, are meant for nobody (`out_of_character`).
+5. Plans, thoughts, narration and remarks about somebody present are meant for nobody
+   (`glyphoxa.language.sentence_form`). In conversation with an NPC, a player may speak to it about others.
+6. A question to everybody goes to the NPC whose trade it concerns.
+7. Other words go to the NPC that this player was just talking to.
+8. A question or request goes to the NPC whose trade it concerns, else to the only NPC in the scene.
 
-In doubt it is nobody: an NPC that speaks up among players is worse than one that has to be asked again.
+If in doubt, nobody answers: an NPC that interrupts players is worse than one that must be asked again.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from glyphoxa.turns.barge_in import BACKCHANNEL
 
 @dataclass(frozen=True, slots=True)
 class AddresseeMention:
-    """Somebody's name in what was said.
+    """A name in what was said.
 
     Attributes:
-        npc: Whose name, None for a player's and for somebody whom nobody plays.
+        npc: The NPC; None for a player, or for somebody whom nobody plays.
         position: Index of its first word.
         is_vocative: The name is called rather than talked about.
-        is_sure: It is called beyond doubt: enough to say that who is not here was meant.
-        is_whispered: It says to whom all that was said is directed: "(to Mira) ...".
-        is_played: An NPC or a player has this name, and not only somebody in the story.
-        is_owner: It says whose something is: "Mira's hat".
-        is_role: Not by a name but by a word for what they are: "smith".
-        entity_id: Whose name; None for somebody whom the campaign does not know.
-        player: Whose name, if it is a player's.
-        start: Place of its first character in the text; `end` is one past the last, 0 where the place is not known.
+        is_sure: It is certainly called, which is enough to conclude that somebody absent was meant.
+        is_whispered: It names the addressee of the whole text: "(to Mira) ...".
+        is_played: An NPC or a player has this name, not only an entity of the story.
+        is_owner: It names an owner: "Mira's hat".
+        is_role: A word for a trade instead of a name: "smith".
+        entity_id: The entity; None if the campaign does not know it.
+        player: The player, if it is a player's name.
+        start: Offset of its first character in the text; `end` is one past the last, 0 if the place is unknown.
     """
 
     npc: NpcId | None
@@ -68,11 +67,11 @@ class AddresseeMention:
     entity_id: EntityId | None = None
 
 
-# Words that are plainly meant for no NPC, whoever is here: of the players' own world, or no words at all.
+# Words that are meant for no NPC, whoever is present: those of the players' own world, and fillers.
 #
-# Only the clear cases, in all languages: tables mix them. Who plays an innkeeper's guest may well ask for a break or a
-# game of dice, so single words decide little; what decides is a form that only players use ("brb", "roll for", "W20").
-# A name that is called outranks all but what is marked as out of character.
+# Only clear cases count, in all languages, because tables mix them. A character may well ask for a break or a game of
+# dice, so single words are not enough; only forms that players alone use decide ("brb", "roll for", "W20"). A called
+# name outranks everything except an out-of-character mark.
 
 
 _WORDS: Final = lexicon("table_talk")
@@ -83,22 +82,22 @@ _MARKED_BRACKET: Final = _WORDS.compile(
 )
 _REASONS: Final = {
     "absence": "somebody leaves the table for a moment",
-    "delivery": "food or a caller at the players' own door",
+    "delivery": "a delivery or visitor in the real world",
     "dice": "dice",
     "rules": "rules of the game",
-    "snacks": "snacks on the players' own table",
-    "turns": "the order of play",
-    "evening": "the evening, not the story",
+    "snacks": "snacks at the table",
+    "turns": "turn order",
+    "evening": "the session itself",
 }
 _TOPICS: Final = tuple(
     (why, _WORDS.words(f"{key}_signs"), _WORDS.pattern(key, flags=re.IGNORECASE)) for key, why in _REASONS.items()
 )
-"""What it is, what one of must be in the words, and what decides: most that is said needs no closer look."""
+"""Topic, words of which one must be present, and the deciding pattern. Most text needs no pattern match."""
 
 _SOUNDS: Final = lexicon("fillers").words("sounds")
-"""Of listening, thinking and laughing: no answer to anything."""
+"""Sounds of listening, thinking and laughing."""
 _THINKING: Final = _SOUNDS | lexicon("fillers").words("thinking")
-"""Likewise, but as a question ("Well?") they ask somebody to speak."""
+"""As `_SOUNDS`. As a question ("Well?") they ask for an answer."""
 _FILLERS: Final = _THINKING | BACKCHANNEL
 _WORDS_REMEMBERED = 8192
 _WORD = re.compile(r"[^\W\d_]+")
@@ -106,7 +105,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def marked_out_of_character(text: str) -> bool:
-    """The players' own mark stands before all of it: "ooc: ...", "(ooc ...)", "((...))"."""
+    """Return whether the players' mark applies to the whole text: "ooc: ...", "(ooc ...)", "((...))"."""
     if _MARKED_WHOLE.match(text) and not text.lstrip().startswith(("(", "[", "{")):
         return True
     unmarked = _MARKED_BRACKET.sub(" ", text)
@@ -114,7 +113,7 @@ def marked_out_of_character(text: str) -> bool:
 
 
 def out_of_character(text: str) -> str | None:
-    """What of the players' own world it speaks of, in words; None if it may well be part of the story."""
+    """Return the real-world topic in words; None if the text may be part of the story."""
     suspected = {at for word in text.lower().split() for at in _signs_in(word)}
     for at in sorted(suspected):
         why, _, pattern = _TOPICS[at]
@@ -125,49 +124,49 @@ def out_of_character(text: str) -> str | None:
 
 @lru_cache(_WORDS_REMEMBERED)  # a partial transcript repeats the words of the one before it
 def _signs_in(word: str) -> tuple[int, ...]:
-    """What of `_TOPICS` has a sign in a word."""
+    """Return the indexes of `_TOPICS` that have this word as a sign."""
     return tuple(at for at, (_, signs, _) in enumerate(_TOPICS) if any(sign in word for sign in signs))
 
 
 def is_filler(text: str, *, is_answer: bool) -> bool:
-    """Whether it holds nothing but fillers.
+    """Return whether the text holds only fillers.
 
     Args:
-        is_answer: An NPC was just talked with: "yes" and "all right" are then words.
+        is_answer: In a conversation with an NPC, "yes" and "all right" are answers, not fillers.
     """
     fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
     said = _WORD.finditer(text.lower())
     return all(word[0] in fillers for word in said) and _DIGIT.search(text) is None
 
 
-# Trades: what they are called, and what one asks them for.
+# Trades: their names, and what people ask them for.
 
 
 _TRADE_WORDS: Final = lexicon("trades")
 _TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
 _BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
 _FEMININE: Final = _TRADE_WORDS.words("feminine")
-_SHORTEST_PART: Final = 4
-"""Of a word that is part of a longer one: "smith" of "blacksmith"."""
-_SHORTEST_BEGINNING: Final = 4
+_MIN_PART: Final = 4
+"""Minimum length of a word within a longer one: "smith" in "blacksmith"."""
+_MIN_BEGINNING: Final = 4
 
 
 @lru_cache(1024)
 def trades_of(noun: str) -> frozenset[str]:
-    """Which trades a noun may name; in lower case."""
+    """Return the trades that a lower-case noun may name."""
     forms = {noun, _masculine(noun)}
     named = frozenset(trade for trade, names in _TRADE_NAMES if forms & names)
     if named:
         return named
-    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _SHORTEST_PART]
+    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _MIN_PART]
     return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
 
 
 @lru_cache(4096)
 def is_business(word: str, trades: frozenset[str]) -> bool:
-    """Whether a word, in lower case, is the business of one of the trades."""
+    """Return whether a lower-case word concerns one of the trades."""
     return any(
-        word == stem or (len(stem) >= _SHORTEST_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
+        word == stem or (len(stem) >= _MIN_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
         for trade, stems in _BUSINESS
         if trade in trades
         for stem in stems
@@ -176,23 +175,23 @@ def is_business(word: str, trades: frozenset[str]) -> bool:
 
 @lru_cache(1024)
 def is_called_by(noun: str, role: str) -> bool:
-    """Whether somebody of that role may be called by a noun; both in lower case, the role one word."""
+    """Return whether a noun may name somebody of that role; both in lower case, the role one word."""
     noun, role = _masculine(noun), _masculine(role)
     shorter, longer = sorted((noun, role), key=len)
     return (
         noun == role
-        or (len(shorter) >= _SHORTEST_PART and longer.endswith(shorter))
+        or (len(shorter) >= _MIN_PART and longer.endswith(shorter))
         or not trades_of(noun).isdisjoint(trades_of(role))
     )
 
 
 def _masculine(noun: str) -> str:
-    """German: "wirtin" is "wirt"."""
+    """Return the masculine form of a German role: "wirt" for "wirtin"."""
     ending = next((each for each in _FEMININE if noun.endswith(each)), "")
-    return noun.removesuffix(ending) if len(noun) > _SHORTEST_PART + 1 else noun
+    return noun.removesuffix(ending) if len(noun) > _MIN_PART + 1 else noun
 
 
-# The NPCs of a campaign as players may mean them: their roles, their trades, and who answers only when called.
+# The NPCs of a campaign as addressees: their roles and trades, and whether they answer without being called.
 
 
 _CAST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -200,10 +199,11 @@ _CAST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 @dataclass(frozen=True, slots=True)
 class CastMember:
-    """
+    """An NPC's role and trades.
+
     Attributes:
-        role: The last word of it, in lower case: "smith"; "" for none.
-        trades: What that is, by their keys in `data/LANGUAGE/trades.toml`.
+        role: Last word of the role, in lower case: "smith"; "" for none.
+        trades: Keys of its trades in `data/LANGUAGE/trades.toml`.
     """
 
     npc: NpcId
@@ -213,7 +213,7 @@ class CastMember:
     address_only: bool = False
 
     def knows_about(self, words: Iterable[str]) -> int:
-        """How many of these words, in lower case, are its business."""
+        """Count the lower-case words that concern its trades."""
         return sum(is_business(word, self.trades) for word in words)
 
 
@@ -226,8 +226,9 @@ class Cast:
         return character is None or not character.address_only
 
     def roles_in(self, text: str, present: Iterable[NpcId]) -> list[AddresseeMention]:
-        """Words by which somebody may be called that is known by a trade; of several, who is here. Also those of trades
-        that no NPC has: who calls a guard means no innkeeper.
+        """Return mentions of roles by which somebody may be called, preferring NPCs of the scene.
+
+        Trades without an NPC count too: a player who calls a guard does not mean the innkeeper.
         """
         here = set(present)
         found: list[AddresseeMention] = []
@@ -246,7 +247,7 @@ class Cast:
         return found
 
     def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
-        """Of those who are here, the one whose business it is most; None for nobody, or for two alike."""
+        """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
         words = [word.lower() for word in _CAST_WORD.findall(text)]
         counted = [
             (character.knows_about(words), npc)
@@ -269,7 +270,7 @@ def _character(npc: Npc) -> CastMember:
 
 
 _AMONG_PLAYERS_MS = 20_000
-"""How long after a word to another player what calls nobody is still taken to be for players."""
+"""Time after a remark to another player in which words without a name are still meant for players."""
 _MAY_GO_ON = frozenset(
     {
         None,
@@ -280,12 +281,12 @@ _MAY_GO_ON = frozenset(
         Unaddressed.NOT_MEANT,
     }
 )
-"""What may be a part of a question that its speaker goes on with: they tell of somebody, or what they do meanwhile."""
+"""Words of these kinds may continue a question: they mention somebody, or describe an action meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a player said, and who is named in it."""
+    """A player's words and the names in them."""
 
     player: PlayerId
     text: str
@@ -294,13 +295,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """Whom a player's words are meant for, and why.
+    """Who a player's words are meant for, and why.
 
     Attributes:
         reason: In words.
-        unaddressed: The same in one word when `npc` is None.
-        second: Who is called beside `npc`, and may react to what it answers.
-        player: The other player whom they are meant for.
+        unaddressed: The reason as a code if `npc` is None.
+        second: A second NPC that was called and may react to the answer.
+        player: The other player they are meant for.
     """
 
     npc: NpcId | None
@@ -311,13 +312,13 @@ class Addressed:
 
     @property
     def is_aside(self) -> bool:
-        """The words are plainly meant for somebody else or nobody: no part of a question to an NPC."""
+        """Whether the words clearly have another addressee, so that they cannot continue a question to an NPC."""
         return self.unaddressed not in _MAY_GO_ON
 
 
 @dataclass(slots=True)
 class _Heard:
-    """What was said, looked at closely, and what came before it."""
+    """Analysed words and their context."""
 
     said: Said
     mentions: Sequence[AddresseeMention]
@@ -333,21 +334,21 @@ class _Heard:
         return all_of(self.forms)
 
     def those(self, *calls: CallKind) -> list[AddresseeMention]:
-        """Who is named so, in order."""
+        """Return the mentions of these kinds, in order."""
         return [mention for mention, call in zip(self.mentions, self.calls.of, strict=True) if call in calls]
 
-    def turns_to(self, mention: AddresseeMention, *, behind: AddresseeMention) -> bool:
-        """A new sentence calls somebody else: "Kara, wait. Oskar, what does it cost?"."""
-        return re.search(r"[.!?…]", self.said.text[behind.end : mention.start]) is not None
+    def turns_to(self, mention: AddresseeMention, *, after: AddresseeMention) -> bool:
+        """Return whether a new sentence calls somebody else: "Kara, wait. Oskar, what does it cost?"."""
+        return re.search(r"[.!?…]", self.said.text[after.end : mention.start]) is not None
 
 
 @dataclass(slots=True)
 class Addressing:
-    """Remembers who talks to whom.
+    """Remembers conversations and decides addressees.
 
     Args:
         cast: The NPCs' roles.
-        going_on_ms: How long after the last exchange with an NPC a player's words without a name still go to it.
+        going_on_ms: Time after the last exchange with an NPC in which a player's words without a name go to it.
     """
 
     cast: Cast = field(default_factory=Cast)
@@ -356,7 +357,7 @@ class Addressing:
     _among_players: dict[PlayerId, int] = field(default_factory=dict)
 
     def decide(self, said: Said, *, present: Sequence[NpcId], names: Mapping[NpcId, str], at_ms: int) -> Addressed:
-        """Decide without remembering; the same words at the same time always give the same answer."""
+        """Decide without remembering. The same words at the same time always give the same result."""
         if marked_out_of_character(said.text):
             return Addressed(None, "marked as out of character", Unaddressed.OUT_OF_CHARACTER)
         heard = self._heard(said, present, names, at_ms)
@@ -369,17 +370,17 @@ class Addressing:
         )
 
     def remember(self, player: PlayerId, npc: NpcId, *, at_ms: int) -> None:
-        """An exchange between them took place (the player's turn ended, or the NPC finished its answer)."""
+        """Note an exchange: the player's turn ended, or the NPC finished its answer."""
         self._last[player] = (npc, at_ms)
         self._among_players.pop(player, None)
 
     def remember_players(self, *players: PlayerId, at_ms: int) -> None:
-        """One of them spoke to the others."""
+        """Note that one of these players spoke to the others."""
         for player in players:
             self._among_players[player] = at_ms
 
     def forget_all(self) -> None:
-        """The scene changed: what was going on is over."""
+        """End all conversations, because the scene changed."""
         self._last.clear()
         self._among_players.clear()
 
@@ -413,25 +414,22 @@ class Addressing:
     def _unnamed(self, heard: _Heard) -> Addressed:
         if not heard.present:
             return Addressed(None, "no NPC is here", Unaddressed.NO_NPC)
-        if (
-            heard.whole.to_all
-            and (to_all := self._expert(heard, "asked everybody, and it is the trade of")) is not None
-        ):
+        if heard.whole.to_all and (to_all := self._expert(heard, "asked everybody; about the trade of")) is not None:
             return to_all
         if heard.last is not None and not heard.is_among_players:
-            return Addressed(heard.last, f"going on with {heard.names[heard.last]}")
+            return Addressed(heard.last, f"continuing with {heard.names[heard.last]}")
         if heard.is_among_players:
             return Addressed(None, "the players are talking with each other", Unaddressed.PLAYER)
         if not heard.whole.asks_somebody:
-            return Addressed(None, "no name, and nothing that asks for an answer", Unaddressed.NO_NAME)
-        if (expert := self._expert(heard, "it is the trade of")) is not None:
+            return Addressed(None, "no name, and no question or request", Unaddressed.NO_NAME)
+        if (expert := self._expert(heard, "about the trade of")) is not None:
             return expert
         listening = [npc for npc in heard.present if self.cast.answers_uncalled(npc)]
         if len(heard.present) == 1 and listening:
-            return Addressed(listening[0], f"{heard.names[listening[0]]} is the only one here")
+            return Addressed(listening[0], f"{heard.names[listening[0]]} is the only NPC here")
         if len(heard.present) == 1:
-            return Addressed(None, f"{heard.names[heard.present[0]]} answers only who calls", Unaddressed.NO_NAME)
-        return Addressed(None, "no name, and more than one could be meant", Unaddressed.NO_NAME)
+            return Addressed(None, f"{heard.names[heard.present[0]]} answers only when called", Unaddressed.NO_NAME)
+        return Addressed(None, "no name, and several NPCs are here", Unaddressed.NO_NAME)
 
     def _expert(self, heard: _Heard, why: str) -> Addressed | None:
         npc = self.cast.expert(heard.said.text, heard.present)
@@ -439,7 +437,7 @@ class Addressing:
 
 
 def _apart(mentions: Sequence[AddresseeMention]) -> list[AddresseeMention]:
-    """One mention for one place: the first of several."""
+    """Return the first of overlapping mentions."""
     kept: list[AddresseeMention] = []
     for mention in mentions:
         if not kept or mention.start >= kept[-1].end:
@@ -460,18 +458,18 @@ def _called(heard: _Heard) -> Addressed | None:
     denied = {m.npc for m in told_off}
     here = [m for m in called if m.npc in heard.present and m.npc not in denied]
     player = next((m for m in called if m.npc is None and m.is_played), None)
-    if here and (player is None or here[0].position < player.position or heard.turns_to(here[0], behind=player)):
+    if here and (player is None or here[0].position < player.position or heard.turns_to(here[0], after=player)):
         others = [m.npc for m in here if m.npc != here[0].npc]
         return Addressed(here[0].npc, f"{here[0].name} was called", second=others[0] if others else None)
     if player is not None:
-        return Addressed(None, f"{player.name} was called, a player", Unaddressed.PLAYER, player=player.player)
+        return Addressed(None, f"{player.name}, a player, was called", Unaddressed.PLAYER, player=player.player)
     if told_off:
-        return Addressed(None, f"{told_off[0].name} is told not to be meant", Unaddressed.NOT_MEANT)
+        return Addressed(None, f"{told_off[0].name} was told that they are not meant", Unaddressed.NOT_MEANT)
     if heard.calls.is_denial:
-        return Addressed(None, "somebody is told not to be meant", Unaddressed.NOT_MEANT)
+        return Addressed(None, "somebody was told that they are not meant", Unaddressed.NOT_MEANT)
     absent = next((m for m in called if m.npc not in heard.present and (m.is_sure or not m.is_played)), None)
     if absent is not None:
-        return Addressed(None, f"{absent.name} was called, who is not here", Unaddressed.ABSENT)
+        return Addressed(None, f"{absent.name} was called but is not here", Unaddressed.ABSENT)
     return None
 
 
@@ -484,20 +482,20 @@ def _aside(text: str, *, is_going_on: bool) -> Addressed | None:
 
 
 def _among_themselves(heard: _Heard) -> Addressed | None:
-    """Plans, talk about somebody who is here, narration, thoughts: nothing that an NPC is to answer."""
+    """Return a result for plans, remarks about somebody present, narration and thoughts."""
     if heard.whole.others or (heard.whole.greeted_all and not heard.whole.question and len(heard.present) > 1):
         return Addressed(None, "said to all the players", Unaddressed.PLAYER)
     asks = any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms)
     if heard.whole.plan and not asks and not (heard.last is not None and heard.whole.talked):
         return Addressed(None, "the players make plans", Unaddressed.PLANNING)
     if heard.whole.doubt and not (heard.last is not None and heard.whole.second):
-        return Addressed(None, "talk about somebody", Unaddressed.ABOUT)
+        return Addressed(None, "a remark about somebody", Unaddressed.ABOUT)
     if (about := _about(heard)) is not None:
         return about
     directed = any(f.second or (f.order and not f.narration) or f.greeting for f in heard.forms)
     narrated = [f for f in heard.forms if f.narration and not (f.weak_act and heard.last is not None)]
     if narrated and not directed:
-        return Addressed(None, "tells what somebody does", Unaddressed.NARRATION)
+        return Addressed(None, "describes an action", Unaddressed.NARRATION)
     if heard.whole.aloud and not heard.whole.second:
         return Addressed(None, "thinks aloud", Unaddressed.THINKING)
     return None
@@ -510,16 +508,16 @@ def _about(heard: _Heard) -> Addressed | None:
     of_last = any(m.npc == heard.last for m in here)
     if heard.last is not None and (heard.whole.second or (heard.whole.question and not of_last)):
         return None
-    return Addressed(None, f"{here[0].name} is only talked about", Unaddressed.ABOUT)
+    return Addressed(None, f"{here[0].name} is only mentioned", Unaddressed.ABOUT)
 
 
-# Who was talking with whom when a session was left, by what was said in it.
+# Who was talking with whom when a session was left, derived from its transcript.
 
 
 def exchanges(said: Sequence[Utterance]) -> Iterator[tuple[PlayerId, NpcId, int]]:
-    """Each player whom an NPC answered, the NPC, and when its answer was over; oldest first.
+    """Yield each answered player, the NPC, and when its answer ended, oldest first.
 
-    Where several players spoke before an answer, the log does not tell whose it was: then it counts for none of them.
+    If several players spoke before an answer, it counts for none of them, because the log does not tell whose it was.
     """
     spoke: set[str] = set()
     for utterance in said:

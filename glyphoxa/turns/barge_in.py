@@ -1,18 +1,16 @@
-"""When a player's voice stops an NPC that speaks.
+"""Decides when a player's voice interrupts an NPC that speaks.
 
-Words take half a second to be known, and an NPC that talks on for so long talks over people. So it is stopped in two
+A recogniser needs half a second to return words. An NPC that speaks on meanwhile talks over people, so it stops in two
 steps:
 
-1. Voice that goes on for `after_ms` without a pause holds the NPC: it is silent at once, and its answer is not lost.
-2. What the voice says decides. Words cut the NPC off ("wait"). What only says "I am listening" does not, nor does a
-   laugh or a cough: the NPC goes on where it was held.
+1. A voice that lasts `after_ms` without a pause holds the NPC: it is silent at once and keeps the rest of its answer.
+2. The words decide. "Wait" interrupts the NPC. A backchannel ("mhm"), a laugh or a cough does not, and it continues.
 
-- A pause ends a voice: three short sounds are not one long voice.
-- Whose words are not known `unknown_ms` after they fell silent is not waited for any longer. Words that come later
-  still cut the NPC off.
-- A voice of which no words are known after `longest_ms` cuts the NPC off: somebody speaks, and the recogniser is late
-  or dead. Of a long laugh, words are known: those that cut nobody off.
-- Only a voice that began while an NPC had the floor counts. What is typed has none.
+- A pause ends a voice, so three short sounds are not one long voice.
+- If no words are known `unknown_ms` after a player fell silent, the NPC continues. Later words may still interrupt it.
+- A voice without known words interrupts the NPC after `longest_ms`, because the recogniser is late or dead. A long
+  laugh has known words that do not interrupt.
+- Only a voice that began while an NPC had the floor counts. Typed text has no voice.
 """
 
 from __future__ import annotations
@@ -26,20 +24,20 @@ from glyphoxa.language.lexicon import lexicon
 
 AFTER_MS = 250
 BACKCHANNEL = lexicon("fillers").words("backchannel")
-"""Words that keep a speaker going."""
+"""Words that encourage a speaker to continue."""
 _LAUGH = re.compile(r"(?:b?[ao]?(?:h[aeiou]){2,}h?|hi(?:hi)+|lol)", re.IGNORECASE)
 _DESCRIBED = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*")
-"""Sound that a recogniser describes: "[laughter]", "(coughs)"."""
+"""Sounds that a recogniser describes: "[laughter]", "(coughs)"."""
 
 
 def cuts_off(text: str) -> bool:
-    """Whether these words, said while an NPC speaks, take the floor from it."""
+    """Return whether these words take the floor from a speaking NPC."""
     words = re.findall(r"[^\W\d_]+", _DESCRIBED.sub(" ", text).lower())
     return any(word not in BACKCHANNEL and _LAUGH.fullmatch(word) is None for word in words)
 
 
 class OverVoice(Enum):
-    """What an NPC does about a voice over its own."""
+    """What an NPC does when a voice overlaps its own."""
 
     HOLD = auto()
     GO_ON = auto()
@@ -48,28 +46,28 @@ class OverVoice(Enum):
 
 @dataclass(slots=True)
 class BargeIn:
-    """The voices at a table while NPCs speak. See the module's rules.
+    """Tracks voices while NPCs speak, by the rules of this module.
 
     Args:
-        after_ms: 0: no voice holds or cuts, words alone do.
+        after_ms: 0: only words interrupt, no voice holds.
     """
 
     after_ms: int = AFTER_MS
     longest_ms: int = 2_000
     unknown_ms: int = 1_000
     _may_cut: set[PlayerId] = field(default_factory=set)
-    """Who began to speak while an NPC had the floor, and has not finished."""
+    """Players who began to speak while an NPC had the floor and have not finished."""
     _known: set[PlayerId] = field(default_factory=set)
-    """Of whose voice words are known, and none that cuts anybody off."""
+    """Players with known words that do not interrupt."""
     _since: dict[PlayerId, int] = field(default_factory=dict)
     """Since when each of these speaks without a pause."""
     _held_for: dict[PlayerId, int | None] = field(default_factory=dict)
-    """Whose words are waited for, and since when they are silent."""
+    """Players whose words are awaited, and since when each is silent."""
     _is_held: bool = False
     _held_ms: int = 0
 
     def started(self, player: PlayerId, *, at_ms: int) -> None:
-        """They speak, since `at_ms`, while an NPC has the floor."""
+        """Note that a player speaks since `at_ms` while an NPC has the floor."""
         self._may_cut.add(player)
         self._known.discard(player)
         self._since[player] = at_ms
@@ -82,13 +80,13 @@ class BargeIn:
             self._held_for[player] = at_ms
 
     def over(self, player: PlayerId) -> None:
-        """Their turn is over, or was only a noise."""
+        """Note that a player's turn is over or was only noise."""
         self._may_cut.discard(player)
         self._since.pop(player, None)
         self._held_for.pop(player, None)
 
     def cuts_off(self, player: PlayerId, text: str) -> bool:
-        """Whether what they say so far takes the floor from the NPC."""
+        """Return whether a player's words so far interrupt the NPC."""
         if player not in self._may_cut:
             return False
         if cuts_off(text):
@@ -99,12 +97,12 @@ class BargeIn:
         return False
 
     def npc_is_silent(self) -> None:
-        """No NPC is heard: there is nothing to hold."""
+        """Note that no NPC is heard any more."""
         self._held_for.clear()
         self._is_held = False
 
     def step(self, *, at_ms: int) -> OverVoice | None:
-        """What must now be done about the NPC that is heard."""
+        """Decide what to do about the NPC that is heard."""
         if self._lasts_too_long(at_ms):
             return OverVoice.CUT
         for player, since in self._since.items():
@@ -121,12 +119,12 @@ class BargeIn:
 
     @property
     def voice_ms(self) -> int:
-        """When the voice for which the NPC is held had lasted `after_ms`."""
+        """When the voice for which the NPC is held reached `after_ms`."""
         return min((since + self.after_ms for p, since in self._since.items() if p in self._held_for), default=0)
 
     @property
     def due_ms(self) -> int | None:
-        """When `step` is worth asking again because time has passed; None for not before something happens."""
+        """When `step` must be called again; None if only an event can change anything."""
         if not self.after_ms:
             return None
         voices = (
@@ -142,7 +140,7 @@ class BargeIn:
         return any(due is not None and at_ms >= due for due in dues)
 
     def _too_long_ms(self, player: PlayerId, since: int) -> int | None:
-        """When a voice cuts off who is held for it. One that was there before the NPC counts from the hold."""
+        """When a held-for voice interrupts. A voice older than the NPC's counts from the hold."""
         if player in self._known:
             return None
         return max(since + self.longest_ms, self._held_ms + self.longest_ms - self.after_ms)

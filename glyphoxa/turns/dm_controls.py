@@ -1,12 +1,12 @@
-"""What the DM has in force at a table: who is muted, who is directed, whose words go to whom.
+"""The DM's controls in force at a table: muted NPCs, directions, and players bound to an NPC.
 
-1. A muted NPC is still found when it is called, so that nobody else answers in its place, and it does not answer. Where
-   somebody calls another NPC too, that one answers.
-2. A direction stands in its NPC's prompt for so many answers as were heard of it, and is then lifted by itself.
-3. What a player says who is bound to an NPC goes to that NPC as if they were talking to it: unless they call somebody
-   by name, or plainly speak out of character.
-4. What the DM says aloud and is a command opens no turn.
-5. While the table is paused nobody is meant.
+1. A muted NPC can be called but does not answer, and no other NPC answers in its place. If a player calls another NPC
+   too, that one answers.
+2. A direction stays in the NPC's prompt for a number of heard answers, then ends.
+3. The words of a player bound to an NPC go to that NPC as if in conversation, unless the player calls somebody by name
+   or clearly speaks out of character.
+4. A command that the DM speaks opens no turn.
+5. While the table is paused, nobody is addressed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.turns.address import Addressed, AddresseeMention, Said
 
-# What the DM commands aloud: that NPCs are quiet, or may speak again. In all languages, at any table.
+# Spoken commands of the DM: mute or unmute NPCs. In all languages, at any table.
 #
-# A command is all that is said, and says whom it is for: "Grimjaw, be quiet." Everything else is talk.
+# The whole utterance must be the command and name its target: "Grimjaw, be quiet." Anything else is ordinary speech.
 
 
 _What = Literal["mute", "unmute", "stop"]
@@ -38,19 +38,19 @@ _TO_ALL: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
     *((what, _WORDS.compile(f"{verb} {{all}}")) for what, verb in _VERBS),
 )
 _TO_ONE: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
-    ("mute", _WORDS.compile("(?P<who>.+?) {mute}|{mute} (?P<behind>.+)")),
-    ("unmute", _WORDS.compile("(?P<who>.+?) {unmute}|{unmute} (?P<behind>.+)")),
+    ("mute", _WORDS.compile("(?P<who>.+?) {mute}|{mute} (?P<after>.+)")),
+    ("unmute", _WORDS.compile("(?P<who>.+?) {unmute}|{unmute} (?P<after>.+)")),
 )
 _WITH_VERB: Final = tuple((what, _WORDS.compile(f"{verb} (?P<who>.+)")) for what, verb in _VERBS)
-_LONGEST_NAME: Final = 5
+_MAX_NAME_WORDS: Final = 5
 """Words."""
 
 
 def spoken_command(text: str, mentions: Sequence[AddresseeMention]) -> TableCommand | None:
-    """What these words command; None when they are talk.
+    """Return the command in these words; None for ordinary speech.
 
     Args:
-        mentions: Whose names are in them.
+        mentions: The names in the words.
     """
     said = _plain(text)
     for what, pattern in _TO_ALL:
@@ -60,7 +60,7 @@ def spoken_command(text: str, mentions: Sequence[AddresseeMention]) -> TableComm
     if npc is None:
         return None
     for what, pattern in _TO_ONE:
-        if (found := pattern.fullmatch(said)) and _is_called(found["who"] or found["behind"], mentions):
+        if (found := pattern.fullmatch(said)) and _is_called(found["who"] or found["after"], mentions):
             return _command(what, npc)
     for what, pattern in _WITH_VERB:
         if (found := pattern.fullmatch(said)) and _is_name(found["who"]):
@@ -75,12 +75,12 @@ def _command(what: _What, npc: NpcId | None) -> TableCommand:
 
 
 def _is_called(who: str, mentions: Sequence[AddresseeMention]) -> bool:
-    """Called, and not told of: "Grimjaw told them: be quiet" commands nothing."""
+    """Return whether the name is called: "Grimjaw told them: be quiet" is no command."""
     return any((mention.is_vocative and _is_name(who)) or who == _plain(mention.name) for mention in mentions)
 
 
 def _is_name(who: str) -> bool:
-    return who.count(" ") < _LONGEST_NAME
+    return who.count(" ") < _MAX_NAME_WORDS
 
 
 def _plain(text: str) -> str:
@@ -88,16 +88,17 @@ def _plain(text: str) -> str:
 
 
 Decide = Callable[[Said], Addressed]
-"""Whom words are meant for, by `glyphoxa.turns.address` alone."""
+"""Decides the addressee by `glyphoxa.turns.address` alone."""
 
 _PAST_ALL: Final = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER)
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """
+    """A direction of the DM to an NPC.
+
     Attributes:
-        turns_left: Answers of the NPC for which it still stands.
+        turns_left: Answers for which it still applies.
     """
 
     text: str
@@ -106,11 +107,12 @@ class Direction:
 
 @dataclass(slots=True)
 class DmControls:
-    """
+    """The controls in force.
+
     Args:
-        npcs: Everybody in the campaign, with what they are called.
-        dms: The players who may command by voice.
-        npc_to_npc: So many answers in a row may NPCs give each other; None: as the settings have it.
+        npcs: All NPCs of the campaign with their names.
+        dms: Players who may give spoken commands.
+        npc_to_npc: Maximum answers in a row among NPCs; None: as in the settings.
     """
 
     npcs: Mapping[NpcId, str] = field(default_factory=dict)
@@ -122,7 +124,7 @@ class DmControls:
     is_paused: bool = False
 
     def take(self, command: TableCommand) -> None:
-        """Note what is in force from now on. What is to be done at once is not for here."""
+        """Store a command's lasting effect. Immediate effects are not handled here."""
         match command:
             case Mute(npc):
                 self.muted |= set(self.npcs) if npc is None else {npc}
@@ -144,7 +146,7 @@ class DmControls:
                 pass
 
     def answered(self, npc: NpcId) -> bool:
-        """An answer of this NPC was heard. Whether that changed what is in force."""
+        """Count a heard answer of this NPC. Returns whether that changed the controls."""
         standing = self.directions.get(npc)
         if standing is None:
             return False
@@ -155,15 +157,15 @@ class DmControls:
         return True
 
     def direction(self, npc: NpcId) -> str:
-        """What it is to keep to in its next answer; empty for nothing."""
+        """Return the direction for its next answer; empty for none."""
         return self.directions[npc].text if npc in self.directions else ""
 
     def commanded(self, said: Said) -> TableCommand | None:
-        """What the DM commands with these words; None when it is talk, or somebody else's."""
+        """Return the command in the DM's words; None for ordinary speech or another speaker."""
         return spoken_command(said.text, said.mentions) if said.player in self.dms else None
 
     def meant(self, said: Said, decide: Decide, *, present: Collection[NpcId]) -> Addressed:
-        """Whom words are meant for."""
+        """Decide who words are meant for."""
         if self.commanded(said) is not None:
             return Addressed(None, "a command of the DM", Unaddressed.COMMAND)
         if self.is_paused:
@@ -183,24 +185,24 @@ class DmControls:
         is_free = any(mention.is_vocative for mention in said.mentions) or addressed.unaddressed in _PAST_ALL
         if npc is None or npc not in present or is_free:
             return addressed
-        return Addressed(npc, f"what they say goes to {self.npcs[npc]}, as the DM has it")
+        return Addressed(npc, f"the DM directs their words to {self.npcs[npc]}")
 
 
-# What is heard of a table that the DM has paused.
+# What a paused table hears.
 #
-# 1. Who was speaking when the pause began is heard to their end: nothing that was said before it is lost.
-# 2. What anybody begins to say in the pause is not heard: it is shown to nobody, kept nowhere, and no NPC knows of it.
-# 3. A typed line that was on its way is taken. Whoever types later is told that the table is paused.
+# 1. A player who was speaking when the pause began is heard to the end, so that nothing said before it is lost.
+# 2. Speech that begins during the pause is not heard, shown or stored, and no NPC learns of it.
+# 3. A typed line that was already sent is accepted. Later ones are refused, because the table is paused.
 
 
 @dataclass(slots=True)
 class PausedHearing:
-    """Takes every event of every ear, also while the table is not paused."""
+    """Filters the events of all ears. Must receive every event, also while the table is not paused."""
 
     _speaking: set[PlayerId] = field(default_factory=set)
 
     def hears(self, event: EarEvent, *, is_paused: bool) -> bool:
-        """Whether the table does."""
+        """Return whether the table takes this event."""
         match event:
             case SpeechStarted(player):
                 if not is_paused:
@@ -219,7 +221,7 @@ class PausedHearing:
         self._speaking.discard(player)
 
     def _ends(self, player: PlayerId) -> bool:
-        """Whether they were heard until now."""
+        """Forget a player. Returns whether they were heard until now."""
         was_heard = player in self._speaking
         self._speaking.discard(player)
         return was_heard

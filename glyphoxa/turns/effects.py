@@ -1,4 +1,4 @@
-"""What turn taking decides; the room performs it."""
+"""The effects that turn taking decides and the room performs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glyphoxa.turns.address import Addressed
 
 @dataclass(frozen=True, slots=True)
 class Prime:
-    """Somebody is speaking, probably to this NPC: get ready."""
+    """Somebody is probably speaking to this NPC: prime its engine."""
 
     npc: NpcId
     player: PlayerId
@@ -23,12 +23,12 @@ class Prime:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Let the NPC think of an answer; nothing may be heard yet.
+    """Let the NPC generate an answer. Nothing may be heard yet.
 
     Attributes:
-        player: Who asks; an NPC where one is answered by another.
-        n_kept: So many of the last utterances that were kept of this player are in `text`.
-        is_brief: A sentence is enough.
+        player: Who asks; an NPC if it answers another one.
+        n_kept: How many of this player's last stored utterances `text` contains.
+        is_brief: One sentence is enough.
     """
 
     turn: TurnId
@@ -41,7 +41,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Let the NPC get the DM's words ready; nothing may be heard yet."""
+    """Let the NPC prepare the DM's words. Nothing may be heard yet."""
 
     turn: TurnId
     npc: NpcId
@@ -50,7 +50,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The turn is real: its words were kept and it will end in one outcome."""
+    """The turn is final: its words are stored, and it will end in exactly one outcome."""
 
     turn: TurnId
     npc: NpcId
@@ -69,7 +69,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The answer takes long: a short sound in character."""
+    """The answer is late: play a short sound in character."""
 
     turn: TurnId
     npc: NpcId
@@ -77,10 +77,10 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A player's voice: the NPC that is heard falls silent for now.
+    """A player's voice overlaps the NPC: silence it for now.
 
     Attributes:
-        voice_ms: When the voice had lasted so long that it holds.
+        voice_ms: When the voice had lasted long enough to hold the NPC.
     """
 
     turn: TurnId
@@ -90,7 +90,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """It was nothing that cuts it off: the NPC goes on where it was held."""
+    """The voice was no interruption: the NPC continues where it was held."""
 
     turn: TurnId
     npc: NpcId
@@ -102,7 +102,7 @@ class Cancel:
 
     Attributes:
         outcome: None for a speculation, which leaves no record.
-        begun: False when the NPC was never asked: nothing will report its end.
+        begun: False if no engine was asked, so that nothing will report its end.
     """
 
     turn: TurnId
@@ -113,10 +113,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Something a player said: write it down, tell the NPCs that are here.
+    """Store a player's words and pass them to the NPCs of the scene.
 
     Attributes:
-        addressed: Whom it was meant for.
+        addressed: Who they were meant for.
     """
 
     draft: Draft
@@ -125,10 +125,10 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class NotAddressed:
-    """A turn that no NPC answers: recorded, so that figures are not survivor-biased.
+    """A turn that no NPC answers. It is recorded, so that figures have no survivorship bias.
 
     Attributes:
-        is_between: It came in the middle of a question, which is still asked.
+        is_between: It came in the middle of a question that is still open.
     """
 
     draft: Draft
@@ -138,7 +138,7 @@ class NotAddressed:
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Call `tick` at this time. It is sooner than any time that was asked for before and is still to come."""
+    """Call `tick` at this time. It is earlier than any other pending request."""
 
     at_ms: int
 
@@ -146,22 +146,22 @@ class AskAgain:
 Effect = Prime | Begin | Say | Commit | Release | Fill | Hold | Resume | Cancel | Keep | NotAddressed | AskAgain
 
 
-# Who may speak.
+# The floor: who may speak.
 #
 # Rules:
 #
 # 1. Players outrank NPCs: an NPC does not begin while a player speaks.
-# 2. One NPC at a time. Of those that wait, the one with the highest priority is next; of the same priority, the one
-# whose    turn ended first. Who was passed over a few times is next all the same: a priority takes nobody's answer
-# away. 3. After an NPC falls silent, the next one leaves a gap before it begins: not always the same, as people do.
-# After a    player none does: the wait for the end of their turn was one.
+# 2. One NPC speaks at a time. The highest priority is next; among equals, the one whose turn ended first. An NPC that
+#    was passed over several times is next in any case.
+# 3. After an NPC falls silent, the next one leaves a gap of varying length. After a player there is no gap, because the
+#    end-of-turn wait has already passed.
 
 
 GAP_MS = 300
-MOST_PASSED_OVER = 3
-"""So many later turns of a higher priority may go first."""
+MAX_PASSED_OVER = 3
+"""Later turns of a higher priority that may go first."""
 _JITTER_SHARE = 6
-"""The gap is up to a sixth longer or shorter."""
+"""The gap varies by up to a sixth."""
 
 
 @dataclass(slots=True)
@@ -176,16 +176,15 @@ class Floor:
     """Grants the floor to one NPC turn at a time.
 
     Args:
-        gap_ms: Silence after an NPC that was heard before the next one begins. After a player none is added: the
-            end-of-turn wait has already passed.
-        jitter: Where in its range a gap is, -1 to 1; asked once a gap.
+        gap_ms: Silence between two NPCs. No gap is added after a player, because the end-of-turn wait has passed.
+        jitter: Position in the range of the gap, -1 to 1; called once for each gap.
     """
 
     gap_ms: int = GAP_MS
     jitter: Callable[[], float] = lambda: 0.0
     _speaking_players: set[PlayerId] = field(default_factory=set)
     _waiting: list[_Waiting] = field(default_factory=list)
-    """In the order in which they asked."""
+    """In the order of their requests."""
     _holder: TurnId | None = None
     _open_from_ms: int = 0
 
@@ -195,12 +194,12 @@ class Floor:
 
     @property
     def is_quiet(self) -> bool:
-        """Nobody speaks and nobody waits."""
+        """Whether nobody speaks and nobody waits."""
         return not self._speaking_players and not self._waiting and self._holder is None
 
     @property
     def hears_players(self) -> bool:
-        """One of them speaks."""
+        """Whether a player speaks."""
         return bool(self._speaking_players)
 
     def player_started(self, player: PlayerId) -> None:
@@ -210,16 +209,16 @@ class Floor:
         self._speaking_players.discard(player)
 
     def request(self, turn: TurnId, *, priority: int = DEFAULT_PRIORITY) -> None:
-        """Queue up. `grant` says when it is this turn's time."""
+        """Queue a turn. `grant` decides when it may begin."""
         if turn != self._holder and all(waiting.turn != turn for waiting in self._waiting):
             self._waiting.append(_Waiting(turn, priority))
 
     def withdraw(self, turn: TurnId) -> None:
-        """The turn no longer waits. One that holds the floor keeps it until it has fallen silent."""
+        """Remove a waiting turn. A turn that holds the floor keeps it until it has fallen silent."""
         self._waiting = [waiting for waiting in self._waiting if waiting.turn != turn]
 
     def give_up(self, turn: TurnId, *, at_ms: int, was_heard: bool = True) -> None:
-        """The turn is over, whether it held the floor or waited for it."""
+        """End a turn that held the floor or waited for it."""
         self.withdraw(turn)
         if self._holder == turn:
             self._holder = None
@@ -227,7 +226,7 @@ class Floor:
                 self._open_from_ms = at_ms + self._gap_ms()
 
     def grant(self, *, at_ms: int) -> TurnId | None:
-        """Give the floor to the next turn if it is free now; None if nobody may begin."""
+        """Give the floor to the next turn if it is free. None if no turn may begin now."""
         if self._holder is not None or self._speaking_players or not self._waiting or at_ms < self._open_from_ms:
             return None
         at = self._next()
@@ -237,13 +236,13 @@ class Floor:
         return self._holder
 
     def ask_again_ms(self, *, at_ms: int) -> int | None:
-        """When `grant` is worth asking again because of the gap alone; None if another event must come first."""
+        """When the gap allows the next `grant`; None if another event must come first."""
         if self._waiting and self._holder is None and not self._speaking_players and at_ms < self._open_from_ms:
             return self._open_from_ms
         return None
 
     def _next(self) -> int:
-        waited_enough = (at for at, each in enumerate(self._waiting) if each.passed_over >= MOST_PASSED_OVER)
+        waited_enough = (at for at, each in enumerate(self._waiting) if each.passed_over >= MAX_PASSED_OVER)
         highest = max(range(len(self._waiting)), key=lambda at: (self._waiting[at].priority, -at))
         return next(waited_enough, highest)
 

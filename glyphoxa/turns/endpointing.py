@@ -1,24 +1,24 @@
-"""When a player has finished: the pause that ends a turn, the pause that does not, and words that never come.
+"""Detects the end of a player's turn from pauses and transcripts.
 
-Rules.
+Rules:
 
-- Speech comes in segments, cut at every pause that the voice activity detector reports. The recogniser answers
-  each pause with a closing transcript; some services send earlier ones while the player still speaks.
-- At a pause, as soon as its transcript is there, the turn so far is reported as eager: an answer may be prepared.
-- The turn ends when the player has been silent for `end_of_turn_ms` and no transcript is outstanding; for
-  `unfinished_ms` when the words sound as if more were to come ("I would like the"). If the player goes on before
-  that, the segments are one turn.
-- The detector is sure of speech only some 200 ms after it began. A turn does not end while it hears what may become
-  speech, so that a pause shorter than `end_of_turn_ms` really ends nothing; but not longer than `onset_within_ms`.
-- A transcript that is `final_within_ms` late is given up: the turn ends with the words of the last partial
-  transcript, or as nothing said. If it does come after nothing was said, it is a turn after all.
+- The voice activity detector cuts speech into segments at every pause. The recogniser returns a closing transcript for
+  each pause; some services also send earlier ones while the player speaks.
+- At a pause, as soon as its transcript arrives, the turn so far is reported as eager, so that an answer can be
+  prepared.
+- The turn ends after `end_of_turn_ms` of silence with no transcript outstanding, or after `unfinished_ms` if the words
+  sound unfinished ("I would like the"). If the player continues before that, the segments form one turn.
+- The detector confirms speech about 200 ms after its start. While it hears possible speech, the turn does not end, so
+  that a pause shorter than `end_of_turn_ms` never ends a turn. This wait is limited to `onset_within_ms`.
+- A transcript that is late by `final_within_ms` is given up. The turn ends with the last partial transcript, or as
+  nothing said. If the transcript arrives after nothing was said, it becomes a turn.
 - Words without detected speech (a voice too quiet for the detector) are a turn too.
-- A transcript that `revises` takes the place of the last one: the recogniser has heard the same speech again with
-  what came after it. Others are appended, as streaming services send them. An empty one takes nothing back.
-- Segments are counted by their beginnings. When a turn ends, the number of its last one is told to the recogniser;
-  a transcript that ends in that or an earlier one comes late. It is a turn after all if nothing was said before it
-  and since; otherwise its words were reported already, or would be taken for the next turn's, and it is dropped.
-  Services that do not say which segment they heard are never late.
+- A transcript with `revises` replaces the last one, because the recogniser heard the same speech again with more
+  context. Other transcripts are appended, as from streaming services. An empty one removes nothing.
+- Segments are counted from their starts. At the end of a turn the recogniser receives the number of its last segment.
+  A transcript that ends in that or an earlier segment is late. It becomes a turn if nothing was said before it and
+  since. Otherwise its words were already reported or would be mistaken for the next turn's, and it is dropped.
+  Transcripts without a segment number are never late.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.lexicon import Lexicon, lexicon
 
-# Whether a speaker sounds as if more were to come.
+# Whether speech sounds unfinished.
 
 
 _HALF_WORDS = 7
-"""A longer clause has its other clause without a comma."""
+"""A longer subordinate clause is complete without a comma."""
 
 _SPELLED = re.compile(r"(?:\b[A-ZÄÖÜ][\s,.-]+)+[A-ZÄÖÜ]$")
-"""Letters by themselves, as recognisers write them: "K-O-R", "K, O, R"."""
+"""Spelled letters as recognisers write them: "K-O-R", "K, O, R"."""
 
 _OPENING_WORDS = 4
-"""A greeting with a name of two words."""
+"""Words of a greeting with a two-word name."""
 
 
 def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = True) -> bool:
-    """Whether more is to come, going by how the words end.
+    """Return whether the last words suggest that more will follow.
 
     >>> sounds_unfinished("How is my blade?")
     False
@@ -94,20 +94,20 @@ def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = Tru
 
 
 def _only_opens(text: str, known: Lexicon) -> bool:
-    """Whether this is a greeting or a call and no more: what it is about comes after a breath."""
+    """Return whether the text is only a greeting or a call, so that the subject follows after a breath."""
     spoken = [word.strip(".,") for word in text.lower().split()]
     return len(spoken) <= _OPENING_WORDS and spoken[:1] != [] and spoken[0] in known.words("openers")
 
 
 def _is_half(text: str, known: Lexicon) -> bool:
-    """Whether its last sentence is a clause that needs another."""
+    """Return whether the last sentence is a clause that needs another one."""
     sentence = re.split(r"[.?!]\s+", text)[-1]
     first = sentence.partition(" ")[0].lower()
     return first in known.words("subordinates") and "," not in sentence and sentence.count(" ") < _HALF_WORDS
 
 
 _LOOK_AGAIN_MS = 40
-"""A little more than a window of the detector."""
+"""A little longer than a detector window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The detector is sure of a pause; `speech_end_ms` is when the last voiced sample was heard."""
+    """The detector confirmed a pause. `speech_end_ms` is when the last voiced sample was heard."""
 
     speech_end_ms: int
     at_ms: int
@@ -127,7 +127,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What is being spoken sounds like so far. `revises`: the last `Final` included; otherwise it comes behind that.
+    """A partial transcript. With `revises` it includes the last `Final`; otherwise it follows it.
 
     `segment`: As in `Final`.
     """
@@ -140,12 +140,12 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A transcript of what was said up to a pause.
+    """A transcript of the speech up to a pause.
 
     Attributes:
-        closes: No more will come for the segment before the last pause.
-        revises: It takes the place of the last one; otherwise it is appended.
-        segment: In which the transcribed sound ends: how often speech had begun. None when that is not known.
+        closes: No more transcripts will follow for the segment before the last pause.
+        revises: It replaces the last transcript; otherwise it is appended.
+        segment: The number of the segment in which the transcribed sound ends; None if unknown.
     """
 
     heard: Heard
@@ -162,7 +162,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """The detector hears what may become speech. To be sent again as long as it does, before other events."""
+    """The detector hears possible speech. Send this as long as it does, before other events."""
 
     at_ms: int
 
@@ -177,7 +177,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class TickAt:
-    """Send a `Tick` at this time; it replaces an earlier wish."""
+    """Send a `Tick` at this time. Replaces an earlier request."""
 
     at_ms: int
 
@@ -186,6 +186,7 @@ class TickAt:
 class TurnOver:
     """Tell the recogniser that the turn is over. `segment`: the last one in it."""
 
+    """Tell the recogniser that the turn is over. `segment`: the turn's last one."""
     segment: int
 
 
@@ -194,13 +195,13 @@ EndpointingEffect = Report | TickAt | TurnOver
 
 @dataclass(slots=True)
 class Endpointing:
-    """One player's turns. See the module's rules.
+    """Detects the turns of one player, by the rules of this module.
 
     Args:
-        language: Of the talk, for what sounds unfinished; unknown ones go by punctuation alone.
-        confirm_within_ms: For services that send words as they come and do not always confirm that no more will:
-            with words there and no newer partial, so much silence is taken for the confirmation.
-        punctuated: The recogniser sets full stops, so their absence means something.
+        language: Language of the player, for unfinished sentences. Unknown languages use punctuation only.
+        confirm_within_ms: For services that do not always confirm the end of a segment. If words are there and no newer
+            partial arrives, this much silence counts as confirmation.
+        punctuated: The recogniser writes full stops, so a missing one is informative.
     """
 
     player: PlayerId
@@ -225,7 +226,7 @@ class Endpointing:
     _gave_up: tuple[int, int] | None = None
 
     def on(self, event: EndpointingEvent) -> tuple[EndpointingEffect, ...]:
-        """Take one event; return what must now be done, in order."""
+        """Take one event; return the effects, in order."""
         match event:
             case Started(at_ms):
                 self._began_ms = at_ms if self._began_ms is None else self._began_ms
@@ -241,7 +242,7 @@ class Endpointing:
                 if not self._is_speaking:
                     return ()
                 self._is_speaking = False
-                # Both are estimates: of very short speech the end would come out before the beginning.
+                # Both are estimates. For very short speech the end could precede the start.
                 self._speech_end_ms = max(speech_end_ms, self._segment_began_ms)
                 self._outstanding += 1
                 return (Report(SpeechPaused(self.player, at_ms)), *self._settle(at_ms))
@@ -289,7 +290,7 @@ class Endpointing:
         return (*effects, *settled)
 
     def _settle(self, at_ms: int) -> tuple[EndpointingEffect, ...]:
-        """End the turn if it is over, or say when to look again."""
+        """End the turn if it is over, or request a `Tick`."""
         if self._began_ms is None or self._is_speaking:
             return ()
         if self._outstanding:
@@ -349,12 +350,12 @@ class Endpointing:
 
 
 def _joined(segments: tuple[Heard, ...] | list[Heard]) -> Heard:
-    """The segments as one transcript; corrections and words have their places in it, and their times in its sound."""
+    """Join segments into one transcript, shifting the offsets of corrections and words and the word times."""
     corrections: list[Correction] = []
     words: list[HeardWord] = []
     raw_text = ""
     for segment in segments:
-        # Some recognisers begin with a space; the places count from it, and the text goes without.
+        # Some recognisers begin with a space. Offsets count from it, but the text is stripped.
         offset = (len(raw_text) + 1 if raw_text else 0) - (len(segment.raw_text) - len(segment.raw_text.lstrip()))
         corrections += (replace(c, start=c.start + offset, end=c.end + offset) for c in segment.corrections)
         later_ms = _later_ms(segment, segments[0])
@@ -375,78 +376,77 @@ def _later_ms(segment: Heard, first: Heard) -> int | None:
     if segment is first:
         return 0
     if segment.sound_ms is None or first.sound_ms is None or segment.sound_ms < first.sound_ms:
-        return None  # a service that was connected anew counts from zero again
+        return None  # a service that reconnected counts from zero again
     return segment.sound_ms - first.sound_ms
 
 
-# Where in the sound speech ended.
+# Finds where speech ends in the sound.
 #
-# A detector tells of each of its windows whether it hears speech, and takes what dies away for speech too: Silero's
-# last such window ends 18 to 86 ms (median 60, thirteen recordings, each at sixteen places of the windows' grid)
-# behind the last voiced sample, or in front of it where a word ends in a hiss ("Velkoreth"). How loud the sound is
-# tells the end to 8 ms: it is the last place near there that is not 34 dB quieter than the voice. In a room that is
-# not that quiet itself, the detector's usual lateness is taken off instead.
+# A detector classifies windows and counts the decay of a voice as speech. Silero's last speech window ends 18 to 86 ms
+# after the last voiced sample (median 60; thirteen recordings, each at sixteen offsets of the window grid), or before
+# it if a word ends in a hiss ("Velkoreth"). Loudness gives the end to within 8 ms: the last nearby step that is less
+# than 34 dB below the voice. In a noisy room, the detector's typical delay is subtracted instead.
 
 
 DETECTOR_TAIL_MS = 50
-"""What a window of speech ends too late, when the sound does not tell."""
+"""Typical delay of the last speech window, used if loudness does not help."""
 
 _STEP_MS = 8
 _VOICED_SHARE = 0.02
-"""Of the voice's loudest 8 ms: -34 dB. What is quieter is the room."""
+"""Share of the voice's loudest 8 ms: -34 dB. Quieter steps are background."""
 _NEAR = 80 // _STEP_MS
-"""So far from the end of the last window of speech, to either side."""
+"""Search range around the end of the last speech window, in steps."""
 _VOICE = 2_000 // _STEP_MS
-"""So much of the latest speech tells how loud the voice is."""
+"""Length of recent speech that determines the voice's loudness, in steps."""
 _ROOM = 96 // _STEP_MS
 _NOISY_ROOM = 1.5
-"""A room that reaches the threshold with this factor hides the end of the voice."""
+"""If the background times this factor reaches the threshold, it hides the end of the voice."""
 
 
 class SpeechEnd:
-    """Takes the sound window by window.
+    """Finds the end of speech, window by window.
 
     Args:
-        rate_hz: Of the sound. A window is a whole number of 8 ms.
+        rate_hz: Sample rate. A window is a whole number of 8 ms steps.
     """
 
     def __init__(self, rate_hz: int) -> None:
         self._step = rate_hz * _STEP_MS // 1_000
         self._speech: deque[float] = deque(maxlen=_VOICE)
-        self._behind: list[float] = []
+        self._after_speech: list[float] = []
         self._room: deque[float] = deque(maxlen=_ROOM)
-        self._n_behind = 0
+        self._n_after_speech = 0
 
     def hear(self, window: NDArray[np.int16], *, is_speech: bool) -> None:
-        """The next window: samples of one channel, and what the detector takes it for."""
+        """Take the next window: mono samples, and the detector's classification."""
         steps = window.astype(np.float32).reshape(-1, self._step)
         loudness = np.sqrt(np.mean(steps * steps, axis=1)).tolist()
         if is_speech:
-            if self._n_behind:
-                self._speech.extend(self._behind)
-                self._behind.clear()
+            if self._n_after_speech:
+                self._speech.extend(self._after_speech)
+                self._after_speech.clear()
                 self._room.clear()
-                self._n_behind = 0
+                self._n_after_speech = 0
             self._speech.extend(loudness)
         else:
-            self._behind.extend(loudness[: _NEAR - len(self._behind)])
+            self._after_speech.extend(loudness[: _NEAR - len(self._after_speech)])
             self._room.extend(loudness)
-            self._n_behind += len(loudness)
+            self._n_after_speech += len(loudness)
 
     @property
     def detected_quiet_ms(self) -> int:
-        """Since the last window of speech."""
-        return self._n_behind * _STEP_MS
+        """Time since the last speech window."""
+        return self._n_after_speech * _STEP_MS
 
     @property
     def quiet_ms(self) -> int:
-        """From the end of the voice to the end of the last window; 0 while there is speech."""
-        return self.detected_quiet_ms + self._tail_ms() if self._n_behind else 0
+        """Time from the end of the voice to the end of the last window; 0 during speech."""
+        return self.detected_quiet_ms + self._tail_ms() if self._n_after_speech else 0
 
     def _tail_ms(self) -> int:
         threshold = max(self._speech, default=0.0) * _VOICED_SHARE
         if float(np.median(self._room)) * _NOISY_ROOM >= threshold:
             return DETECTOR_TAIL_MS
-        near = [*list(self._speech)[-_NEAR:], *self._behind]
+        near = [*list(self._speech)[-_NEAR:], *self._after_speech]
         n_quiet = next((n for n, loudness in enumerate(reversed(near)) if loudness > threshold), len(near))
-        return (n_quiet - len(self._behind)) * _STEP_MS
+        return (n_quiet - len(self._after_speech)) * _STEP_MS

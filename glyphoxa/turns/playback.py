@@ -1,16 +1,16 @@
-"""What of a reply may be played, what has been played, and which of its words were heard.
+"""Decides which part of a reply may be played, and tracks which words were heard.
 
-Rules.
+Rules:
 
-- A reply comes in pieces (clauses), each followed by its sound; nothing is played before `Released`.
-- A filler ("Hm.") may be played after the release, once, as long as no sound of the reply has come; it is not part
-  of the reply and does not count as its first sound. When sound of the reply comes, it ends at its next break.
-- An excuse is a filler that is heard in place of a reply that failed: at once, with the release, or behind the filler.
-- Who is held is silent until they may go on, and goes on with the next sample.
-- A reply is over when its last sample was played, when it was cancelled, when it failed and what there was of it
-  has been played, or at once when nothing of it may be said. `Over` comes exactly once.
-- Which words were heard goes by the share of a piece's sound that was played, spread over its characters. A word
-  counts when it was heard to its end. While a piece is still being synthesised its length is estimated.
+- A reply consists of pieces (clauses), each followed by its sound. Nothing plays before `Released`.
+- A filler ("Hm.") may play once after the release, until sound of the reply arrives. It is not part of the reply and
+  does not count as its first sound. It ends at its next break when the reply's sound arrives.
+- An excuse is a filler in place of a failed reply. It plays at once, at the release, or after the filler.
+- A held reply is silent. After `Resumed` it continues with the next sample.
+- A reply is over when its last sample was played, when it was cancelled, when it failed and its remaining sound was
+  played, or at once if nothing of it may be said. `Over` comes exactly once.
+- The share of a piece's sound that was played, spread over its characters, gives the heard words. A word counts if it
+  was heard to its end. The length of a piece still in synthesis is estimated.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SPEECH_CHARACTERS_PER_S = 15
-"""An unhurried English speaker; only used for a piece whose sound is not complete yet."""
+"""Rate of an unhurried English speaker; only used while a piece's sound is incomplete."""
 
 _LAST_WORD_TOLERANCE = 0.02
-"""A clause ends in a little silence: its last word has been heard before its last sample."""
+"""A clause ends with a little silence, so its last word was heard before the last sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class PieceBegan:
-    """The sound that comes from now on says `text`."""
+    """The following sound says `text`."""
 
     text: str
 
@@ -42,12 +42,12 @@ class SoundCame:
 
 @dataclass(frozen=True, slots=True)
 class PieceEnded:
-    """All the sound of the latest piece is there."""
+    """The sound of the latest piece is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class FillerCame:
-    """`breaks`: after how many of its samples it may end, ascending."""
+    """A filler is available. `breaks`: sample counts after which it may end, ascending."""
 
     n_samples: int
     breaks: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class ExcuseCame:
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnded:
-    """No piece will follow. `withheld`: there were words and none of them may be said."""
+    """No more pieces follow. `withheld`: none of the words may be said."""
 
     withheld: bool = False
 
@@ -72,7 +72,7 @@ class ReplyFailed:
 
 @dataclass(frozen=True, slots=True)
 class PieceTrouble:
-    """Something went wrong that may have cost a piece its sound. The reply goes on."""
+    """An error that may have cost a piece its sound. The reply continues."""
 
     error: str
 
@@ -84,12 +84,12 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Somebody speaks: nothing more is played for now."""
+    """Somebody speaks: play nothing for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """It may be heard again, from where it was held."""
+    """Continue where the reply was held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The next `n_samples` were handed out, fillers first."""
+    """The next `n_samples` were taken for playback, fillers first."""
 
     n_samples: int
 
@@ -128,14 +128,14 @@ class FillerBegins:
 
 @dataclass(frozen=True, slots=True)
 class FillerEnds:
-    """The reply is there: only this much of the filler is still played, and fades out."""
+    """The reply arrived: play only this much more of the filler, fading out."""
 
     n_samples: int
 
 
 @dataclass(frozen=True, slots=True)
 class SoundBegins:
-    """The first sample of the reply is being played."""
+    """The first sample of the reply plays now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +180,14 @@ class _Piece:
 
 @dataclass(slots=True)
 class Playback:
-    """One reply. See the module's rules."""
+    """Playback state of one reply, by the rules of this module."""
 
     rate_hz: int = 24_000
     _pieces: list[_Piece] = field(default_factory=list)
     _at: int = 0
     _n_filler: int = 0
     _ends_of_filler: tuple[int, ...] = ()
-    """How many of its samples would be left at each break."""
+    """Remaining samples of the filler at each break."""
     _had_filler: bool = False
     _had_excuse: bool = False
     _is_released: bool = False
@@ -201,7 +201,7 @@ class Playback:
 
     @property
     def awaits_more(self) -> bool:
-        """The reply is still being made: somebody should be working on it."""
+        """Whether the reply is still being generated."""
         return not (self._is_over or self._has_ended)
 
     @property
@@ -214,11 +214,11 @@ class Playback:
 
     @property
     def is_silent(self) -> bool:
-        """No sound of the reply has come."""
+        """Whether no sound of the reply has arrived."""
         return not any(piece.n_samples for piece in self._pieces)
 
     def playable(self, n_samples: int) -> int:
-        """How many of the next `n_samples` may be played now. Fewer only where a piece or a filler ends."""
+        """Return how many of the next `n_samples` may play now. Less than that only where a piece or filler ends."""
         if not self._is_released or self._is_held or self._is_over:
             return 0
         if self._n_filler:
@@ -232,7 +232,7 @@ class Playback:
         return 0
 
     def on(self, event: PlaybackEvent) -> tuple[PlaybackEffect, ...]:
-        """Take one event; return what must now be done, in order."""
+        """Take one event; return the effects, in order."""
         if self._is_over:
             return ()
         match event:
@@ -279,14 +279,14 @@ class Playback:
         is_first, self._had_filler = not self._had_filler, True
         self._had_excuse = isinstance(event, ExcuseCame)
         self._n_filler += event.n_samples
-        # An excuse is heard out.
+        # An excuse always plays to its end.
         self._ends_of_filler = (
             tuple(event.n_samples - at for at in event.breaks) if isinstance(event, FillerCame) else ()
         )
         return (FillerBegins(),) if self._is_released and is_first else ()
 
     def _hasten(self) -> tuple[PlaybackEffect, ...]:
-        """The words are there: the filler goes on to its next break at most."""
+        """Let the filler end at its next break, because the reply's sound has arrived."""
         left = next((n for n in self._ends_of_filler if n <= self._n_filler), 0)
         if not left:
             return ()
@@ -331,7 +331,7 @@ class Playback:
     def _end(self, *, interrupted: bool = False) -> tuple[PlaybackEffect, ...]:
         self._is_over = True
         if self._has_ended and self._pieces and self.is_silent:
-            self._error = self._error or self._trouble or "the voice made no sound"
+            self._error = self._error or self._trouble or "the voice service returned no sound"
         heard = [piece.heard(rate_hz=self.rate_hz) for piece in self._pieces]
         return (
             Over(
@@ -345,29 +345,29 @@ class Playback:
         )
 
 
-# A filler as it is played: without the silence around it, and where it may be broken off.
+# A filler without surrounding silence, and the places where it may be cut.
 #
-# A voice that speaks "Hm." leaves up to half a second of silence around it, longer than the sound itself. While it
-# lasts, an answer that is ready would have to wait for nothing.
+# A voice that speaks "Hm." adds up to half a second of silence, more than the sound itself. It would delay an answer
+# that is ready.
 
 
 _STEP_MS = 8
 _SILENT_SHARE = 0.02
-"""Of the loudest 8 ms: -34 dB. What is quieter at either end is no part of the sound."""
+"""Share of the loudest 8 ms: -34 dB. Quieter ends are trimmed."""
 _QUIET_SHARE = 0.08
-"""-22 dB: a word has ended, though the next may follow at once."""
+"""Share for a break: -22 dB. A word has ended, although the next one may follow at once."""
 _A_BREAK_STEPS = 3
-"""So long it is quiet between two words, at least."""
+"""Minimum length of a break between two words, in steps."""
 _KEPT_STEPS = 2
-"""Of the silence at either end, so that nothing that dies away is cut."""
+"""Silence kept at both ends, so that no fading sound is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """Mono, s16le.
+    """A trimmed filler: mono s16le.
 
     Attributes:
-        breaks: After how many samples it may end before its end, ascending.
+        breaks: Sample counts after which it may be cut, ascending.
     """
 
     pcm: bytes
@@ -379,7 +379,7 @@ class Filler:
 
 
 def filler_of(pcm: bytes, *, rate_hz: int) -> Filler:
-    """The filler in what a voice rendered."""
+    """Trim a rendered filler and find its breaks."""
     samples = np.frombuffer(pcm, dtype=np.int16)
     step = rate_hz * _STEP_MS // 1_000
     loudness = _loudness(samples, step)
@@ -398,14 +398,14 @@ def filler_of(pcm: bytes, *, rate_hz: int) -> Filler:
 
 
 def _loudness(samples: NDArray[np.int16], step: int) -> NDArray[np.float64]:
-    """Of each step; the last may be shorter."""
+    """Return the loudness of each step; the last one may be shorter."""
     steps = np.pad(samples.astype(np.float64), (0, -len(samples) % step)).reshape(-1, step)
     loudness: NDArray[np.float64] = np.sqrt(np.mean(steps**2, axis=1))
     return loudness
 
 
 def _breaks(loudness: NDArray[np.float64], step: int) -> list[int]:
-    """One step into each stretch that is quiet for long enough, behind the first that is loud."""
+    """Return one position in each quiet stretch that is long enough, after the first loud step."""
     is_quiet = loudness < _QUIET_SHARE * loudness.max()
     breaks: list[int] = []
     n_quiet, was_loud = 0, False
@@ -417,32 +417,32 @@ def _breaks(loudness: NDArray[np.float64], step: int) -> list[int]:
     return breaks
 
 
-# The silence in front of a reply, which nobody needs to hear.
+# Trims the silence before a reply.
 #
-# A voice that speaks a clause leaves a fifth to a third of a second of silence in front of it. Between two clauses that
-# is a breath; in front of the first it is waited for by who has asked.
+# A voice adds 0.2 to 0.33 s of silence before a clause. Between clauses this is a breath; before the first clause it
+# only delays the answer.
 
 
 _LEAD_IN_STEP_MS = 8
 _SILENT = 160
-"""Loudness of 8 ms below which nothing is heard: -46 dBFS, where voices are at some -20."""
+"""8 ms below this loudness are inaudible: -46 dBFS, while voices are at about -20."""
 _LEAD_IN_KEPT_STEPS = 3
-"""Of the silence, so that the beginning of a word is not cut."""
-_LONGEST_MS = 600
-"""More than a voice leaves: what is as quiet for longer is a quiet voice, and is heard."""
+"""Silence kept, so that the start of a word is not cut."""
+_MAX_LEAD_IN_MS = 600
+"""Longer than any voice's silence: a longer quiet stretch is a quiet voice and is kept."""
 
 
 class LeadIn:
-    """Of one reply, whose sound comes in pieces of any length."""
+    """Trims the leading silence of one reply whose sound arrives in pieces of any length."""
 
     def __init__(self, *, rate_hz: int) -> None:
         self._step = rate_hz * _LEAD_IN_STEP_MS // 1_000 * 2
-        self._most = rate_hz * _LONGEST_MS // 1_000 * 2
+        self._most = rate_hz * _MAX_LEAD_IN_MS // 1_000 * 2
         self._waiting = b""
         self._is_over = False
 
     def cut(self, pcm: bytes) -> bytes:
-        """What is to be heard of it with the next piece; mono, s16le."""
+        """Return the audible part of the next piece; mono s16le."""
         if self._is_over:
             return pcm
         self._waiting += pcm

@@ -1,4 +1,4 @@
-"""A turn that is under way. See `glyphoxa.turns.turn_taking` for its life."""
+"""An open turn. `glyphoxa.turns.turn_taking` describes its life cycle."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.effects import Begin, Cancel, Floor, Say
 
-# What somebody asks, in the parts in which they said it.
+# A question in the parts in which it was spoken.
 
 
-MOST_PARTS = 6
-"""Of a question that its speaker goes on with."""
-_MOST_CHARACTERS = 1_200
-"""Of all parts of a question together, where there are several: some five sentences of speech each."""
+MAX_PARTS = 6
+"""Limit for the parts of a continued question."""
+_MAX_CHARACTERS = 1_200
+"""Limit for all parts together, if there are several: about five sentences each."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenQuestion:
-    """What somebody asks, in the parts in which they said it."""
+    """A question in the parts in which it was spoken."""
 
     parts: tuple[str, ...]
 
@@ -36,11 +36,11 @@ class SpokenQuestion:
         return " ".join(self.parts)
 
     def going_on(self, text: str) -> SpokenQuestion:
-        """With another part. The newest stay: the NPC heard the others as it hears everything."""
+        """Return the question with another part, dropping the oldest. The NPC has heard those in its prompt."""
         parts, n_characters = [text], len(text)
-        for part in reversed(self.parts[1 - MOST_PARTS :]):
+        for part in reversed(self.parts[1 - MAX_PARTS :]):
             n_characters += 1 + len(part)
-            if n_characters > _MOST_CHARACTERS:
+            if n_characters > _MAX_CHARACTERS:
                 break
             parts.append(part)
         return SpokenQuestion(tuple(reversed(parts)))
@@ -59,13 +59,14 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class Turn:
-    """
+    """One turn and its state.
+
     Attributes:
-        player: Who asks; of a turn that answers an NPC, that NPC.
+        player: Who asks. If the turn answers an NPC, that NPC.
         second: The NPC that reacts to the answer.
-        answers: The NPC whose words it answers: no player waits for it.
-        behind: It is a reaction to this turn's answer.
-        n_in_a_row: Answers of NPCs to NPCs up to it, since a player spoke.
+        answers: The NPC whose words it answers; then no player waits for it.
+        reacts_to: The turn to whose answer it reacts.
+        n_in_a_row: Answers among NPCs up to this one, since a player spoke.
     """
 
     id: TurnId
@@ -76,50 +77,50 @@ class Turn:
     phase: Phase
     begun: bool = False
     filled: bool = False
-    looks_up_long: bool = False
+    lookup_is_slow: bool = False
     first_word_ms: int | None = None
     has_failed: bool = False
-    """Before it may be heard: nothing but an excuse would be."""
+    """Failed before its release: only an excuse would be heard."""
     committed_ms: int = 0
     released_ms: int = 0
     cancelled_as: Outcome | None = None
     words: str = ""
-    """What the DM gave it to say, instead of an answer."""
+    """Words of the DM to say instead of an answer."""
     second: NpcId | None = None
     answers: NpcId | None = None
-    behind: TurnId | None = None
+    reacts_to: TurnId | None = None
     n_in_a_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A question whose answer was called off because its speaker seemed to go on."""
+    """A question whose answer was cancelled because its speaker seems to continue."""
 
     question: SpokenQuestion
     draft: Draft
 
 
-# The turns that are under way at one table.
+# The open turns of one table.
 
 
 _HUSHED_AS = {Phase.PREPARING: None, Phase.HEARD: Outcome.INTERRUPTED}
-"""Otherwise SUPERSEDED."""
+"""Outcome of a cancelled turn by phase; all other phases: SUPERSEDED."""
 _OF_THE_DM, _NEXT, _LAST = 1_001, 1_000, -1
-"""Priorities beside those of NPCs: of words that the DM gave, of a reaction, of other talk among NPCs."""
+"""Priorities beyond those of NPCs: the DM's words, a reaction, other conversation among NPCs."""
 
 
 @dataclass(slots=True)
 class OpenTurns:
-    """Iterates over them in the order in which they were opened.
+    """The open turns. Iterates in the order in which they were opened.
 
     Args:
-        priorities: Of NPCs, as the floor has them; `DEFAULT_PRIORITY` for who is not in it.
+        priorities: Priorities of NPCs for the floor; `DEFAULT_PRIORITY` for others.
     """
 
     floor: Floor = field(default_factory=Floor)
     priorities: Mapping[NpcId, int] = field(default_factory=dict)
     moved_ms: int = 0
-    """When the floor was last given or given back, or an NPC cut off."""
+    """When the floor was last given or released, or an NPC was interrupted."""
     _turns: dict[TurnId, Turn] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -133,25 +134,28 @@ class OpenTurns:
         return self._turns.get(turn)
 
     def of(self, player: PlayerId) -> list[Turn]:
-        """What this player asks and is still to be answered."""
+        """Return the open turns of this player."""
         return [t for t in self if t.player == player and t.cancelled_as is None]
 
     def to(self, npc: NpcId) -> list[Turn]:
-        """What this NPC is being asked. An engine answers one thing at a time: a speculation must not cut
-        another off, and a committed turn waits for the one before it.
+        """Return the open turns of this NPC.
+
+        An engine answers one turn at a time: a speculation must not cancel another one, and a committed turn waits for
+        the one before it.
         """
         return [turn for turn in self if turn.npc == npc]
 
     @property
     def heard(self) -> Turn | None:
-        """The one whose answer is being heard, unless it was called off."""
+        """The turn whose answer is being heard, unless it was cancelled."""
         holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
         return holder if holder is not None and holder.phase is Phase.HEARD and holder.cancelled_as is None else None
 
     def open(self, npc: NpcId, draft: Draft, question: SpokenQuestion, *, words: str = "") -> Turn:
-        """
+        """Open a turn.
+
         Args:
-            words: What the NPC is to say instead of an answer.
+            words: What the NPC says instead of an answer.
         """
         turn = Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, Phase.PREPARING)
         turn.words = words
@@ -162,19 +166,19 @@ class OpenTurns:
         turn.begun = True
         if turn.words:
             return Say(turn.id, turn.npc, turn.words)
-        # What is only prepared for was not kept yet.
+        # A turn in preparation has not been stored yet.
         n_kept = len(turn.question.parts) - (turn.phase is Phase.PREPARING)
-        return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept, is_brief=turn.behind is not None)
+        return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept, is_brief=turn.reacts_to is not None)
 
     def queue_up(self, turn: Turn) -> None:
-        """For the floor. The DM's words come first, a reaction right behind what it is a reaction to, and other talk
-        among NPCs last.
+        """Queue a turn for the floor: the DM's words first, then a reaction, then players' turns by priority, and other
+        conversation among NPCs last.
         """
         priority = self.priorities.get(turn.npc, DEFAULT_PRIORITY)
         if turn.words:
             priority = _OF_THE_DM
         elif turn.answers is not None:
-            priority = _NEXT if turn.behind is not None else _LAST
+            priority = _NEXT if turn.reacts_to is not None else _LAST
         self.floor.request(turn.id, priority=priority)
 
     def cancel(self, turn: Turn, outcome: Outcome | None) -> Cancel:
@@ -185,7 +189,7 @@ class OpenTurns:
         return Cancel(turn.id, turn.npc, outcome, turn.begun)
 
     def hush(self, turns: Iterable[Turn]) -> list[Cancel]:
-        """Call these off."""
+        """Cancel these turns."""
         return [
             self.cancel(turn, _HUSHED_AS.get(turn.phase, Outcome.SUPERSEDED))
             for turn in turns
@@ -193,11 +197,11 @@ class OpenTurns:
         ]
 
     def close(self, turn_id: TurnId) -> Turn | None:
-        """Its engine is done with it."""
+        """Remove a turn whose engine has finished."""
         return self._turns.pop(turn_id, None)
 
 
-# What players ask whom, over the parts in which they say it.
+# Players' questions and their addressees, across the parts in which they are spoken.
 
 
 FIND_MENTIONS = Callable[[str], Sequence[AddresseeMention]]
@@ -205,11 +209,12 @@ FIND_MENTIONS = Callable[[str], Sequence[AddresseeMention]]
 
 @dataclass(slots=True)
 class Questions:
-    """
+    """Assigns players' words to NPCs.
+
     Args:
-        mentions: Finds the names of NPCs and players in words.
-        names: What each NPC of the campaign is called.
-        controls: What the DM has in force.
+        mentions: Finds the names of NPCs and players in a text.
+        names: Names of all NPCs of the campaign.
+        controls: The DM's controls in force.
 
     Attributes:
         present: The NPCs of the scene.
@@ -223,38 +228,38 @@ class Questions:
     _carried: dict[PlayerId, Carried] = field(default_factory=dict)
 
     def move(self, present: Sequence[NpcId]) -> None:
-        """The scene changed: what was going on is over."""
+        """Change the scene and end all conversations."""
         self.present = tuple(present)
         self.addressing.forget_all()
         self._carried.clear()
 
     def forget_all(self) -> None:
-        """Nobody goes on with what they asked."""
+        """Forget all carried questions and conversations."""
         self._carried.clear()
 
     def carry(self, turn: Turn) -> None:
-        """Its answer was called off because its speaker seems to go on."""
+        """Keep the question of a cancelled turn, because its speaker seems to continue."""
         self._carried[turn.player] = Carried(turn.question, turn.draft)
 
-    def is_carried(self, player: PlayerId) -> bool:
+    def has_carried(self, player: PlayerId) -> bool:
         return player in self._carried
 
     def take_carried(self, player: PlayerId) -> Carried | None:
-        """What they seemed to go on with, which is not asked again behind this."""
+        """Remove and return the question that the player seemed to continue."""
         return self._carried.pop(player, None)
 
     def remember(self, player: PlayerId, npc: NpcId, *, at_ms: int) -> None:
-        """An exchange between them took place."""
+        """Note an exchange between a player and an NPC."""
         self.addressing.remember(player, npc, at_ms=at_ms)
 
     def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
-        """Their words went to another player."""
+        """Note words of a player that were meant for no NPC."""
         if addressed.unaddressed is Unaddressed.PLAYER:
             others = (addressed.player,) if addressed.player is not None else ()
             self.addressing.remember_players(player, *others, at_ms=at_ms)
 
     def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
-        """Whom these words alone are meant for."""
+        """Decide who these words alone are meant for."""
 
         def by_address(said: Said) -> Addressed:
             return self.addressing.decide(said, present=self.present, names=self.names, at_ms=at_ms)
@@ -262,21 +267,21 @@ class Questions:
         return self.controls.meant(self.said(player, text), by_address, present=self.present)
 
     def said(self, player: PlayerId, text: str) -> Said:
-        """These words with who is named in them."""
+        """Return the words with the names found in them."""
         return Said(player, text, self.mentions(text))
 
     def called_by(self, npc: NpcId, text: str) -> NpcId | None:
-        """Whom of those who are here an NPC calls with these words."""
+        """Return which NPC of the scene another NPC calls with these words."""
         called = (m for m in self.mentions(text) if m.is_vocative and m.npc != npc and self.may_speak(m.npc))
         first = min(called, key=lambda m: m.position, default=None)
         return first.npc if first is not None else None
 
     def may_speak(self, npc: NpcId | None) -> bool:
-        """It is here and not muted."""
+        """Return whether an NPC is present and not muted."""
         return npc in self.present and npc not in self.controls.muted
 
     def meant(self, player: PlayerId, text: str, *, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
-        """Whom these words are meant for, and what is asked with them."""
+        """Return who these words are meant for, and the whole question."""
         carried = self._carried.get(player)
         alone = self.decide(player, text, at_ms=at_ms)
         if carried is None or alone.is_aside:
@@ -285,31 +290,33 @@ class Questions:
         return self.decide(player, question.text, at_ms=at_ms), question
 
 
-# How long an answer is waited for, and what is done when that time is over.
+# How long to wait for an answer, and what to do after that.
 
 
 _CLAUSE_MS = 1_000
-"""Behind its first word an answer is heard within this time: a filler would only hold it back."""
+"""An answer is heard within this time after its first word, so a filler would delay it."""
 
 
 class Overdue(Enum):
-    """What is to be done about a turn because time has passed."""
+    """What to do about an overdue turn."""
 
     DROP = auto()
-    """Its answer waited too long for players to fall silent."""
+    """The answer waited too long for players to fall silent."""
     GIVE_UP = auto()
-    """Its answer did not come."""
+    """No answer came."""
     FILL = auto()
-    """Its answer takes long: a sound in character."""
+    """The answer takes long: play a filler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """
+    """Deadlines of a turn.
+
     Args:
-        reply_deadline_ms: From when the answer may be heard (usually the end of the player's turn) to the first audio.
-        filler_after_ms: From the end of the player's turn to a filler, which is never heard before the answer may be
-            nor while its first clause is about to come; 0 for none.
+        reply_deadline_ms: From the moment the answer may be heard (usually the end of the player's turn) to its first
+            audio.
+        filler_after_ms: From the end of the player's turn to a filler; 0 for none. A filler plays only once the answer
+            may be heard, and not shortly before its first clause.
         hold_ms: How long an answer waits for players to fall silent.
     """
 
@@ -318,10 +325,10 @@ class Patience:
     hold_ms: int = 20_000
 
     def due_ms(self, turn: Turn, *, waits_since_ms: int | None) -> int | None:
-        """When something is to be done about a turn because time has passed; None for not before something happens.
+        """When `overdue` must be called; None if only an event can change anything.
 
         Args:
-            waits_since_ms: Since when players alone keep answers from being heard; None while an NPC is heard.
+            waits_since_ms: Since when only players delay answers; None while an NPC is heard.
         """
         if turn.cancelled_as is not None:
             return None
@@ -332,17 +339,17 @@ class Patience:
         return None
 
     def overdue(self, turn: Turn, *, at_ms: int) -> Overdue:
-        """What is to be done about a turn of which `due_ms` has come."""
+        """Decide what to do about a turn whose `due_ms` has passed."""
         if turn.phase is Phase.COMMITTED:
             return Overdue.DROP
         return Overdue.GIVE_UP if at_ms >= turn.released_ms + self.reply_deadline_ms else Overdue.FILL
 
     def _filler_ms(self, turn: Turn) -> int:
-        """Not before the deadline if it has had one, or is to have none."""
-        if not turn.filled and turn.looks_up_long:
+        """When a filler is due: at the deadline if there was one already, or none is wanted."""
+        if not turn.filled and turn.lookup_is_slow:
             return turn.released_ms
         if turn.filled or not self.filler_after_ms:
             return turn.released_ms + self.reply_deadline_ms
-        # Who waited for another NPC to finish is not silent for as long again.
+        # After waiting for another NPC to finish, do not wait as long again.
         due_ms = max(turn.released_ms, turn.committed_ms + self.filler_after_ms)
         return due_ms if turn.first_word_ms is None else max(due_ms, turn.first_word_ms + _CLAUSE_MS)

@@ -1,25 +1,26 @@
-"""Turn taking at one table: what happens is told to it, what must now be done comes back. No clock, no task.
+"""Decides turn taking at one table: events in, effects out. It has no clock and no tasks.
 
 The life of a turn:
 
     EagerTurn ──▶ PREPARING ──TurnEnded, same words──▶ COMMITTED ──floor──▶ RELEASED ──first audio──▶ HEARD ──▶ over
                      │                                     │                   │                       │
                      └─ player goes on, other words, or    └── player goes on: MERGED ──┘              └─ INTERRUPTED
-                        it failed: dropped, as if it never     the next turn answers both
-                        was
+                        it failed: dropped without             the next turn answers both
+                        a record
 
-A turn that is PREPARING is a speculation: it leaves no record. From COMMITTED on it ends in exactly one
-`Outcome`. What a player said is kept (`Keep`) before anything else happens with it, addressed or not.
+A PREPARING turn is a speculation and leaves no record. From COMMITTED on, it ends in exactly one `Outcome`. A player's
+words are stored (`Keep`) before anything else happens with them, addressed or not.
 
-Nobody takes another's turn away:
+Fairness:
 
-- Of a question that its speaker goes on with, only the newest parts are asked together; all of them were kept.
-- What is typed cuts off no answer but the typist's own. A voice is what cuts an NPC off.
-- Questions to one NPC are answered in the order in which they were asked, and so is the floor given among NPCs of the
-  same priority. Who goes on with theirs is last in line again; who has none under way waits for one answer to each of
-  the others at most, and where priorities differ for a few more (`glyphoxa.turns.effects`).
-- What NPCs say to each other is in nobody's way (`glyphoxa.turns.turn_taking`).
-- Waiting for others to be answered makes no answer late: `hold_ms` and `reply_deadline_ms` count only while nobody is.
+- When a speaker continues a question, the newest parts are asked together. All parts are stored.
+- Typed text interrupts only the answer to its own author. A voice interrupts any NPC.
+- An NPC answers questions in the order in which they were asked. NPCs of equal priority get the floor in the order in
+  which their turns ended. A speaker who continues a question moves to the end of the queue. A speaker without an open
+  turn waits for at most one answer to each other player, and a few more if priorities differ
+  (`glyphoxa.turns.effects`).
+- Conversation among NPCs never delays a player.
+- Time spent waiting for other answers does not count: `hold_ms` and `reply_deadline_ms` pause meanwhile.
 """
 
 from __future__ import annotations
@@ -46,42 +47,41 @@ from glyphoxa.turns.barge_in import BargeIn, OverVoice, cuts_off
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, NotAddressed, Prime, Release, Resume
 from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, SpokenQuestion, Turn, same_words
 
-# What NPCs say to the words of other NPCs.
+# Conversation among NPCs.
 #
 # Rules:
 #
-# 1. Where a player calls two NPCs, the first answers and the second *reacts*: to what was heard of the answer, right
-#    behind it, once. The reaction is thought of while the answer is being heard.
-# 2. Where the DM lets them (`most_in_a_row`), an NPC whose answer calls another one is answered by it, and so on for so
-#    many answers without a player. Whoever a player waits for goes first.
-# 3. Nobody asked for these but NPCs. A player's words call off what was not heard of them, as does a change of scene.
-#    They are never in the way of a player's question.
-# 4. What was not heard was not said: an answer that was cut off has no reaction and calls nobody.
+# 1. If a player calls two NPCs, the first answers. The second reacts once, directly after it, to the part that was
+#    heard. The reaction is generated while the answer plays.
+# 2. If the DM allows it (`max_in_a_row`), an NPC that another NPC calls in its answer replies, up to this number of
+#    answers without a player. Answers to players go first.
+# 3. A player's words or a change of scene cancel follow-ups that have not been heard.
+# 4. An interrupted answer triggers no reaction and calls nobody, because unheard words were not said.
 
 
 @dataclass(slots=True)
 class FollowUps:
-    """See the module's rules.
+    """Answers of NPCs to other NPCs, by the rules above.
 
     Args:
-        most_in_a_row: Answers of NPCs to NPCs without a player between them; 0: they talk to players alone. It may be
-            changed at any time.
+        max_in_a_row: Maximum answers among NPCs without a player between them; 0: they only answer players. May
+            change at any time.
     """
 
     questions: Questions
     turns: OpenTurns
-    most_in_a_row: int = 0
+    max_in_a_row: int = 0
 
     def prepare(self, lead: Turn, reply: str, *, at_ms: int) -> list[Effect]:
-        """All of an answer is known, and little of it was heard: whoever reacts to it may think."""
+        """Begin the reaction to an answer whose text is complete but mostly unheard."""
         second = lead.second
         if second is None or not self.questions.may_speak(second) or lead.cancelled_as or self.turns.to(second):
             return []
         return [self.turns.begin(self._open(lead, second, reply, at_ms))]
 
     def after(self, turn: Turn, heard: str, *, at_ms: int) -> tuple[list[Effect], tuple[Turn, Addressed] | None]:
-        """A turn is over. What must be done, and the turn that follows it, to be committed."""
-        prepared = next((other for other in self.turns if other.behind == turn.id), None)
+        """Return the effects of a finished turn, and the follow-up turn to commit."""
+        prepared = next((other for other in self.turns if other.reacts_to == turn.id), None)
         is_whole = turn.cancelled_as is None and turn.phase is Phase.HEARD
         effects: list[Effect] = []
         if prepared is not None and not (is_whole and same_words(prepared.question.text, heard)):
@@ -98,7 +98,7 @@ class FollowUps:
         return effects, (prepared, addressed)
 
     def call_off(self) -> list[Effect]:
-        """A player said something: what NPCs would say to each other and nobody heard is not said."""
+        """Cancel unheard follow-ups because a player spoke."""
         return [
             self.turns.cancel(turn, None if turn.phase is Phase.PREPARING else Outcome.SUPERSEDED)
             for turn in self.turns
@@ -106,11 +106,11 @@ class FollowUps:
         ]
 
     def _next(self, turn: Turn, heard: str) -> Addressed | None:
-        """Who answers these words, and why."""
+        """Return who answers these words, and why."""
         name = self.questions.names[turn.npc]
         if turn.second is not None and self.questions.may_speak(turn.second):
             return Addressed(turn.second, f"called together with {name}")
-        if turn.n_in_a_row >= self.most_in_a_row or self.turns.floor.hears_players:
+        if turn.n_in_a_row >= self.max_in_a_row or self.turns.floor.hears_players:
             return None
         npc = self.questions.called_by(turn.npc, heard)
         return Addressed(npc, f"{name} called {self.questions.names[npc]}") if npc is not None else None
@@ -118,17 +118,17 @@ class FollowUps:
     def _open(self, turn: Turn, npc: NpcId, words: str, at_ms: int) -> Turn:
         opened = self.turns.open(npc, _draft(turn.npc, words, at_ms), SpokenQuestion((words,)))
         opened.answers = turn.npc
-        opened.behind = turn.id if turn.second is not None else None
+        opened.reacts_to = turn.id if turn.second is not None else None
         opened.n_in_a_row = turn.n_in_a_row + 1
         return opened
 
 
 def _draft(npc: NpcId, words: str, at_ms: int) -> Draft:
-    """An NPC that is answered stands where a player does."""
+    """Return a draft with the answered NPC in the player's place."""
     return Draft(PlayerId(npc), Heard(words, words, (), at_ms, at_ms), at_ms, at_ms)
 
 
-# Players' voices and words over an NPC that is heard: what `glyphoxa.turns.barge_in` decides, done to its turn.
+# Applies decisions of `glyphoxa.turns.barge_in` to the turn that is heard.
 
 
 @dataclass(slots=True)
@@ -139,11 +139,11 @@ class Interruptions:
 
     @property
     def due_ms(self) -> int | None:
-        """When `by_voice` is worth asking again because time has passed; None for not before something happens."""
+        """When `by_voice` must be called again; None if only an event can change anything."""
         return self.barge_in.due_ms if self.turns.heard is not None else None
 
     def by_words(self, player: PlayerId, text: str, *, at_ms: int, is_typed: bool = False) -> list[Effect]:
-        """They say this, as far as it is known."""
+        """Take a player's words so far, as far as they are known."""
         heard = self.turns.heard
         cuts = self.barge_in.cuts_off(player, text)
         if heard is None or not cuts or (is_typed and heard.player != player):
@@ -151,7 +151,7 @@ class Interruptions:
         return self._cut(heard, at_ms)
 
     def by_voice(self, *, at_ms: int) -> list[Effect]:
-        """Whatever is said, if anything."""
+        """Act on voices alone, without their words."""
         heard = self.turns.heard
         if heard is None:
             self.barge_in.npc_is_silent()
@@ -174,10 +174,10 @@ class Interruptions:
 
 @dataclass(slots=True)
 class TurnTaking:
-    """Who is answered by whom, and when they may be heard.
+    """Decides which NPC answers which player, and when it may be heard.
 
     Args:
-        turns: Those under way, with the floor that they wait for.
+        turns: Open turns and the floor that they wait for.
     """
 
     questions: Questions
@@ -203,37 +203,37 @@ class TurnTaking:
 
     @property
     def n_waiting(self) -> int:
-        """Turns that no engine was asked yet."""
+        """Number of turns that no engine has begun."""
         return sum(not turn.begun for turn in self.turns)
 
     def move(self, present: Sequence[NpcId]) -> list[Effect]:
-        """The scene changed: only these NPCs are here now. Answers of the others are called off."""
+        """Change the scene to these NPCs. Cancel the answers of all others."""
         self.questions.move(present)
         called_off = self.follow_ups.call_off()
         return [*called_off, *self.turns.hush(turn for turn in self.turns if turn.npc not in self.present)]
 
     def hush_all(self) -> list[Effect]:
-        """The session ends, or the DM stops everybody: no answer goes on."""
+        """Cancel all answers, because the session ends or the DM stops everybody."""
         self.questions.forget_all()
         return [*self.turns.hush(self.turns)]
 
     def silence(self, npcs: Collection[NpcId], *, at_ms: int) -> list[Effect]:
-        """The DM wants no answer of these, whether it is heard already or not."""
+        """Cancel the answers of these NPCs, heard or not, because the DM muted them."""
         effects = self.turns.hush(turn for turn in self.turns if turn.npc in npcs)
         return self._then([*effects, *self._release(at_ms)], at_ms)
 
     def say(self, npc: NpcId, draft: Draft, addressed: Addressed, *, at_ms: int) -> list[Effect]:
-        """The DM speaks as this NPC, before all who wait. The answer that it gives or thinks of is called off.
+        """Queue the DM's words for this NPC before all waiting turns. Cancel its current answer.
 
         Args:
-            draft: What the NPC says; by nobody who sits at the table.
+            draft: What the NPC says. Its speaker has no seat at the table.
         """
         effects = self.turns.hush(turn for turn in self.turns.to(npc) if turn.begun and not turn.words)
         turn = self.turns.open(npc, draft, SpokenQuestion((draft.text,)), words=draft.text)
         return self._then([*effects, *self._commit(turn, draft, addressed, at_ms)], at_ms)
 
     def on_ear(self, event: EarEvent, *, at_ms: int) -> list[Effect]:
-        """Take what an ear heard; return what must now be done, in order."""
+        """Take an event of an ear; return the effects, in order."""
         return self._then(self._on_ear(event, at_ms), at_ms)
 
     def _on_ear(self, event: EarEvent, at_ms: int) -> list[Effect]:
@@ -255,12 +255,12 @@ class TurnTaking:
                 assert_never(event)
 
     def on_first_word(self, turn_id: TurnId, *, at_ms: int) -> None:
-        """The model has begun to answer: what it says is about to be heard."""
+        """Note that the model began to answer: sound will follow soon."""
         if (turn := self.turns.get(turn_id)) is not None:
             turn.first_word_ms = at_ms
 
     def on_failed_early(self, turn_id: TurnId) -> None:
-        """There is no answer. If its player has not finished, the NPC thinks again, once, when they have."""
+        """Note that there is no answer. If the player is still speaking, the NPC tries once more at the end."""
         if (turn := self.turns.get(turn_id)) is not None:
             turn.has_failed = True
 
@@ -270,18 +270,18 @@ class TurnTaking:
             turn.phase = Phase.HEARD
 
     def on_reply_known(self, turn_id: TurnId, reply: str, *, at_ms: int) -> list[Effect]:
-        """All of a committed turn's answer is known; it will be heard for a while yet."""
+        """Take the complete text of a committed turn's answer, which still plays."""
         turn = self.turns.get(turn_id)
         return self.follow_ups.prepare(turn, reply, at_ms=at_ms) if turn is not None else []
 
     def on_finished(self, turn_id: TurnId, *, at_ms: int, heard: str = "") -> tuple[Outcome | None, list[Effect]]:
-        """The NPC's engine is done with a turn.
+        """Close a turn whose engine has finished.
 
         Args:
-            heard: What was heard of its answer.
+            heard: The part of the answer that was heard.
 
         Returns:
-            The outcome that was decided when it was cancelled, None if it was not; and what must now be done.
+            The outcome decided at cancellation (None if not cancelled), and the effects.
         """
         turn = self.turns.close(turn_id)
         if turn is None:
@@ -307,15 +307,15 @@ class TurnTaking:
         answer, addressed = following
         return [*effects, *self._commit(answer, answer.draft, addressed, at_ms)]
 
-    def looks_up_long(self, npc: NpcId, *, at_ms: int) -> list[Effect]:
-        """Its answer waits for a tool: a filler is heard as soon as the NPC may be."""
+    def lookup_is_slow(self, npc: NpcId, *, at_ms: int) -> list[Effect]:
+        """Note that an answer waits for a tool: a filler plays as soon as the NPC may speak."""
         for turn in self.turns:
             if turn.npc == npc and turn.begun:
-                turn.looks_up_long = True
+                turn.lookup_is_slow = True
         return self._then([], at_ms)
 
     def tick(self, *, at_ms: int) -> list[Effect]:
-        """Time has come for something that was put off."""
+        """Act on deadlines that have passed."""
         if self._asked_ms is not None and at_ms >= self._asked_ms:
             self._asked_ms = None
         effects: list[Effect] = []
@@ -338,9 +338,7 @@ class TurnTaking:
         return self.patience.due_ms(turn, waits_since_ms=waits_since_ms)
 
     def _then(self, effects: list[Effect], at_ms: int) -> list[Effect]:
-        """With what voices over an NPC ask for, and a wish to be asked again, unless one that was made before comes in
-        time.
-        """
+        """Add effects of players' voices, and a request for a `tick` unless an earlier one is pending."""
         effects = [*effects, *self.interruptions.by_voice(at_ms=at_ms)]
         dues = [self.interruptions.due_ms, self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
         due_ms = min((due for due in dues if due is not None), default=None)
@@ -361,7 +359,7 @@ class TurnTaking:
         return [*effects, *self._merge(player)]
 
     def _merge(self, player: PlayerId) -> list[Effect]:
-        """They go on before the answer was heard: both parts are one question."""
+        """Merge questions that their speaker continues before the answer was heard."""
         effects: list[Effect] = []
         for turn in self.turns.of(player):
             if turn.phase in (Phase.COMMITTED, Phase.RELEASED):
@@ -390,7 +388,7 @@ class TurnTaking:
         self.turns.floor.player_stopped(player)
         effects = self.interruptions.by_words(player, draft.text, at_ms=at_ms, is_typed=draft.typed)
         self.barge_in.over(player)
-        effects += self._merge(player)  # of speech that no detector heard the beginning of
+        effects += self._merge(player)  # if the detector missed the start of speech
         addressed, question = self.questions.meant(player, draft.text, at_ms=at_ms)
         effects.append(Keep(draft, addressed))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
@@ -400,9 +398,9 @@ class TurnTaking:
             self.questions.passed(player, addressed, at_ms=at_ms)
             if prepared is not None:
                 effects.append(self.turns.cancel(prepared, None))
-            is_between = addressed.is_aside and self.questions.is_carried(player)
+            is_between = addressed.is_aside and self.questions.has_carried(player)
             effects.append(NotAddressed(draft, addressed, is_between))
-            return [*effects, *(self._ask_again(player, at_ms) if is_between else self._let_go(player, at_ms))]
+            return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
         if prepared is not None and (
             prepared.has_failed
             or prepared.npc != addressed.npc
@@ -420,7 +418,7 @@ class TurnTaking:
         return self._ask_again(player, at_ms)
 
     def _ask_again(self, player: PlayerId, at_ms: int) -> list[Effect]:
-        """It was only a noise, or nothing of theirs: the question that was called off for it still wants its answer."""
+        """Ask the cancelled question again, because the new sound was noise or an aside."""
         carried = self.questions.take_carried(player)
         addressed = self.questions.decide(player, carried.question.text, at_ms=at_ms) if carried is not None else None
         if carried is None or addressed is None or addressed.npc is None:
@@ -428,7 +426,7 @@ class TurnTaking:
         turn = self.turns.open(addressed.npc, carried.draft, carried.question)
         return self._commit(turn, carried.draft, addressed, at_ms)
 
-    def _let_go(self, player: PlayerId, at_ms: int) -> list[Effect]:
+    def _drop_carried(self, player: PlayerId, at_ms: int) -> list[Effect]:
         self.questions.take_carried(player)
         return self._release(at_ms)
 
@@ -443,7 +441,7 @@ class TurnTaking:
         if turn.answers is None:
             self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
         effects.append(Commit(turn.id, turn.npc, draft, addressed, at_ms))
-        if turn.begun:  # what the NPC was not asked yet cannot be heard
+        if turn.begun:  # an answer that was not begun cannot be heard
             self.turns.queue_up(turn)
         return [*effects, *self._release(at_ms)]
 
@@ -454,7 +452,7 @@ class TurnTaking:
         if granted is None:
             return []
         turn = self.turns.get(granted)
-        assert turn is not None  # noqa: S101 - who leaves the turns leaves the queue
+        assert turn is not None  # noqa: S101 - closed turns leave the queue
         turn.phase, turn.released_ms = Phase.RELEASED, at_ms
         self.turns.moved_ms = at_ms
         return [Release(turn.id, turn.npc)]

@@ -1,4 +1,4 @@
-"""A mouth: memory, a language model and a voice, one after the other."""
+"""A mouth as a cascade: memory, then a language model, then a voice."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from glyphoxa_processors.speaker import PATIENCE_MS, Speaker
 from glyphoxa_processors.spoken_text import SpokenText
 from glyphoxa_processors.tools import ToolRounds
 
-# The stages of a mouth that are made of several parts at once.
+# The shared stages of mouths.
 
 
 def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
-    """What the NPC has in mind, put into the prompt. First in every mouth."""
+    """Return the stage that adds the NPC's memory to the prompt. First in every mouth."""
     return HotContextInjector(
         parts.context,
         _reports(parts, speaker),
@@ -38,7 +38,7 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
 
 
 def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
-    """The model's tokens as clauses that may be said aloud."""
+    """Return the stage that turns the model's tokens into speakable clauses."""
     return SpokenText(
         _reports(parts, speaker),
         new_splitter=parts.new_splitter,
@@ -51,7 +51,7 @@ def _reports(parts: MouthParts, speaker: Speaker) -> MouthReports:
     return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.worry, parts.clock)
 
 
-# What turns a graph of processors into an NPC's mouth.
+# Runs a graph of processors as an NPC's mouth.
 
 
 P = TypeVar("P", bound=Any)
@@ -61,12 +61,12 @@ Graph = Callable[[P, Speaker], Sequence[FrameProcessor]]
 
 
 class GraphMouth(Generic[P]):
-    """A `glyphoxa.npc.mouth.Mouth` made of a graph. The speaker keeps the turns; the rest makes words and sound.
+    """A `glyphoxa.npc.mouth.Mouth` made of a graph. The speaker tracks the turns; the rest produces words and sound.
 
     Args:
-        graph: The processors in the order of the frames: from a `BeginFrame` (see `stages.memory`) to the speaker.
-        excuses: Lines for an answer that fails or does not come; rendered ahead, like fillers.
-        line: What its graph is called, before the NPC's id: an NPC may have two.
+        graph: Returns the processors in frame order, from a `BeginFrame` (see `memory`) to the speaker.
+        excuses: Lines for a failed or missing answer; rendered in advance, like fillers.
+        line: Prefix of the graph's name, before the NPC's id, because an NPC may have two graphs.
         patience_ms: See `Speaker`.
     """
 
@@ -94,7 +94,7 @@ class GraphMouth(Generic[P]):
 
     async def start(self) -> None:
         def report(error: str) -> None:
-            logger.warning("a mouth's service failed: npc={} error={}", self._npc.id, error)
+            logger.warning("a service of a mouth failed: npc={} error={}", self._npc.id, error)
 
         self._line = await self._parts.host.add(self._name, self.processors, on_error=report)
         for filler in (*self._npc.fillers, *self._excuses) if self.renders_fillers else ():
@@ -120,7 +120,7 @@ class GraphMouth(Generic[P]):
             self.cancel(self._speaker.turn)
         self._speaker.begin(turn)
         if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
-            self._speaker.fail(turn, "the pipeline does not run")
+            self._speaker.fail(turn, "the pipeline is not running")
 
     def release(self, turn: TurnId) -> None:
         self._speaker.release(turn)
@@ -145,7 +145,7 @@ class GraphMouth(Generic[P]):
         self._speaker.fill(turn, text)
 
     async def wait_until_drained(self) -> None:
-        """Until the graph is at rest. A reply that is held or being played is not part of it."""
+        """Wait until the graph is idle. Replies that are held or playing do not count."""
         if self._line is not None:
             await self._line.wait_until_drained()
 
@@ -156,17 +156,17 @@ class GraphMouth(Generic[P]):
         await self._parts.host.remove(self._name)
 
     def _report(self, event: MouthEvent) -> None:
-        """Pass an event on, unless it belongs to a turn that is over."""
+        """Forward an event, unless its turn is over."""
         if isinstance(event, Finished):
             self._note_heard(event)
             if event.error:
-                self._interrupt()  # whatever hangs must not stand in the way of the next turn
+                self._interrupt()  # stop hanging work before the next turn
             self._parts.listener(event)
         elif event.turn == self._speaker.turn:
             self._parts.listener(event)
 
     def _note_heard(self, event: Finished) -> None:
-        """For graphs that keep a conversation of their own: what was heard of the reply."""
+        """Take what was heard of a reply. Overridden for graphs with their own conversation."""
 
     def _interrupt(self) -> None:
         if self._line is not None:
@@ -178,7 +178,7 @@ def graph(parts: MouthParts, speaker: Speaker) -> list[FrameProcessor]:
 
 
 async def build(parts: MouthParts, *, line: str = "mouth", patience_ms: int = PATIENCE_MS) -> Mouth:
-    """A mouth that is ready to `start`.
+    """Build a mouth that is ready to `start`.
 
     Args:
         line, patience_ms: See `GraphMouth`.

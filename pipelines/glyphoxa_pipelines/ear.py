@@ -1,4 +1,4 @@
-"""An ear: one human's speech becomes turns."""
+"""An ear: turns one player's speech into turns."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.hot_context import KeywordPrefetcher
 
-# One call for a burst of changes.
+# Combines a burst of changes into one call.
 
 
 CallLater = Callable[[float, Callable[[], None]], "_Timer"]
-"""Takes seconds and what to call then."""
+"""Takes a delay in seconds and a callback."""
 
 
 class _Timer(Protocol):
@@ -40,9 +40,7 @@ class _Timer(Protocol):
 
 
 class Settled:
-    """Calls `act` once, `after_ms` behind the first of any number of changes: changes that never end do not keep it
-    from being called.
-    """
+    """Calls `act` once, `after_ms` after the first of any number of changes. Continuous changes do not delay it."""
 
     def __init__(self, act: Callable[[], None], *, after_ms: int, call_later: CallLater | None = None) -> None:
         self._act = act
@@ -55,7 +53,7 @@ class Settled:
             self._timer = self._call_later(self._after_s, self._fire)
 
     def close(self) -> None:
-        """What has not been called yet never is."""
+        """Cancel a pending call."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,44 +63,43 @@ class Settled:
         self._act()
 
 
-_SHORTEST_STOP_MS = 96
-"""Three of the detector's windows: with less, one that it is unsure of ends the speech."""
+_MIN_STOP_MS = 96
+"""Three detector windows. With fewer, a single uncertain window would end the speech."""
 _WINDOW = 512
 _BYTES_PER_MS = INPUT_RATE_HZ // 1_000 * 2
 _TWENTY_MS = 20 * _BYTES_PER_MS
 
 
 class Detector(SileroVADAnalyzer):
-    """Tells speech from other sound, when it ended, and whether there is some that it is not yet sure of.
+    """Detects speech, its exact end, and possible speech that is not confirmed yet.
 
-    pipecat counts a pause in whole windows from the end of the last window of speech, which is behind the end of the
-    speech. Here it is counted from the end of the voice, and is over when it is over: not with the next window, nor
-    with the next piece of sound.
+    pipecat counts a pause in whole windows after the last speech window, which ends later than the speech. Here a
+    pause is counted from the end of the voice, and ends on time instead of with the next window or chunk.
 
     Args:
-        pause_ms: So much silence is a pause.
+        pause_ms: Silence that counts as a pause.
     """
 
     hears_onset = False
 
     def __init__(self, *, params: VADParams, pause_ms: int) -> None:
-        # pipecat's own count never comes first.
-        super().__init__(params=params.model_copy(update={"stop_secs": (2 * _SHORTEST_STOP_MS + pause_ms) / 1_000}))
+        # Disables pipecat's own pause detection in practice.
+        super().__init__(params=params.model_copy(update={"stop_secs": (2 * _MIN_STOP_MS + pause_ms) / 1_000}))
         self._pause_ms = pause_ms
         self._end = SpeechEnd(INPUT_RATE_HZ)
         self._begun = b""
         self.quiet_ms = pause_ms
-        """At the last pause: from the end of the voice until it was reported."""
+        """At the last pause: time from the end of the voice to the report."""
 
     async def analyze_audio(self, buffer: bytes) -> VADState:
         state = await super().analyze_audio(buffer)
         self.hears_onset = state is VADState.STARTING
         self._follow(buffer, state)
-        if state is VADState.STOPPING and self._end.detected_quiet_ms >= _SHORTEST_STOP_MS:
+        if state is VADState.STOPPING and self._end.detected_quiet_ms >= _MIN_STOP_MS:
             quiet_ms = self._end.quiet_ms + len(self._begun) // _BYTES_PER_MS
             left_ms = max(0, self._pause_ms - quiet_ms)
             if left_ms * _BYTES_PER_MS < len(buffer):
-                # Less than the next piece of sound lasts: that one would come too late.
+                # The next chunk would arrive too late.
                 await wait(left_ms / 1_000)
                 self.quiet_ms = quiet_ms + left_ms
                 state = self._vad_state = VADState.QUIET
@@ -119,9 +116,9 @@ class Detector(SileroVADAnalyzer):
 
 
 class PauseFinder(VADProcessor):
-    """Tells when speech began and paused by the ear's clock; pipecat's own stamps are the machine's.
+    """Reports starts and pauses of speech by the ear's clock, not the machine's.
 
-    In the report of a pause, `stop_secs` is how long ago the voice ended.
+    In the report of a pause, `stop_secs` is the time since the voice ended.
     """
 
     def __init__(self, detector: Detector, *, clock: Callable[[], int], **kwargs: Any) -> None:
@@ -138,7 +135,7 @@ class PauseFinder(VADProcessor):
 
 
 def processors(parts: EarParts) -> list[FrameProcessor]:
-    """The graph, in the order of the frames. The detector and the recogniser belong to this human alone."""
+    """Return the graph in frame order. The detector and the recogniser serve this player only."""
     player, clock, pauses = parts.player.id, parts.clock, parts.pauses
     endpointing = Endpointing(
         player,
@@ -160,7 +157,7 @@ def processors(parts: EarParts) -> list[FrameProcessor]:
 
 
 async def build(parts: EarParts) -> Ear:
-    """An ear that is ready to `start`."""
+    """Build an ear that is ready to `start`."""
     return PipelineEar(parts)
 
 
@@ -177,16 +174,16 @@ class PipelineEar:
         player = self._parts.player
 
         def report(error: str) -> None:
-            logger.warning("an ear's service failed: player={} error={}", player.id, error)
+            logger.warning("a service of an ear failed: player={} error={}", player.id, error)
 
         self._line = await self._parts.host.add(f"ear-{player.id}", processors(self._parts), on_error=report)
         if (expects := self._parts.expects) is not None:
             self._told = expects.told
             self._forget_names = expects.on_changed(self._names.changed)
-            self._names.changed()  # it may have missed one while the graph started
+            self._names.changed()  # a change may have been missed while the graph started
 
     def hear(self, pcm: bytes) -> None:
-        """Sound before `start` or after `close` is dropped; so is what is ten seconds late, newest first."""
+        """Take sound. Drops sound before `start` and after `close`, and new sound if the queue holds ten seconds."""
         if self._line is None:
             return
         sound = self._rest + pcm
@@ -196,7 +193,7 @@ class PipelineEar:
             self._line.send(InputAudioRawFrame(sound[at : at + _TWENTY_MS], INPUT_RATE_HZ, 1))
 
     async def wait_until_drained(self) -> None:
-        """Until the graph is at rest. A turn that waits for its end is not part of it."""
+        """Wait until the graph is idle. A turn that waits for its end does not count."""
         if self._line is not None:
             await self._line.wait_until_drained()
 
@@ -215,5 +212,5 @@ class PipelineEar:
             return
         if self._line.send(expects.frame(names)):
             self._told = names
-        else:  # the graph is far behind
+        else:  # the queue is full: try again
             self._names.changed()

@@ -1,7 +1,7 @@
-"""From an order to a running graph: which services the settings ask for, and the graph they go into.
+"""Builds ears and mouths from specifications: the configured services, and their graphs.
 
-These are the entry points of the group `glyphoxa.pipelines`. A pipeline of one's own takes the same order; see
-`docs/your-own-pipeline.md`.
+The functions are the entry points of the group `glyphoxa.pipelines`. Your own pipeline takes the same `MouthSpec`: see
+`CONTRIBUTING.md`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from glyphoxa.context.prompt import Prompt
 from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.turn import Asked, Character
-from glyphoxa.judgement.guard import made_up_rolls
+from glyphoxa.judgement.guard import invented_rolls
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
@@ -40,44 +40,44 @@ from glyphoxa_processors.spoken_text import Decide
 
 
 def open_host() -> PipelineHost:
-    """The entry point `host`."""
+    """Create the host. Entry point `host`."""
     return PipelineHost()
 
 
 async def open_ear(order: EarSpec) -> Ear:
-    """The entry point `ear`."""
+    """Build an ear. Entry point `ear`."""
     return await ear.build(ear_parts(order))
 
 
 async def open_cascaded(order: MouthSpec) -> Mouth:
-    """The entry point `cascaded`: with the fallbacks of the settings behind it."""
+    """Build a cascaded mouth with the configured fallbacks. Entry point `cascaded`."""
     return await _in_turn(order, order.settings.in_turn)
 
 
 async def open_s2s(order: MouthSpec) -> Mouth:
-    """The entry point `s2s`: with a cascaded mouth behind it, unless the settings say otherwise."""
+    """Build a speech-to-speech mouth, with a cascaded fallback if configured. Entry point `s2s`."""
     if not order.settings.providers.s2s.rescue:
         return await s2s.build(s2s_parts(order))
     mouth = RescuedMouth(order.npc.name, order.listener, order.now_ms)
     first = await s2s.build(s2s_parts(replace(order, listener=mouth.from_first)))
-    # What the campaign calls the provider's voice is one of the speech-to-speech service.
+    # The campaign's provider voice belongs to the speech-to-speech service.
     npc = replace(order.npc, voice=replace(order.npc.voice, provider_voice=None))
     try:
         behind = replace(order, npc=npc, listener=mouth.from_second)
         second = await _in_turn(behind, order.settings.in_turn, line="rescue")
     except InvalidInput as error:
-        logger.warning("{} has no engine to fall back on: {}", order.npc.name, error)
+        logger.warning("{} has no fallback engine: {}", order.npc.name, error)
         return await s2s.build(s2s_parts(order))
     mouth.join(first, second)
     return mouth
 
 
 async def _in_turn(order: MouthSpec, chain: Sequence[Settings], *, line: str = "mouth", number: int = 1) -> Mouth:
-    """A mouth with those behind it that answer when it fails.
+    """Build a mouth with its fallbacks.
 
     Args:
         chain: `Settings.in_turn`, from this mouth on.
-        number: Of this mouth in the chain, from 1.
+        number: Position of this mouth in the chain, from 1.
     """
     settings, *others = chain
     name = line if number == 1 else f"{line}-{number}"
@@ -88,17 +88,17 @@ async def _in_turn(order: MouthSpec, chain: Sequence[Settings], *, line: str = "
         order.listener,
         order.now_ms,
         returns=True,
-        fit=partial(fit_prompt, budgets=others[0].budgets) if _is_smaller(others[0], settings) else _as_it_is,
+        fit=partial(fit_prompt, budgets=others[0].budgets) if _is_smaller(others[0], settings) else _unchanged,
     )
     first = _for(replace(order, listener=mouth.from_first), settings)
     stalled_after_ms = settings.providers.llm.fallback_after_ms
     behind = replace(order, listener=mouth.from_second)
     if settings.providers.tts != others[0].providers.tts:
-        # What the campaign calls the provider's voice is one of the first.
+        # The campaign's provider voice belongs to the first provider.
         behind = replace(behind, npc=replace(order.npc, voice=replace(order.npc.voice, provider_voice=None)))
     if _is_smaller(others[0], settings):
         behind = replace(behind, context=FittedContext(order.context, others[0].budgets))
-    # What there is instead of an answer is the last one's to say.
+    # Only the last mouth says excuses.
     parts = replace(mouth_parts(first, stalled_after_ms=stalled_after_ms), excuses=())
     mouth.join(
         await cascaded.build(parts, line=name, patience_ms=stalled_after_ms),
@@ -108,7 +108,7 @@ async def _in_turn(order: MouthSpec, chain: Sequence[Settings], *, line: str = "
 
 
 def _for(order: MouthSpec, settings: Settings) -> MouthSpec:
-    """With the models that these settings ask to run here, and no other."""
+    """Return the specification with only those local models that these settings use."""
     providers, local = settings.providers, order.local
     return replace(
         order,
@@ -125,12 +125,12 @@ def _is_smaller(settings: Settings, than: Settings) -> bool:
     return settings.budgets.history_tokens < than.budgets.history_tokens
 
 
-def _as_it_is(prompt: Prompt) -> Prompt:
+def _unchanged(prompt: Prompt) -> Prompt:
     return prompt
 
 
 def ear_parts(order: EarSpec) -> EarParts:
-    """What the settings make of an ear."""
+    """Create the parts of an ear from the settings."""
     turns = order.settings.turns
     stt, expects = _stt(order)
     return EarParts(
@@ -153,10 +153,10 @@ def ear_parts(order: EarSpec) -> EarParts:
 
 
 def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> MouthParts:
-    """What the settings make of a cascaded mouth.
+    """Create the parts of a cascaded mouth from the settings.
 
     Args:
-        stalled_after_ms: When a model far away has failed that says nothing; None: when nobody waits any more.
+        stalled_after_ms: Silence after which a remote model has failed; None: when the turn has timed out.
     """
     stand_ins = StandIns(order.language)
     profile = order.settings.profile
@@ -166,7 +166,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
         llm=_llm(order, stalled_after_ms),
         tts=_tts(order),
         context=order.context,
-        # Its grammar is that of `spoken_extras`.
+        # Its grammar comes from `spoken_extras`.
         new_splitter=partial(SentenceSplitter, marks_end=order.local.llama is not None),
         new_check=partial(_check, order, repairs=profile.needs_repairs),
         sink=order.sink,
@@ -183,10 +183,10 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
 
 
 def s2s_parts(order: MouthSpec) -> S2sParts:
-    """What the settings make of a speech-to-speech mouth.
+    """Create the parts of a speech-to-speech mouth from the settings.
 
     Raises:
-        InvalidInput: No service is set, or its key is missing.
+        InvalidInput: No service is configured, or its key is missing.
     """
     provider = order.settings.providers.s2s
     if provider.name == "none":
@@ -209,7 +209,7 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
 def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
     npc, tools = order.npc, order.tools
     n_before = tools.n_answered if tools is not None else 0
-    made_up = made_up_rolls(lambda: tools is not None and tools.n_answered > n_before)
+    made_up = invented_rolls(lambda: tools is not None and tools.n_answered > n_before)
     guards = order.settings.context.guard_secrets
     character = Character(npc.name, npc.aliases, order.others, order.language, guards_secrets=guards)
     return ReplyCheck(character, asked, repairs=repairs, more_rules=(made_up,)).decide
@@ -217,7 +217,7 @@ def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
 
 def _host(order: EarSpec | MouthSpec) -> PipelineHost:
     if not isinstance(order.host, PipelineHost):
-        raise TypeError(f"these pipelines run on {PipelineHost.__qualname__}, not on {type(order.host).__qualname__}")
+        raise TypeError(f"these pipelines need a {PipelineHost.__qualname__}, not a {type(order.host).__qualname__}")
     return order.host
 
 
@@ -228,7 +228,7 @@ def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
         stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
         frame = partial(cloud_stt.keyterms_frame, stt=stt)
         return stt, Expects(keyterms, order.keyterms, order.on_names_changed, frame)
-    # One recogniser for all ears: two at once on two cores are both late.
+    # All ears share one recogniser, because two at once on two cores are both late.
     recogniser = _host(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
     return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
 
@@ -251,7 +251,7 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
         extra_body=spoken_extras(order.slot),
         as_words=llama.as_read,
         cache=PromptFile(llama, order.slot, order.campaign, order.npc.id),
-        # Who allows a reply more time has a slow machine.
+        # A longer reply deadline means a slow machine.
         deadlines=StreamDeadlines(
             first_token_ms=max(StreamDeadlines().first_token_ms, order.settings.turns.reply_deadline_ms)
         ),

@@ -1,7 +1,7 @@
-"""Where the graphs of a session run: one worker an ear, one a mouth, each on a runner of its own.
+"""Runs the graphs of a session. Each ear and each mouth has its own worker and runner.
 
-Importing this module imports everything a graph needs, models' runtimes and provider SDKs included: the first
-import of some takes half a second, which must not happen in the event loop of a live session.
+Importing this module imports everything a graph needs, including model runtimes and provider SDKs. Some first imports
+take half a second, which must not happen in the event loop of a live session.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ T = TypeVar("T", bound=_Closeable)
 
 
 class RunningGraph:
-    """A running graph and the way into it."""
+    """A running graph and its input."""
 
-    def __init__(self, worker: PipelineWorker, runner: WorkerRunner, *, longest_queue: int) -> None:
+    def __init__(self, worker: PipelineWorker, runner: WorkerRunner, *, max_queue: int) -> None:
         self.worker = worker
         self._runner = runner
-        self._frames: asyncio.Queue[Frame] = asyncio.Queue(maxsize=longest_queue)
+        self._frames: asyncio.Queue[Frame] = asyncio.Queue(maxsize=max_queue)
         loop = asyncio.get_running_loop()
         self._feeding = loop.create_task(self._feed(), name=f"feed {worker.name}")
         self._running = loop.create_task(self._runner.run(), name=f"run {worker.name}")
 
     def send(self, frame: Frame) -> bool:
-        """Queue a frame for the graph. False when the queue is full and the frame was dropped."""
+        """Queue a frame. False if the queue is full and the frame was dropped."""
         try:
             self._frames.put_nowait(frame)
         except asyncio.QueueFull:
@@ -66,12 +66,12 @@ class RunningGraph:
         return True
 
     async def wait_until_drained(self) -> None:
-        """Until everything sent so far, and what it set off, has passed through the graph."""
+        """Wait until all frames sent so far, and their results, have passed through the graph."""
         await self._frames.join()
         await self.worker.flush_pipeline()
 
     async def close(self) -> None:
-        """End the graph; what is still on its way in it is dropped, no task is left."""
+        """End the graph. Frames inside are dropped, and no task remains."""
         self._feeding.cancel()
         await asyncio.gather(self._feeding, return_exceptions=True)
         await self._runner.cancel(reason="closed")
@@ -84,12 +84,12 @@ class RunningGraph:
 
 
 class PipelineHost:
-    """Runs graphs until they are closed. None of them ends the others, however long it is idle, whatever fails.
+    """Runs graphs until they are closed. A failing or idle graph does not end the others.
 
-    Each has a runner of its own: a runner keeps every worker that it ever ran, and humans come and go.
+    Each graph has its own runner, because a runner keeps every worker it ever ran, and players come and go.
 
     Args:
-        start_within_ms: A graph whose services are not ready by then cannot be used.
+        start_within_ms: Time for the services of a graph to become ready.
     """
 
     def __init__(self, *, start_within_ms: int = 20_000) -> None:
@@ -103,27 +103,27 @@ class PipelineHost:
         self._measured = tell
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The one object of its kind for all graphs: made for the first that asks, closed with the host."""
+        """Return the shared object of this kind, created on first use and closed with the host."""
         if kind not in self._shared:
             self._shared[kind] = make()
         return cast(T, self._shared[kind])
 
     async def add(
-        self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError, longest_queue: int = 1_000
+        self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError, max_queue: int = 1_000
     ) -> RunningGraph:
         """Run a graph of these processors.
 
         Args:
             name: Unique among the running graphs.
-            on_error: Told of every error a processor reports; the graph goes on.
-            longest_queue: Frames that may wait in front of the graph.
+            on_error: Called for every error of a processor; the graph continues.
+            max_queue: Maximum number of queued input frames.
 
         Raises:
-            InvalidInput: A graph of this name is running.
+            InvalidInput: A graph with this name is running.
             Unavailable: A service of the graph did not start in time.
         """
         if name in self._lines:
-            raise InvalidInput(f"a pipeline {name!r} is running already")
+            raise InvalidInput(f"a pipeline named {name!r} is already running")
         worker = PipelineWorker(
             Pipeline(list(processors)),
             name=name,
@@ -132,7 +132,7 @@ class PipelineHost:
                 audio_out_sample_rate=OUTPUT_RATE_HZ,
                 enable_metrics=self._measured is not None,
             ),
-            # The default ends a worker and its runner after five minutes in which nobody says anything.
+            # By default, a worker and its runner end after five minutes of silence.
             idle_timeout_secs=None,
             cancel_on_idle_timeout=False,
             cancel_runner_on_idle_timeout=False,
@@ -155,20 +155,20 @@ class PipelineHost:
                 for each in service_times(frame, graph=name, at_ms=now_ms()):
                     tell(each)
 
-            # Not an observer: that would cost every frame a queue at every processor.
+            # An observer would add a queue at every processor.
             worker.add_event_handler("on_frame_reached_downstream", measured)
             worker.set_reached_downstream_filter((MetricsFrame,))
         runner = WorkerRunner(name=f"runner-{name}", handle_sigint=False)
         await runner.add_workers(worker)
-        line = self._lines[name] = RunningGraph(worker, runner, longest_queue=longest_queue)
+        line = self._lines[name] = RunningGraph(worker, runner, max_queue=max_queue)
         try:
             async with asyncio.timeout(self._start_within_ms / 1_000):
                 await ready.wait()
         except TimeoutError as error:
             await self.remove(name)
             raise Unavailable(f"the pipeline {name!r} did not start within {self._start_within_ms} ms") from error
-        except BaseException:  # also of who is cancelled
-            await self.remove(name)  # or nobody could run one under this name again
+        except BaseException:  # including cancellation
+            await self.remove(name)  # free the name
             raise
         return line
 
@@ -182,13 +182,13 @@ class PipelineHost:
             await self.remove("sample")
 
     async def remove(self, name: str) -> None:
-        """End a graph, if it runs. Its name may be used again."""
+        """End a graph, if it runs, and free its name."""
         line = self._lines.pop(name, None)
         if line is not None:
             await line.close()
 
     async def close(self) -> None:
-        """End every graph, then close what they shared."""
+        """End all graphs, then close shared objects."""
         for name in list(self._lines):
             await self.remove(name)
         for shared in self._shared.values():

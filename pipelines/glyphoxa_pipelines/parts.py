@@ -1,4 +1,4 @@
-"""What an ear and a mouth are built from. The services in them are pipecat's, ours, or anybody's."""
+"""The parts of ears and mouths. Their services may come from pipecat, this project or elsewhere."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stan
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """When a pause is a pause, and when it is the end of a turn. See `glyphoxa.turns.endpointing`.
+    """Durations that define pauses and the end of a turn. See `glyphoxa.turns.endpointing`.
 
     Attributes:
-        pause_ms: Silence after which the detector is sure and the final transcript is asked for.
+        pause_ms: Silence after which the detector reports a pause and the final transcript is requested.
         confirm_within_ms: For streaming services that do not close every pause with a transcript.
     """
 
@@ -43,14 +43,14 @@ class Pauses:
 
 @dataclass(frozen=True, slots=True)
 class Expects:
-    """Names that a recogniser takes while it runs.
+    """Names that a recogniser accepts while it runs.
 
     Attributes:
-        told: What it was built with.
-        keyterms: What it should expect now.
+        told: Initial names.
+        keyterms: Returns the current names.
         on_changed: See `glyphoxa.app.engines.EarSpec.on_names_changed`.
-        frame: Tells it.
-        settle_ms: A burst of changes within that time is one message.
+        frame: Creates the frame that sends names to the recogniser.
+        settle_ms: Changes within this time are sent together.
     """
 
     told: Sequence[str]
@@ -62,11 +62,13 @@ class Expects:
 
 @dataclass(frozen=True, slots=True)
 class EarParts:
-    """Attributes:
-    stt: A service that nobody else uses: a shared one attributes words to the wrong speaker.
-    correct: Puts names right in a transcript; at once.
-    on_partial: Starts recall on partial transcripts; at once.
-    expects: For an `stt` that is told of new names. None for one that asks by itself, or takes none.
+    """The parts of an ear.
+
+    Attributes:
+        stt: A service for this ear only. A shared one would assign words to the wrong speaker.
+        correct: Corrects names in a transcript; must return at once.
+        on_partial: Starts recall on partial transcripts; must return at once.
+        expects: For an `stt` that accepts new names. None if it reads them itself or takes none.
     """
 
     player: Player
@@ -84,15 +86,17 @@ class EarParts:
 
 @dataclass(frozen=True, slots=True)
 class MouthParts:
-    """Attributes:
-    new_splitter: Called once a reply.
-    new_check: Decides on each sentence of one reply.
-    tools: What the model may look up, by the budget tier of the NPC and of each turn.
-    facts_at: Where in the prompt what the NPC recalls stands.
-    context_deadline_ms: Of `context`, should it keep none of its own.
-    stand_in: What it says instead of a reply of which nothing may be said.
-    shrug: See `HotContextInjector`.
-    excuses: What it says when its reply fails or does not come.
+    """The parts of a mouth.
+
+    Attributes:
+        new_splitter: Called once for each reply.
+        new_check: Creates the check for the sentences of one reply.
+        tools: Tools for the model, by the budget tier of the NPC and of each turn.
+        facts_at: Position of recalled facts in the prompt.
+        context_deadline_ms: For `context`, in case it has no deadline of its own.
+        stand_in: Chooses what to say if nothing of a reply may be said.
+        shrug: See `HotContextInjector`.
+        excuses: Lines for a failed or missing reply.
     """
 
     npc: Npc

@@ -1,7 +1,7 @@
-"""A mouth whose model speaks by itself: memory, then a speech-to-speech session.
+"""A speech-to-speech mouth: memory, then a speech-to-speech session.
 
-Such a model is told of no names to expect: its own ear takes no list of them. What the players said
-comes from their ears all the same, and those are told; see `glyphoxa.names.hints`.
+Such a model takes no list of names. Its input is text from the players' ears, whose recognisers do take names; see
+`glyphoxa.names.hints`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from glyphoxa_processors.spoken_text import NewCheck, Splitter
 
 @dataclass(frozen=True, slots=True)
 class S2sParts:
-    """Attributes:
-    endpoint: See `make_endpoint`.
-    tools: What the session may look up, by the NPC's budget tier; the same handler as in a cascaded mouth.
+    """The parts of a speech-to-speech mouth.
+
+    Attributes:
+        endpoint: See `make_endpoint`.
+        tools: Tools for the session, by the NPC's budget tier; handled as in a cascaded mouth.
     """
 
     npc: Npc
@@ -51,7 +53,8 @@ class S2sParts:
 
 
 def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """
+    """Create the endpoint of a provider.
+
     Raises:
         InvalidInput: As `glyphoxa.providers.building.build`.
     """
@@ -60,7 +63,7 @@ def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mappin
 
 
 async def build(parts: S2sParts) -> Mouth:
-    """A mouth that is ready to `start`."""
+    """Build a mouth that is ready to `start`."""
     return S2sMouth(parts, graph)
 
 
@@ -78,9 +81,9 @@ def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
 
 
 class S2sMouth(GraphMouth[S2sParts]):
-    """A mouth whose session keeps the conversation: it is told what was heard of each reply.
+    """A mouth whose session keeps the conversation, so it reports what was heard of each reply.
 
-    Fillers are not rendered, and given words not said: the session has the NPC's only voice, and chooses its own words.
+    It supports no fillers and no given words, because the session has the only voice and chooses its own words.
     """
 
     renders_fillers = False

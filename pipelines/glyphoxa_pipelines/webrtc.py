@@ -1,4 +1,4 @@
-"""One browser's sound: its microphone to a seat, the NPCs' voices to its loudspeaker. One graph a browser."""
+"""WebRTC sound of browsers: microphone to seat, NPC voices to loudspeaker. One graph for each browser."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from glyphoxa_processors.webrtc import BrowserMicrophone
 CONNECT_WITHIN_MS = 20_000
 HANG_UP_WITHIN_MS = 5_000
 CLOSE_WITHIN_MS = 2 * HANG_UP_WITHIN_MS
-"""Of a connection that is hung up, or else cut."""
-MOST_MEDIA = 4
-MOST_CANDIDATES = 64
+"""Time for a connection to hang up or be cut."""
+MAX_MEDIA = 4
+MAX_CANDIDATES = 64
 _NEVER_S = 10**9
 MAX_QUEUED_FRAMES = 250
-"""NPC sound that a browser may be behind (5 s of 20 ms). More means that it stopped listening."""
+"""Queued NPC sound for a browser (5 s of 20 ms). More means that it no longer listens."""
 
 _MDNS_CANDIDATE = re.compile(r"^(a=candidate:\S+ \d+ \S+ \d+ )(\S+\.local)( .*)$", re.IGNORECASE)
 
 
 def build(table: Table) -> WebRtcPeers:
-    """The entry point: browsers at `table`."""
+    """Create the WebRTC peers of a table. Entry point."""
     return WebRtcPeers(table)
 
 
 class WebRtcPeers:
-    """See `Peers`.
+    """Implements `Peers`.
 
     Args:
-        connect_within_ms: A browser whose sound has no path to here by then is given up.
+        connect_within_ms: Time for a browser to establish a sound connection.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class WebRtcPeers:
         self._peers: set[WebRtcPeer] = set()
 
     async def start(self) -> None:
-        """Load what aiortc imports on first use, which would otherwise delay ICE."""
+        """Preload what aiortc imports on first use, which would delay ICE."""
         await asyncio.to_thread(_warm_up)
 
     async def connect(self, seat: Seat, offer: Offer, *, on_closed: Callable[[], None]) -> WebRtcPeer:
@@ -74,28 +74,28 @@ class WebRtcPeers:
         self._peers.add(peer)
         try:
             await peer.start(seat, self._table)
-            peer.answer_sdp  # noqa: B018 - there is none when the offer was odd in a way that aiortc notices last
+            peer.answer_sdp  # noqa: B018 - raises for invalid offers that aiortc detects late
         except GlyphoxaError:
             await peer.close()
             raise
-        except Exception as error:  # an odd offer shows only now that it is one
+        except Exception as error:  # some invalid offers are detected only here
             await peer.close()
-            raise InvalidInput(f"the offer's sound cannot be used ({type(error).__name__})") from error
-        except BaseException:  # also of who is cancelled: no connection is left open
+            raise InvalidInput(f"the audio offer is invalid ({type(error).__name__})") from error
+        except BaseException:  # including cancellation: leave no connection open
             await peer.close()
             raise
         peer.expect_sound(within_ms=self._connect_within_ms)
         return peer
 
     async def close(self) -> None:
-        """In time, whatever a connection does."""
-        closing = (within(CLOSE_WITHIN_MS, "a browser's sound", peer.close()) for peer in list(self._peers))
+        """Close all peers, with deadlines."""
+        closing = (within(CLOSE_WITHIN_MS, "a browser's audio", peer.close()) for peer in list(self._peers))
         await asyncio.gather(*closing)
         await within(HANG_UP_WITHIN_MS, "a browser's graph", self._host.close())
 
 
 class WebRtcPeer:
-    """See `Peer`."""
+    """Implements `Peer`."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class WebRtcPeer:
         return str(self._connection.pc.localDescription.sdp)
 
     async def start(self, seat: Seat, table: Table) -> None:
-        # A browser without a microphone sends nothing: "no audio for 2 s" is not worth a warning then.
+        # A browser without a microphone sends nothing, so a missing-audio warning would be noise.
         if (track := self._connection.audio_input_track()) is not None:
             track.set_enabled(False)
         transport = SmallWebRTCTransport(
@@ -134,8 +134,8 @@ class WebRtcPeer:
         line = await self._host.add(
             self._connection.pc_id,
             [transport.input(), BrowserMicrophone(seat.hear), transport.output()],
-            on_error=lambda error: logger.warning("a browser's sound: {}", error),
-            longest_queue=MAX_QUEUED_FRAMES,
+            on_error=lambda error: logger.warning("browser audio: {}", error),
+            max_queue=MAX_QUEUED_FRAMES,
         )
 
         def on_voice(_: NpcId, pcm: bytes) -> None:
@@ -143,29 +143,29 @@ class WebRtcPeer:
 
         def on_event(event: TableEvent) -> None:
             if isinstance(event, NpcSilent):
-                # Plays what is left of a chunk that was not full; else it would open the next reply.
+                # Play a remaining partial chunk now; otherwise it would start the next reply.
                 line.send(TTSStoppedFrame())
 
         self._release = [table.add_sink(on_voice), table.subscribe(on_event)]
 
     def expect_sound(self, *, within_ms: int) -> None:
-        """Give the browser up if there is no path for sound by then."""
+        """Give up the browser if it has no sound connection by then."""
         loop = asyncio.get_running_loop()
         timer = loop.call_later(within_ms / 1_000, self._give_up_unless_connected)
         self._release.append(timer.cancel)
 
     async def close(self) -> None:
-        """See `Peer`. Returns in time, whatever the connection does."""
+        """Implements `Peer`. Returns in time even if the connection hangs."""
         if self._closing is None:
             self._forget(self)
             for release in self._release:
                 release()
-            # In a task of its own: aiortc never ends the second close of a connection whose first was cancelled.
+            # In its own task: after a cancelled close, aiortc's second close never ends.
             self._closing = asyncio.create_task(self._hang_up())
         await asyncio.wait({self._closing}, timeout=HANG_UP_WITHIN_MS / 1_000)
         if not self._closing.done():
             self._closing.cancel()
-            logger.error("a browser's sound did not hang up in time: its sockets are closed all the same")
+            logger.error("browser audio did not hang up in time; its sockets are closed now")
             await _cut(self._connection)
         elif not self._closing.cancelled():
             self._closing.result()
@@ -178,7 +178,7 @@ class WebRtcPeer:
 
     def _give_up_unless_connected(self) -> None:
         if self._closing is None and self._connection.pc.connectionState != "connected":
-            logger.info("a browser's sound found no path to here in time")
+            logger.info("a browser could not establish an audio connection in time")
             self._on_closed()
 
     async def _on_disconnected(self, _transport: object, _client: object) -> None:
@@ -187,7 +187,7 @@ class WebRtcPeer:
 
 
 class SoundConnection(SmallWebRTCConnection):
-    """A connection without pictures: looking for them in an offer that has none logs a warning each time."""
+    """A connection without video. The base class logs a warning if an offer has no video."""
 
     def video_input_track(self) -> None:
         return None
@@ -199,9 +199,9 @@ class SoundConnection(SmallWebRTCConnection):
 def reveal_candidates(sdp: str, remote_host: str, *, own_addresses: list[str]) -> str:
     """Replace mDNS names by addresses in an offer's candidates.
 
-    A browser that has not been given the microphone hides its addresses behind names that only multicast can
-    resolve, which many networks, and most containers, do not carry. But we know where the request came from: from
-    `remote_host`, or, for a request over loopback, from an address of this machine.
+    Without microphone permission a browser hides its addresses behind mDNS names, which many networks and most
+    containers cannot resolve. The request itself shows the address: `remote_host`, or for a request over loopback an
+    address of this machine.
     """
     try:
         addresses = own_addresses if ipaddress.ip_address(remote_host).is_loopback else [remote_host]
@@ -218,53 +218,53 @@ def reveal_candidates(sdp: str, remote_host: str, *, own_addresses: list[str]) -
 
 
 def check_offer(sdp: str) -> None:
-    """Whether an offer has the shape that the page's has. What its lines mean, aiortc finds out.
+    """Check the shape of an offer. aiortc checks the content of its lines.
 
     Raises:
-        InvalidInput: It has not.
+        InvalidInput: The page would not send such an offer.
     """
     lines = sdp.splitlines()
     media = [line for line in lines if line.startswith("m=")]
     if not media or media[0].split()[0] != "m=audio":
-        raise InvalidInput(f"the offer's first medium must be audio, it is {media[0][:40] if media else 'missing'!r}")
-    if len(media) > MOST_MEDIA:
-        raise InvalidInput(f"the offer has {len(media)} media; at most {MOST_MEDIA} are taken")
+        raise InvalidInput(f"the offer's first medium must be audio, not {media[0][:40] if media else 'missing'!r}")
+    if len(media) > MAX_MEDIA:
+        raise InvalidInput(f"the offer has {len(media)} media; the maximum is {MAX_MEDIA}")
     n_candidates = sum(line.startswith("a=candidate:") for line in lines)
-    if n_candidates > MOST_CANDIDATES:
-        raise InvalidInput(f"the offer has {n_candidates} candidates; at most {MOST_CANDIDATES} are taken")
+    if n_candidates > MAX_CANDIDATES:
+        raise InvalidInput(f"the offer has {n_candidates} candidates; the maximum is {MAX_CANDIDATES}")
     if not any(line.startswith("a=fingerprint:") for line in lines):
-        raise InvalidInput("the offer has no a=fingerprint: without it nobody knows whom the sound comes from")
+        raise InvalidInput("the offer has no a=fingerprint, which is needed to authenticate the sender")
 
 
 async def _answer(sdp: str, ice_servers: Sequence[OfferedServer]) -> SmallWebRTCConnection:
     check_offer(sdp)
     servers = [IceServer(list(each.urls), each.username, each.credential) for each in ice_servers]
-    # Its own deadline cancels the close that it began, half done, and what is left never closes.
+    # Its own deadline would cancel a close halfway, and the rest would stay open.
     connection = SoundConnection(servers, connection_timeout_secs=_NEVER_S)
     try:
         await connection.initialize(sdp=sdp, type="offer")
-    except Exception as error:  # aiortc's parser raises whatever the broken line leads to: ValueError, KeyError, ...
-        await _disconnect_what_there_is(connection)
-        logger.info("an offer could not be read: {}", type(error).__name__)
-        raise InvalidInput(f"the offer's SDP cannot be used ({type(error).__name__})") from error
-    except BaseException:  # likewise
-        await _disconnect_what_there_is(connection)
+    except Exception as error:  # aiortc's parser raises many types: ValueError, KeyError, ...
+        await _disconnect_partial(connection)
+        logger.info("an offer could not be parsed: {}", type(error).__name__)
+        raise InvalidInput(f"the offer's SDP is invalid ({type(error).__name__})") from error
+    except BaseException:  # including cancellation
+        await _disconnect_partial(connection)
         raise
     return connection
 
 
-async def _disconnect_what_there_is(connection: SmallWebRTCConnection) -> None:
-    """End a connection that was only half made; aiortc stumbles over the half that is missing."""
+async def _disconnect_partial(connection: SmallWebRTCConnection) -> None:
+    """Close a partly created connection, for which aiortc may raise errors."""
     try:
         async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
             await connection.disconnect()
-    except Exception as error:  # whatever it stumbles over
-        logger.debug("a connection that was half made did not end cleanly: {}", type(error).__name__)
+    except Exception as error:  # whatever aiortc raises
+        logger.debug("a partly created connection did not close cleanly: {}", type(error).__name__)
         await _cut(connection)
 
 
 async def _cut(connection: SmallWebRTCConnection) -> None:
-    """Close the sockets of a connection that does not close by itself."""
+    """Close the sockets of a connection that does not close itself."""
     transports = {transceiver.receiver.transport for transceiver in connection.pc.getTransceivers()}
     if connection.pc.sctp is not None:
         transports.add(connection.pc.sctp.transport)

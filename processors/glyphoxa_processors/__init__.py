@@ -1,1 +1,1 @@
-import glyphoxa  # noqa: F401 - it has to run before what the modules of this package import first
+import glyphoxa  # noqa: F401 - must be imported before the other imports of this package

@@ -1,4 +1,4 @@
-"""Cloud language models for a mouth: OpenAI and what speaks its protocol, Ollama, Google Gemini."""
+"""Cloud language models for a mouth: OpenAI-compatible services, Ollama and Google Gemini."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 MAX_REPLY_TOKENS = 160
-"""An NPC talks, it does not write: more than a minute of speech is an error of the model."""
+"""More than a minute of speech, so a longer reply is a model error."""
 
 STALLED_AFTER_MS = 10_000
-"""A stream that sends nothing for so long has died without saying so; the turn fails instead of hanging."""
+"""A stream without data for this long has failed, so that the turn ends instead of hanging."""
 
 _WORDS = ControlTokens(ELSEWHERE)
-"""Servers of one's own (llama.cpp, vLLM, Ollama) read a chat template's markers wherever they stand, and any address
-may be that of one.
+"""Self-hosted servers (llama.cpp, vLLM, Ollama) interpret chat template markers anywhere in a message, and any address
+may be such a server.
 """
 
 TOOL_TIMEOUT_S = 5.0
-"""Above the highest tier's ceiling (`glyphoxa.npc.budget`), which cuts a tool first."""
+"""Above the highest tier's ceiling (`glyphoxa.npc.budget`), which applies first."""
 
 
 def make_llm(
@@ -43,11 +43,11 @@ def make_llm(
     stalled_after_ms: int = STALLED_AFTER_MS,
     environ: Mapping[str, str] = os.environ,
 ) -> LLMService[Any]:
-    """A model for one mouth.
+    """Create a model for one mouth.
 
     Args:
-        temperature: None is the provider's own.
-        stalled_after_ms: A stream that sends nothing for so long has failed.
+        temperature: None: the provider's default.
+        stalled_after_ms: A stream without data for this long has failed.
 
     Raises:
         InvalidInput: As `build`.
@@ -66,12 +66,12 @@ def make_llm(
 def openai(
     connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
 ) -> OpenAILLMService:
-    """OpenAI's models, or those of a server that speaks its protocol."""
+    """Create a client for OpenAI or a compatible server."""
     from pipecat.services.openai.llm import OpenAILLMService
 
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
-    # OpenAI's newer models refuse the old name of the limit; others' servers may not know the new one.
+    # OpenAI's newer models reject the old name of the limit; other servers may not know the new one.
     limit = "max_completion_tokens" if connection.base_url is None else "max_tokens"
     return SpokenLLM(
         api_key=connection.key,
@@ -125,14 +125,13 @@ def google(
 
 
 class OpenAhead:
-    """Sees to it that a connection is open when a request comes.
+    """Opens a connection before a request needs it.
 
-    An answer that is called off takes its connection with it, as HTTP/1.1 has no other way; so the next request would
-    pay for a new one, often at the same pause.
+    Over HTTP/1.1, cancelling an answer closes its connection, so the next request would have to wait for a new one.
 
     Args:
-        http: Where connections are kept.
-        address: Of the service. It is told nothing but that somebody connects, with no key.
+        http: The client that keeps connections.
+        address: Address of the service. It only sees a connection, without a key.
         clock: Seconds.
     """
 
@@ -149,21 +148,21 @@ class OpenAhead:
         return self._clock() < self._open_until_s
 
     def in_use(self) -> None:
-        """A request is on its way. What becomes of its connection is not known before `is_free`."""
+        """Note that a request is in progress. Its connection is unusable until `is_free`."""
         self._open_until_s = 0.0
 
     def is_free(self) -> None:
-        """The answer was read to its end."""
+        """Note that an answer was read to its end."""
         self._open_until_s = self._clock() + IDLE_S
 
     async def open(self) -> None:
-        """Connect, unless that has been done."""
+        """Connect, unless a connection is open."""
         if self.is_open:
             return
-        self.is_free()  # nobody else needs to
+        self.is_free()  # no other caller needs to try
         try:
             async with asyncio.timeout(self.within_s):
                 await self._http.head(self._address)
-        except Exception as error:  # the SDK's HTTP client's own; the request itself will tell
+        except Exception as error:  # the HTTP client's own; the request itself will report it
             self.in_use()
-            logger.debug("no connection ahead of time: {}", type(error).__name__)
+            logger.debug("no connection in advance: {}", type(error).__name__)

@@ -1,8 +1,7 @@
-"""Cloud speech recognition for an ear, which finds pauses itself.
+"""Cloud speech recognition for an ear. The local voice activity detector finds the pauses.
 
-Every pause that the local voice activity detector reports is answered by one closing transcript, whatever the
-service: Nova is asked to finalise, Flux to end its turn. So the ear's own end of turn holds for all of them, and
-none of them decides when an NPC may answer.
+Each pause is answered by one closing transcript: Nova is asked to finalise, Flux to end its turn. The ear's end-of-turn
+rules therefore hold for all services, and none of them decides when an NPC may answer.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ def make_stt(
     language: str = "en",
     environ: Mapping[str, str] = os.environ,
 ) -> STTService:
-    """A recogniser for one ear.
+    """Create a recogniser for one ear.
 
-    `keyterms` must already be packed to what the provider takes (`glyphoxa.names.hints`). They change later
-    with `keyterms_frame`.
+    `keyterms` must already fit the provider's limits (`glyphoxa.names.hints`). Update them with `keyterms_frame`.
 
     Raises:
-        InvalidInput: As `build`; or the language is not known.
+        InvalidInput: As `build`; or the language is unknown.
     """
     made: STTService = build(
         provider, section=STT, environ=environ, keyterms=keyterms, sample_rate=sample_rate, language=language
@@ -41,14 +39,14 @@ def make_stt(
 
 
 def unknown_to_nova(language: str) -> str:
-    """Why it cannot hear the language of this tag; "" if it can."""
+    """Return why Nova does not support this language tag; "" if it does."""
     from pipecat.transcriptions.language import Language
 
     return "" if language in set(Language) else f"knows no language {language!r} (campaign.language)"
 
 
 def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> Frame:
-    """Tells a recogniser of `make_stt` which names to expect from now on."""
+    """Return the frame that sends new names to a recogniser of `make_stt`."""
     from glyphoxa_processors import deepgram_stt
 
     return deepgram_stt.keyterms_frame(keyterms, stt=stt)

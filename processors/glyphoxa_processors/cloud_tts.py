@@ -1,4 +1,4 @@
-"""Cloud voices for a mouth. Each clause comes as a `TTSSpeakFrame` of its own."""
+"""Cloud voices for a mouth. Each clause arrives as its own `TTSSpeakFrame`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def make_tts(
     sample_rate: int = OUTPUT_RATE_HZ,
     environ: Mapping[str, str] = os.environ,
 ) -> TTSService:
-    """A voice for one mouth.
+    """Create a voice for one mouth.
 
     Args:
-        voice: The provider's id of it; None for the provider's default of ours.
+        voice: The provider's voice id; None for the default.
 
     Raises:
         InvalidInput: As `build`.
@@ -60,7 +60,7 @@ def openai(connection: Connection, *, voice: str | None, sample_rate: int) -> TT
 def deepgram(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
     from pipecat.services.deepgram.tts import DeepgramTTSService
 
-    spoken_by = voice or "aura-2-draco-en"  # which is its model as well
+    spoken_by = voice or "aura-2-draco-en"  # also the model name
     return AuraTts(
         api_key=connection.key,
         base_url=_socket_url(connection.base_url or "wss://api.deepgram.com"),
@@ -99,14 +99,14 @@ def _socket_url(base_url: str) -> str:
     return base_url.rstrip("/").replace("https://", "wss://").replace("http://", "ws://")
 
 
-# Deepgram's voice, which never says the words of an interrupted reply in the next one.
+# Deepgram's voice, which never plays the rest of an interrupted reply in the next one.
 
 
 class AuraTts(DeepgramTTSService):
-    """The protocol does not say which text a piece of sound belongs to, and pipecat takes it for the current one's.
+    """Drops sound between our `Clear` and the server's `Cleared`.
 
-    Sound that was on its way when a player interrupted would so become the beginning of the next reply. Between
-    our `Clear` and the server's `Cleared`, everything is dropped.
+    The protocol does not say which text a piece of sound belongs to, and pipecat assigns it to the current one. Sound
+    in transit at an interruption would therefore start the next reply.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -142,30 +142,29 @@ class AuraTts(DeepgramTTSService):
                     await self.append_to_audio_context(context_id, TTSStoppedFrame(context_id=context_id))
                     await self.remove_audio_context(context_id)
             case "Warning" | "Error":
-                # Its words may quote the text that was to be said.
-                logger.bind(content=str(control)).warning("{}: the voice service complains", self)
+                # Its message may quote the text to be spoken.
+                logger.bind(content=str(control)).warning("{}: the voice service reports a warning", self)
             case _:
                 pass
 
 
-# OpenAI's voice, heard as soon as its first tenth of a second is there.
+# OpenAI's voice, played as soon as its first 100 ms are there.
 
 
 _PIECE_MS = 100
-"""The voice is faster than speech, so that a short beginning does not run dry."""
+"""The voice is faster than real time, so a short start does not run dry."""
 
 
 class SpokenOpenAiTts(OpenAITTSService):
-    """`OpenAITTSService` whose connection stays open between two turns, and whose first sound waits for nothing.
+    """`OpenAITTSService` with a persistent connection and an immediate start.
 
-    pipecat's collects half a second of sound before it gives the first of it away, and prepares the request for the
-    next clause before anybody takes that.
+    pipecat's service buffers half a second of sound first, and starts the next request only after that is consumed.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         http = kept_open()
         super().__init__(http_client=http, **kwargs)
-        # Once more, for a connection that went stale between two turns; more would only keep the table waiting.
+        # One retry, for a connection that went stale between two turns. More would keep the table waiting.
         self._client.max_retries = 1
         self._connection = OpenAhead(http, str(self._client.base_url), clock=time.monotonic)
 
@@ -178,7 +177,7 @@ class SpokenOpenAiTts(OpenAITTSService):
 
     @property
     def chunk_size(self) -> int:
-        """Bytes of a piece of sound."""
+        """Bytes of one chunk of sound."""
         return self.sample_rate * _PIECE_MS // 1_000 * 2
 
     async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame, None]:
@@ -187,7 +186,7 @@ class SpokenOpenAiTts(OpenAITTSService):
         async with aclosing(super().run_tts(text, context_id)) as frames:
             async for frame in frames:
                 yield frame
-                await asyncio.sleep(0)  # whoever plays it comes first
+                await asyncio.sleep(0)  # let the player run first
         self._connection.is_free()
 
     async def cleanup(self) -> None:

@@ -1,4 +1,4 @@
-"""Puts the campaign's names right in every transcript."""
+"""Corrects the campaign's names in every transcript."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class CorrectedText(Protocol):
 
 
 class CorrectsText(Protocol):
-    """Puts the names in a transcript right, at once. `heard`: what the recogniser knows of the words of `text`."""
+    """Corrects the names in a transcript at once. `heard`: the recogniser's data for the words of `text`."""
 
     def __call__(self, text: str, /, *, heard: Sequence[HeardWord]) -> CorrectedText: ...
 
 
 class PhoneticCorrector(FrameProcessor):
-    """Partial, eager and final transcripts alike, at once and always the same: an answer that was prepared for an
-    eager transcript fits the final one only then.
+    """Corrects partial, eager and final transcripts, at once and deterministically.
 
-    The raw text, the corrections and the times are added to the recogniser's notes, which travel with the frame.
+    An answer prepared for an eager transcript fits the final one only if both are corrected alike. The raw text, the
+    corrections and the times are added to the recogniser's notes on the frame.
 
     Args:
         correct: Must return at once.
@@ -45,16 +45,18 @@ class PhoneticCorrector(FrameProcessor):
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         if isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
-            await self._put_right(frame)
+            await self._correct_frame(frame)
         await self.push_frame(frame, direction)
 
-    async def _put_right(self, frame: TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame) -> None:
+    async def _correct_frame(
+        self, frame: TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame
+    ) -> None:
         notes = notes_of(frame)
         transcript_ms = notes.transcript_ms if notes.transcript_ms is not None else self._clock()
         raw_text, corrections = frame.text, tuple[Correction, ...]()
         try:
             corrected = self._correct(raw_text, heard=notes.words)
-        except Exception as error:  # a corrector of somebody else's: what was said must not be lost through it
+        except Exception as error:  # a failing corrector must not lose the transcript
             await self.push_error(f"a transcript was left uncorrected: {error}", exception=error)
         else:
             frame.text = corrected.text
@@ -69,5 +71,5 @@ class PhoneticCorrector(FrameProcessor):
                 corrected_ms=self._clock(),
             ),
         )
-        # Set here as well as by our own STT: other services' transcripts are dropped by an interruption too.
+        # Also set by our STT. An interruption would drop other services' transcripts.
         frame.interruptible = False

@@ -1,4 +1,4 @@
-"""Deepgram Flux for an ear: its turns end where the ear hears a pause."""
+"""Deepgram Flux for an ear, with turns that end at the ear's pauses."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from glyphoxa_processors.deepgram_nova import (
     DeepgramEar,
     DeepgramOutbox,
     bytes_per_s,
-    is_refusal_of_the_request,
+    is_bad_request,
 )
 
 
 class FluxStt(DeepgramEar, DeepgramFluxSTTService):
-    """Flux whose turns end where the ear hears a pause, and nowhere else (Deepgram: "bring your own turn detection").
+    """Flux with the ear's turn detection (Deepgram: "bring your own turn detection").
 
-    Its own detection is switched off by `eot_threshold=1.0`; left on, it ends a turn up to seconds after the ear
-    has, or in the middle of one.
+    `eot_threshold=1.0` disables its own detection, which would end a turn seconds late or in the middle.
 
-    A connection that was lost is followed by one with the names of now, which hears first what the lost one did not
-    answer for.
+    After a lost connection, the next one gets the current names and first hears the sound without a transcript.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._was_refused = False
-        # pipecat's own waiting, for a change of names.
+        # pipecat's own waiting, used after a change of names.
         self._ws_send_timeout = DeepgramOutbox.within_s
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
@@ -57,7 +55,7 @@ class FluxStt(DeepgramEar, DeepgramFluxSTTService):
         yield None
 
     async def _send_silence(self, duration_secs: float = 0.5) -> None:
-        # pipecat's, when no sound comes. A service counts it like any other.
+        # Called by pipecat without sound. The service counts silence as sound.
         self._hear(bytes(2 * int(duration_secs * bytes_per_s(self) / 2)))
 
     def _hear(self, audio: bytes) -> None:
@@ -82,16 +80,16 @@ class FluxStt(DeepgramEar, DeepgramFluxSTTService):
         return socket is self._websocket and self._transport_is_active()
 
     def _cut(self, socket: Any) -> None:
-        # pipecat hears of it where it waits for messages, and connects anew.
+        # pipecat notices while waiting for messages, and reconnects.
         socket.transport.abort()
 
     async def _handle_connection_established(self, data: dict[str, Any]) -> None:
         await super()._handle_connection_established(data)
-        # Nobody may be speaking any more by now, and no sound come.
+        # Nobody may be speaking any more, so no sound may follow.
         self._catch_up()
 
     async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
-        if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):
+        if is_bad_request(exception) and self._limit.refused(self._keyterms()):
             self._was_refused = True
             return
         await super().push_error(error_msg, exception, *args, **kwargs)
@@ -101,7 +99,7 @@ class FluxStt(DeepgramEar, DeepgramFluxSTTService):
         while self._was_refused:
             self._was_refused = False
             self._settings.keyterm = self._limit.fit(self._keyterms())  # type: ignore[attr-defined]
-            # pipecat writes it once: a connection that takes the place of a lost one would have the names of then.
+            # pipecat builds it once; a new connection would get outdated names.
             self._websocket_url = f"{self._url}?{self._build_query_string()}"  # type: ignore[assignment]
             await super()._connect_websocket()
 
@@ -126,7 +124,7 @@ class FluxStt(DeepgramEar, DeepgramFluxSTTService):
         await super()._handle_turn_info(data)
         if data.get("event") == "EndOfTurn":
             self._segments.confirmed(until)
-        # The words of a short "Aye." may reach us after the pause behind them.
+        # The words of a short "Aye." may arrive after the pause that follows them.
         self._end_turn_at_pause()
 
     def _end_turn_at_pause(self) -> None:

@@ -1,4 +1,4 @@
-"""Deepgram Nova for an ear: it answers each local pause, and new key terms reach it while it listens."""
+"""Deepgram Nova for an ear: answers each local pause, and accepts new key terms while it listens."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
 
-# What both of Deepgram's recognisers need to keep a conversation going from one connection to the next.
+# Shared by Nova and Flux: keeping a conversation across connections.
 
 
-LONGEST_REPEATED_S = 20
+MAX_REPEATED_S = 20
 ONSET_S = 1.0
-"""Between turns: speech that the detector has not reported yet may be in the last second."""
+"""Between turns, the last second may contain speech that the detector has not reported yet."""
 
 
 def bytes_per_s(stt: STTService) -> int:
     return 2 * (stt.sample_rate or 16_000)
 
 
-def is_refusal_of_the_request(error: Exception | None) -> bool:
-    """HTTP 400 at the handshake. What it was that the provider did not like does not reach us."""
+def is_bad_request(error: Exception | None) -> bool:
+    """Return whether the handshake failed with HTTP 400. The reason is not available."""
     match error:
         case ApiError(status_code=400):
             return True
@@ -59,7 +59,7 @@ def is_refusal_of_the_request(error: Exception | None) -> bool:
             return False
 
 
-# Sends to a recogniser's connection, so that nothing that happens at the table waits for the network.
+# Sends to a recogniser's connection, so that nothing at the table waits for the network.
 
 
 Connection = TypeVar("Connection")
@@ -67,21 +67,21 @@ Message = TypeVar("Message")
 
 
 class DeepgramOutbox(Generic[Connection, Message]):
-    """What is still to be sent, in order. Who puts something in does not wait.
+    """A queue of messages to a connection. Adding a message never waits.
 
-    A connection that does not take a message in time, or lags too far behind, is lost: what waits for it is dropped
-    and the socket is cut. Sound is worth repeating to the next one, a late transcript is worth nothing.
+    A connection that does not accept a message in time, or lags too far behind, is lost: its queue is dropped and its
+    socket closed. Missed sound is repeated to the next connection; a late transcript is useless.
 
     Args:
-        send: Gives one message to the connection that is open. Its exceptions are those of a lost connection.
-        is_open: Whether a connection is still the one that is talked to.
-        cut: Ends a connection at once; a closing handshake would wait as long as the message did.
-        start: Makes a task of the processor.
+        send: Sends one message to the open connection. It raises if the connection is lost.
+        is_open: Returns whether a connection is still the current one.
+        cut: Closes a connection at once, without a closing handshake, which would wait as long as the message.
+        start: Creates a task of the processor.
     """
 
     within_s = 1.0
-    """A third of what a turn waits for its words. A message waits at all only when the connection's buffers are full,
-    which takes seconds of sound."""
+    """A third of a turn's wait for its words. A message waits only if the connection's buffers are full, which takes
+    seconds of sound."""
 
     def __init__(
         self,
@@ -101,11 +101,11 @@ class DeepgramOutbox(Generic[Connection, Message]):
         self._task: asyncio.Task[None] | None = None
 
     def put(self, connection: Connection, message: Message, *, lasts_s: float = 0.0) -> None:
-        """`lasts_s`: how much sound the message is."""
+        """Queue a message. `lasts_s`: duration of the sound in it."""
         if connection is self._lost:
             return
-        if self._waiting_s > 2 * LONGEST_REPEATED_S:
-            self._lose(connection, "it is too slow for the sound")
+        if self._waiting_s > 2 * MAX_REPEATED_S:
+            self._lose(connection, "it does not keep up with the sound")
             return
         self._waiting_s += lasts_s
         self._waiting.put_nowait((connection, message, lasts_s))
@@ -113,7 +113,7 @@ class DeepgramOutbox(Generic[Connection, Message]):
             self._task = self._start(self._run())
 
     def close(self) -> asyncio.Task[None] | None:
-        """No more is sent. Returns what is to be cancelled."""
+        """Stop sending. Returns the task to cancel."""
         task, self._task = self._task, None
         return task
 
@@ -127,23 +127,23 @@ class DeepgramOutbox(Generic[Connection, Message]):
                 async with asyncio.timeout(self.within_s):
                     await self._send(connection, message)
             except TimeoutError:
-                self._lose(connection, f"it took nothing for {self.within_s:g} s")
-            except Exception as error:  # the sockets' own
+                self._lose(connection, f"it accepted nothing for {self.within_s:g} s")
+            except Exception as error:  # raised by the sockets
                 self._lose(connection, type(error).__name__)
 
     def _lose(self, connection: Connection, why: str) -> None:
         self._lost = connection
         if self._is_open(connection):
-            logger.warning("a recogniser's connection is given up: {}", why)
+            logger.warning("the connection of a recogniser is dropped: {}", why)
             self._cut(connection)
 
 
-# What Deepgram's messages tell of each word, for the notes of a transcript.
+# Deepgram's data for each word, for the notes of a transcript.
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Seconds since the connection was opened; None where the service tells none."""
+    """A word. Times are seconds since the connection was opened; None if unknown."""
 
     word: str
     confidence: float | None
@@ -152,7 +152,7 @@ class _Told:
 
 
 def tell_words(frame: Frame) -> None:
-    """Put `words`, and `sound_ms` if there are times, into the notes of a transcript that came from a message."""
+    """Add `words`, and `sound_ms` if known, to the notes of a transcript that came from a message."""
     if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
         return
     told = list(_nova(frame.result) if isinstance(frame.result, ListenV1Results) else _flux(frame.result))
@@ -162,10 +162,9 @@ def tell_words(frame: Frame) -> None:
 
 
 def heard_span_s(frame: Frame) -> tuple[float, float, float] | None:
-    """Where a transcript's sound begins, its first word, and where its sound ends, in seconds since the connection was
-    opened.
+    """Return the start of a transcript's sound, its first word, and its end, in seconds since the connection opened.
 
-    None for other frames, and for a transcript that came from no message.
+    None for other frames, and for a transcript without a message.
     """
     if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
         return None
@@ -181,18 +180,18 @@ def heard_span_s(frame: Frame) -> tuple[float, float, float] | None:
 
 def _nova(results: ListenV1Results) -> Iterator[_Told]:
     for word in results.channel.alternatives[0].words:
-        # Without punctuation asked for, there is none.
+        # Missing unless punctuation was requested.
         yield _Told(word.punctuated_word or word.word, word.confidence, word.start, word.end)
 
 
 def _flux(turn_info: Any) -> Iterator[_Told]:
-    """Flux's messages reach us as they were on the wire. Times came to it in 2026; older servers send none."""
+    """Yield words of Flux messages, as sent. Since 2026 they have times; older servers send none."""
     for word in turn_info.get("words") or () if isinstance(turn_info, dict) else ():
         yield _Told(word.get("word") or "", word.get("confidence"), word.get("start"), word.get("end"))
 
 
 def _from_the_first(words: tuple[HeardWord, ...]) -> tuple[tuple[HeardWord, ...], int | None]:
-    """The words timed from the first one on, and when that was in the sound of the connection."""
+    """Return the words timed from the first one, and the time of that one in the connection's sound."""
     first_ms = next((word.from_ms for word in words if word.from_ms is not None), None)
     if first_ms is None:
         return words, None
@@ -203,12 +202,13 @@ def _ms(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1_000)
 
 
-# How many key terms a provider takes, when it takes fewer than it says.
+# Learns how many key terms a provider accepts, if fewer than documented.
 
 
 class KeytermLimit:
-    """Learned from refusals: after the first, half of the list is sent; after the second, none. A recogniser that
-    hears no names is better than none.
+    """Halves the list after the first refusal and sends none after the second.
+
+    A recogniser without names is better than none.
     """
 
     def __init__(self) -> None:
@@ -216,39 +216,39 @@ class KeytermLimit:
         self._n_refusals = 0
 
     def fit(self, keyterms: Sequence[str]) -> list[str]:
-        """What may be sent of them."""
+        """Return the key terms that may be sent."""
         return list(keyterms if self._most is None else keyterms[: self._most])
 
     def refused(self, keyterms: Sequence[str]) -> bool:
-        """These were refused. Returns whether fewer may help."""
+        """Note a refusal. Returns whether fewer terms may help."""
         if not keyterms:
             return False
         self._n_refusals += 1
         self._most = len(keyterms) // 2 if self._n_refusals == 1 else 0
-        logger.warning("the recogniser refused {} names; it is sent {} of them from now on", len(keyterms), self._most)
+        logger.warning("the recogniser refused {} names; from now on it gets {} of them", len(keyterms), self._most)
         return True
 
 
 class DeepgramEar(STTService):
-    """What both recognisers keep from one connection to the next: names, unconfirmed sound, segments, the outbox."""
+    """Shared state of both recognisers across connections: names, unconfirmed sound, segments, outbox."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._limit = KeytermLimit()
         self._pause_unanswered = False
-        self._unconfirmed = Unconfirmed(longest=LONGEST_REPEATED_S * bytes_per_s(self))
+        self._unconfirmed = Unconfirmed(longest=MAX_REPEATED_S * bytes_per_s(self))
         self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
         self._outbox: DeepgramOutbox[Any, Any] = DeepgramOutbox(
             self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
         )
         self._listener: Any = None
-        """The connection that has been given everything before the next sound."""
+        """The connection that has received everything before the next sound."""
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
         tell_words(frame)
         span_s = heard_span_s(frame)
         if span_s is not None:
-            # So that a transcript that comes when its turn is over is not taken for another turn.
+            # Mark the segment, so that a late transcript is not taken for another turn's.
             begin, first, end = (int(s * bytes_per_s(self)) for s in span_s)
             put_notes(frame, replace(notes_of(frame), segment=self._segments.at(begin, first, end)))
         await super().push_frame(frame, direction)
@@ -263,7 +263,7 @@ class DeepgramEar(STTService):
         self._outbox.put(socket, audio, lasts_s=len(audio) / bytes_per_s(self))
 
     def _repeat_missed(self, socket: Any) -> None:
-        """Give a new connection what the last one did not answer for."""
+        """Send a new connection the sound without a transcript."""
         self._listener = socket
         missed, step = self._unconfirmed.reopened(), bytes_per_s(self) // 10
         self._segments.reopened(len(missed))
@@ -285,26 +285,26 @@ class DeepgramEar(STTService):
 
 
 _AT_ONCE_EVERY_S = 5.0
-"""A server that hangs up on everybody is not called again at once."""
+"""Minimum interval of immediate reconnects, for a server that always hangs up."""
 
 
 class NovaStt(DeepgramEar, DeepgramSTTService):
-    """Nova with key terms that change while it listens, and whose connections change without a word lost.
+    """Nova with key terms that change while it listens, and reconnects that lose no words.
 
-    pipecat reconnects for any change of settings. Nova-3 takes new key terms on the open connection (since October
-    2026, not on regional endpoints), so a change of nothing else is sent there, one at a time and only the
-    newest. After a refusal or no answer, this connection and those after it take them by reconnecting.
+    pipecat reconnects for any change of settings. Nova-3 accepts new key terms on the open connection (since October
+    2026, not on regional endpoints), so they are sent there, one change at a time and only the newest. After a refusal
+    or no answer, this and later connections apply them by reconnecting.
 
-    pipecat would do that in the middle of speech or, once anybody has spoken, never: its sign that a turn is over is a
-    frame that an ear does not send. Here it is done when a pause has been answered. What no final transcript covers by
-    then, and what is said meanwhile, the new connection hears first.
+    pipecat would reconnect during speech, or never once somebody has spoken, because it waits for a frame that an ear
+    does not send. Here a reconnect happens after an answered pause. The new connection first hears the sound without a
+    final transcript, and what is said meanwhile.
 
-    Nothing that goes through waits for the socket: a pause that is reported behind sound which the network does not
-    take must reach the end of the ear, or no turn would ever end.
+    Frames never wait for the socket: a pause report queued after blocked sound must reach the end of the ear, or no
+    turn would end.
     """
 
     acknowledged_within_s = 2.0
-    """An endpoint that does not know the message may say nothing."""
+    """An endpoint that does not know the message may not answer."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -327,12 +327,12 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
             self._segments.began()
         if isinstance(frame, VADUserStoppedSpeakingFrame):
             self._segments.paused()
-        # Not super(): that one asks for the last words past what waits to be sent.
+        # Not super(): it would request the last words before the queued sound is sent.
         await STTService.process_frame(self, frame, direction)
         if isinstance(frame, VADUserStoppedSpeakingFrame):
             self._catch_up()
             self._pause_unanswered = True
-            self._ask_for_the_last_words()
+            self._request_final_words()
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame | None, None]:
         self._catch_up()
@@ -345,13 +345,13 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
         yield None
 
     async def _keepalive_handler(self) -> None:
-        # Begins with each connection. Nobody may be speaking any more by then, and no sound come.
+        # Starts with each connection. Nobody may be speaking any more, so no sound may follow.
         self._catch_up()
         await super()._keepalive_handler()
 
     async def push_error(self, error_msg: str, exception: Exception | None = None, *args: Any, **kwargs: Any) -> None:
-        if is_refusal_of_the_request(exception) and self._limit.refused(self._keyterms()):
-            return  # not an error yet: `_connection_handler` tries again
+        if is_bad_request(exception) and self._limit.refused(self._keyterms()):
+            return  # not an error yet: `_connection_handler` retries
         await super().push_error(error_msg, exception, *args, **kwargs)
 
     async def _connection_handler(self) -> None:
@@ -372,7 +372,7 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
             delta.keyterm = self._limit.fit(delta.keyterm)
         if not (only_keyterms and is_nova_3 and self._takes_configure and self._open_socket()):
             return await super()._update_settings(delta)
-        # Not super(): that one reconnects.
+        # Not super(): it would reconnect.
         changed = await STTService._update_settings(self, delta)
         if changed and self._configuring is None:
             self._configuring = self.create_task(self._configure())
@@ -395,18 +395,18 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
                 self._settings.keyterm = self._limit.fit(keyterms)  # type: ignore[attr-defined]
             else:
                 return
-        except Exception as error:  # a socket that dies here, or an endpoint that does not know the message
-            logger.warning("key terms were not taken on the open connection: {}", type(error).__name__)
+        except Exception as error:  # the socket failed, or the endpoint does not know the message
+            logger.warning("key terms were not accepted on the open connection: {}", type(error).__name__)
         finally:
             self._configuring = None
         self._takes_configure = False
-        logger.info("from now on new names reach this recogniser by a reconnect at a pause")
-        # Another one was opened with the names of then.
+        logger.info("from now on this recogniser gets new names by reconnecting at a pause")
+        # Meanwhile another connection was opened with outdated names.
         if self._open_socket() is socket or self._keyterms() != self._sent_keyterms:
             await self._request_reconnect()
 
     async def _request_reconnect(self) -> None:
-        """At the next pause that has been answered; at once between turns."""
+        """Reconnect at the next answered pause; at once between turns."""
         self._need_reconnect = True
         self._reconnect_if_quiet()
 
@@ -420,13 +420,13 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
                 self._need_reconnect = False
                 await self._disconnect()
                 await self._connect()
-        except Exception as error:  # the sockets' own; pipecat's loop goes on trying
+        except Exception as error:  # raised by the sockets; pipecat's loop retries
             await self.push_error(f"could not reconnect: {error}", exception=error)
         finally:
             self._reconnecting_task = None
 
     def _reconnect_at_once(self) -> None:
-        """A connection was lost: the first new attempt does not wait the seconds that pipecat does."""
+        """Reconnect to a lost server without pipecat's initial delay."""
         lost, self._listener = self._listener, None
         now_s = asyncio.get_running_loop().time()
         if (
@@ -452,9 +452,9 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
             return
         self._repeat_missed(socket)
         if self._pause_unanswered and not self._user_speaking:
-            self._ask_for_the_last_words()
+            self._request_final_words()
 
-    def _ask_for_the_last_words(self) -> None:
+    def _request_final_words(self) -> None:
         socket = self._open_socket()
         if socket is not None:
             self.request_finalize()
@@ -474,14 +474,14 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
         socket._websocket.transport.abort()
 
     async def _disconnect(self) -> None:
-        # pipecat's good-bye waits for as long as the connection takes nothing.
+        # pipecat's close message would wait for a blocked connection.
         socket, self._connection = self._open_socket(), None
         if socket is not None:
             try:
                 async with asyncio.timeout(DeepgramOutbox.within_s):
                     await socket.send_close_stream(ListenV1CloseStream(type="CloseStream"))
-            except Exception as error:  # the sockets' own, or that it came too late
-                logger.debug("a connection took no good-bye: {}", type(error).__name__)
+            except Exception as error:  # raised by the sockets, or the deadline
+                logger.debug("a connection did not accept the close message: {}", type(error).__name__)
                 self._cut(socket)
         await super()._disconnect()
 
@@ -500,18 +500,18 @@ class NovaStt(DeepgramEar, DeepgramSTTService):
                 if self._acknowledged is not None and not self._acknowledged.done():
                     self._acknowledged.set_result(message)
             case ListenV1Results(from_finalize=True) if not message.channel.alternatives[0].transcript:
-                # Everything was confirmed before the pause. pipecat says nothing then, and the ear would wait.
+                # Everything was confirmed before the pause. pipecat reports nothing then, so answer the pause here.
                 await self.push_frame(
                     TranscriptionFrame("", self._user_id, time_now_iso8601(), result=message, finalized=True)
                 )
             case _:
                 pass
         if isinstance(message, ListenV1Results) and message.is_final:
-            # Behind its own transcripts, whose sound it is.
+            # After the transcripts of its own sound.
             self._segments.confirmed(int((message.start + message.duration) * bytes_per_s(self)))
         if isinstance(message, ListenV1Results) and message.from_finalize:
             self._pause_answered()
 
     def _open_socket(self) -> Any:
-        """The SDK's connection, or None while there is none. pipecat types it as None for ever."""
+        """Return the SDK's connection, or None. pipecat types it as None."""
         return self._connection

@@ -1,4 +1,4 @@
-"""Deepgram's two recognisers, as an ear wants them."""
+"""Deepgram's two recognisers, configured for an ear."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 def make_nova(
     connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
 ) -> DeepgramSTTService:
-    """
+    """Create a Nova recogniser.
+
     Raises:
-        InvalidInput: It does not know the language.
+        InvalidInput: It does not support the language.
     """
     if unknown := unknown_to_nova(language):
         raise InvalidInput(f"{STT} 'deepgram-nova' {unknown}")
@@ -38,14 +39,14 @@ def make_nova(
         multichannel=False,
         sample_rate=sample_rate,
         mip_opt_out=True,
-        audio_passthrough=False,  # nothing behind it listens, and each piece would pass through all of it
+        audio_passthrough=False,  # no later processor needs the sound
         settings=DeepgramSTTService.Settings(
             model=connection.model,
             language=Language(language),
             detect_entities=False,
             diarize=False,
             dictation=False,
-            # The ear finds the pauses; with its own it would cut a segment twice.
+            # The ear finds the pauses. Its own detection would cut segments twice.
             endpointing=False,
             interim_results=True,
             keyterm=list(keyterms),
@@ -66,14 +67,14 @@ def make_nova(
 def make_flux(
     connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
 ) -> DeepgramFluxSTTService:
-    """`language` is the model's own."""
+    """Create a Flux recogniser. `language` is the model's own tag."""
     return FluxStt(
         api_key=connection.key,
         url=_flux_url(connection.base_url or "wss://api.deepgram.com"),
         sample_rate=sample_rate,
         mip_opt_out=True,
-        audio_passthrough=False,  # nothing behind it listens, and each piece would pass through all of it
-        # Barge-in is the room's to decide.
+        audio_passthrough=False,  # no later processor needs the sound
+        # The room decides about interruptions.
         should_interrupt=False,
         enable_eager_end_of_turn=False,
         settings=DeepgramFluxSTTService.Settings(
@@ -81,7 +82,7 @@ def make_flux(
             language=None,
             eager_eot_threshold=None,
             eot_threshold=1.0,
-            # Only in case that a pause is never reported.
+            # Only if a pause is never reported.
             eot_timeout_ms=30_000,
             keyterm=list(keyterms),
             min_confidence=None,
@@ -94,14 +95,14 @@ def make_flux(
 
 
 def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> STTUpdateSettingsFrame:
-    """Tells a Deepgram recogniser which names to expect from now on."""
+    """Return the frame that sends new names to a Deepgram recogniser."""
     match stt:
         case DeepgramSTTService():
             return STTUpdateSettingsFrame(delta=DeepgramSTTService.Settings(keyterm=list(keyterms)))
         case DeepgramFluxSTTService():
             return STTUpdateSettingsFrame(delta=DeepgramFluxSTTService.Settings(keyterm=list(keyterms)))
         case _:
-            raise TypeError(f"{type(stt).__name__} takes no key terms")
+            raise TypeError(f"{type(stt).__name__} does not support key terms")
 
 
 def _flux_url(base_url: str) -> str:

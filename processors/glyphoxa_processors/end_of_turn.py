@@ -1,4 +1,4 @@
-"""Performs `glyphoxa.turns.endpointing`: frames in, ear events out, one timer."""
+"""Runs `glyphoxa.turns.endpointing` on frames: frames in, ear events out, one timer."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from glyphoxa_processors.recogniser import TranscriptNotes, notes_of
 
 
 class EndOfTurn(FrameProcessor):
-    """The last processor of an ear. Reports to the listener what the player says and when they have finished.
+    """The last processor of an ear. Reports the player's words and the end of their turns to the listener.
 
-    The recogniser is told upstream when a turn is over.
+    It tells the recogniser upstream when a turn is over.
 
     Args:
-        hears_onset: Whether the detector hears what may become speech.
+        hears_onset: Returns whether the detector hears possible speech.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class EndOfTurn(FrameProcessor):
 
     def _look_again(self, asked_ms: int, at_ms: int) -> None:
         now_ms = self._clock()
-        # The pause is counted by the ear's clock, the wait by the loop's. One that was set back would never arrive.
+        # The pause uses the ear's clock, the timer the loop's. If the ear's clock was set back, re-arming never ends.
         if asked_ms <= now_ms < at_ms:
             self._ask_again(at_ms)
         else:

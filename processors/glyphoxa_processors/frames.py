@@ -1,4 +1,4 @@
-"""The frames that are ours. An interruption drops those that are still on their way, except `TurnOverFrame`."""
+"""Frames of this project. An interruption drops those in transit, except `TurnOverFrame`."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class BeginFrame(DataFrame):
 
 @dataclass
 class PrimeFrame(DataFrame):
-    """A prompt that will probably be asked: a service that keeps a prompt cache may read it in."""
+    """A probable prompt, which a service with a prompt cache may read in advance."""
 
     prompt: Prompt
 
 
 @dataclass
 class FillerFrame(DataFrame):
-    """Synthesise this sound and keep it for later."""
+    """Synthesise this filler and keep it."""
 
     text: str
 
 
 @dataclass
 class ReplyBeginsFrame(DataFrame):
-    """The model's tokens that follow belong to this turn, and answer `asked`.
+    """The following model tokens belong to this turn and answer `asked`.
 
     Attributes:
-        is_brief: With one sentence.
-        tier: How deep the turn may look; None where nobody chose.
+        is_brief: Answer with one sentence.
+        tier: Budget tier of the turn; None if not chosen.
     """
 
     turn: TurnId
@@ -61,7 +61,7 @@ class ReplyBeginsFrame(DataFrame):
 
 @dataclass
 class GivenWordsFrame(DataFrame):
-    """Say these words as they are: the DM gave them."""
+    """Say these words of the DM verbatim."""
 
     turn: TurnId
     text: str
@@ -69,10 +69,10 @@ class GivenWordsFrame(DataFrame):
 
 @dataclass
 class SecondTryFrame(DataFrame):
-    """Upstream, from what checks a reply: nothing of it may be said, so the model is asked once more.
+    """Upstream, from the reply check: nothing may be said, so ask the model once more.
 
     Attributes:
-        rejected: The first sentence that may not be said, and why.
+        rejected: The first rejected sentence and its fault.
     """
 
     turn: TurnId
@@ -81,12 +81,12 @@ class SecondTryFrame(DataFrame):
 
 @dataclass
 class AnotherTryFrame(LLMContextFrame):
-    """What was asked before, of whose answer nothing may be said."""
+    """The same question again, after a fully rejected answer."""
 
 
 @dataclass
 class PieceFrame(DataFrame):
-    """The sound that follows says `text`, of this turn's reply; of a filler when `turn` is None."""
+    """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None."""
 
     turn: TurnId | None
     text: str
@@ -94,14 +94,14 @@ class PieceFrame(DataFrame):
 
 @dataclass
 class PieceEndFrame(DataFrame):
-    """All the sound of the latest piece has passed."""
+    """The sound of the latest piece is complete."""
 
     turn: TurnId | None
 
 
 @dataclass
 class ReplyEndFrame(DataFrame):
-    """Every piece of the reply has passed. `withheld`: there were words and none of them may be said."""
+    """All pieces of the reply have passed. `withheld`: there were words, but none may be said."""
 
     turn: TurnId
     withheld: bool = False
@@ -109,16 +109,16 @@ class ReplyEndFrame(DataFrame):
 
 @dataclass
 class TurnOverFrame(SystemFrame):
-    """Upstream, from the ear's end: the player's turn is over, and what was said after `segment` is another.
+    """Upstream, from the end of the ear: the player's turn is over. Speech after `segment` belongs to the next one.
 
     Attributes:
-        segment: Of the detector's reports that speech began, the last one of that turn, counted from 1.
+        segment: Number of the turn's last speech segment, counted from 1 by the detector's start reports.
     """
 
     segment: int
 
 
-# What the stages of a mouth report of a turn.
+# Reports of a mouth's stages about a turn.
 
 
 OnFailure = Callable[[TurnId, str], None]
@@ -126,7 +126,7 @@ OnFailure = Callable[[TurnId, str], None]
 
 @dataclass(frozen=True, slots=True)
 class MouthReports:
-    """Where they go.
+    """Receivers of a mouth's reports.
 
     Attributes:
         on_failure: Ends the reply.
@@ -140,19 +140,19 @@ class MouthReports:
     clock: Callable[[], int]
 
     def mark(self, turn: TurnId, stage: Stage) -> None:
-        """A turn has come to a stage now."""
+        """Report that a turn reached a stage now."""
         self.listener(Marked(self.npc, turn, stage, self.clock()))
 
 
-# What pipecat measures of its services, in our words.
+# pipecat's service metrics as `ServiceTime`.
 
 
 def service_times(frame: MetricsFrame, *, graph: str, at_ms: int) -> Iterator[ServiceTime]:
-    """Usage and what was not measured (pipecat begins with zeros) is left out."""
+    """Yield measured times. Usage data and pipecat's initial zeros are left out."""
     for data in frame.data:
         measured = _measured(data)
         if measured is not None and measured[1] > 0:
-            # "OpenAILLMService#3": the third that was made.
+            # "OpenAILLMService#3" is the third instance.
             yield ServiceTime(graph, data.processor.partition("#")[0], *measured, at_ms)
 
 

@@ -1,9 +1,9 @@
-"""A speech-to-speech session of Google's Gemini Live protocol.
+"""A speech-to-speech session with Google's Gemini Live protocol.
 
-What such a session was told cannot be taken back: no item of it can be deleted or cut. So each connection answers one
-question. The next one is opened as soon as that answer is over, with the same instructions, and told the talk when
-somebody asks. A session thus never knows what the prompt does not say, whoever cut the NPC off and whatever the DM hid
-meanwhile; it never comes near its limits of context or time; and what a dropped connection knew is lost to nobody.
+Such a session cannot forget: no item can be deleted or cut. Therefore each connection answers one question. The next
+one is opened after the answer with the same instructions, and gets the conversation with the question. A session thus
+knows only the prompt, even after an interruption or a change by the DM. It stays below its limits of context and time,
+and a dropped connection loses nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from google.genai.live import AsyncSession
 
 _LAST_WORDS_WITHIN_S = 0.5
-"""The server ends a turn when the sound has been played, and tells before that that all of it was made; its
-transcript may come a little later than that."""
+"""The server ends a turn after playback and reports earlier that generation is complete. The transcript may arrive a
+little later than that report."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEndpoint:
-    """Google, or whoever speaks its protocol."""
+    """Google, or a compatible service."""
 
     model: str
     voice: str
@@ -60,7 +60,7 @@ def endpoint(connection: Connection, *, voice: str | None) -> LiveEndpoint:
 
 
 class _Line:
-    """One connection, and what came of it."""
+    """One connection and its state."""
 
     def __init__(self, on_ending: Callable[[], None]) -> None:
         self._on_ending = on_ending
@@ -104,7 +104,7 @@ class _Line:
 
 
 class LiveSession:
-    """A `SpeechSession`: as many connections as questions, each opened before it is needed."""
+    """A `SpeechSession` with one connection for each question, opened in advance."""
 
     def __init__(self, endpoint: LiveEndpoint, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> None:
         self._endpoint = endpoint
@@ -113,8 +113,8 @@ class LiveSession:
         self._client = _client(endpoint).aio
         self._instructions = ""
         self._line: _Line | None = None
-        # Models of the second generation begin to speak when the talk that they are told is whole; later ones wait
-        # for input behind it.
+        # Second-generation models answer once the conversation is complete; later ones wait for realtime input after
+        # it.
         self._speaks_at_once = "gemini-2" in endpoint.model
 
     async def open(self) -> None:
@@ -140,7 +140,7 @@ class LiveSession:
                 await line.live.send_realtime_input(text=messages[-1].content)
 
     async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
-        # What may be called is said once a connection; a call that this turn may not make is answered with that.
+        # A connection declares its tools only once, so a call of a tool that this turn may not use is refused.
         line = self._open_line()
         is_made = False
         while True:
@@ -167,13 +167,13 @@ class LiveSession:
             await self._open_line().live.send_tool_response(function_responses=responses)
 
     def replied(self, text: str) -> None:
-        """Nothing: the next question says what was heard."""
+        """Do nothing: the next question contains what was heard."""
 
     async def heard(self, text: str, *, audio_ms: int) -> None:
-        """Nothing: the next question says what was heard."""
+        """Do nothing: the next question contains what was heard."""
 
     async def stop(self) -> None:
-        """There is no message for that: a connection that is closed says no more."""
+        """Close the connection, because the protocol has no stop message."""
         if self._line is not None and self._line.is_asked:
             await self.close()
 
@@ -197,7 +197,7 @@ class LiveSession:
             try:
                 async with asyncio.timeout(OPEN_WITHIN_S):
                     await line.open(self._client, self._endpoint.model, self._configuration())
-            except BaseException:  # also of who is cancelled
+            except BaseException:  # including cancellation
                 await line.close()
                 raise
         await self.close()
@@ -217,7 +217,7 @@ class LiveSession:
             system_instruction=self._instructions or None,
             tools=[types.Tool(function_declarations=declared)] if declared else None,
             output_audio_transcription=types.AudioTranscriptionConfig(),
-            # Without it a session with sound ends after a quarter of an hour, also one that waits to be asked.
+            # Otherwise an audio session ends after 15 minutes, even if idle.
             context_window_compression=types.ContextWindowCompressionConfig(sliding_window=types.SlidingWindow()),
             history_config=None
             if self._speaks_at_once
@@ -229,7 +229,7 @@ def _client(endpoint: LiveEndpoint) -> genai.Client:
     url = endpoint.base_url
     client = genai.Client(api_key=endpoint.key, http_options=types.HttpOptions(base_url=url) if url else None)
     if url is not None and url.startswith("http://"):
-        # The SDK makes every address a wss:// one; a proxy on this machine has no certificate.
+        # The SDK turns every address into wss://, but a local proxy has no certificate.
         api: Any = client._api_client
         api._websocket_base_url = lambda _options=None: "ws" + url.removeprefix("http").rstrip("/")
         api._websocket_ssl_ctx = {}
@@ -245,7 +245,7 @@ def _content(message: Message) -> types.Content:
 def _given(message: types.LiveServerMessage) -> Iterator[Given]:
     content = message.server_content
     if content is not None:
-        # The words first: a sound is known by them.
+        # Words first, because they identify the sound.
         if content.output_transcription is not None and content.output_transcription.text:
             yield SpokenWords(content.output_transcription.text)
         for part in (content.model_turn.parts or []) if content.model_turn is not None else []:

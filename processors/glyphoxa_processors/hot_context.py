@@ -1,4 +1,4 @@
-"""Puts what an NPC has in mind into a copy of the prompt."""
+"""Adds an NPC's hot context to a copy of the prompt."""
 
 from __future__ import annotations
 
@@ -46,20 +46,21 @@ from glyphoxa_processors.frames import (
 from glyphoxa_processors.tools import declare
 
 Shrug = Callable[[str, Sequence[str]], str]
-"""To a question, one of these lines; empty where a model has to find the words."""
+"""Chooses one of these lines for a question; empty if a model must find the words."""
 
 
 class HotContextInjector(FrameProcessor):
-    """Turns a `BeginFrame` into the model's context; the given prompt stays as it is.
+    """Turns a `BeginFrame` into the model's context, without changing the given prompt.
 
-    Stands first in a mouth, where every error of a service passes on its way up, and tells which turn it belongs
-    to: an error of the model ends the reply, any other costs at most a piece of it.
+    It comes first in a mouth, so all errors of services pass it on their way up. It assigns each to its turn: an error
+    of the model ends the reply, any other one costs at most a piece.
 
     Args:
-        tools: What the model may look up; declared as far as the turn's tier goes.
-        facts_at: Where what the NPC recalls stands.
-        shrug: Chooses what is said to what the NPC knows nothing of; then no model is asked. None: one always is.
-        deadline_ms: The source keeps deadlines of its own; this one holds when it does not.
+        tools: Tools for the model; declared according to the turn's tier.
+        facts_at: Position of recalled facts.
+        shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
+            the model.
+        deadline_ms: Limit in case the source exceeds its own deadlines.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -134,8 +135,9 @@ class HotContextInjector(FrameProcessor):
         return declare(self._tools if chosen is None else self._tools.at(chosen.tier))
 
     async def _ask_once_more(self, again: SecondTryFrame) -> None:
-        """The same prompt. What is different is the service's to see to; another language is asked for in words, and
-        dice that nobody rolled can be rolled now.
+        """Ask with the same prompt again, after a rejection.
+
+        A cue is added if the answer needs another language or a real dice roll. The service varies the rest.
         """
         if self._asked is None or again.turn != self._turn:
             return
@@ -147,7 +149,7 @@ class HotContextInjector(FrameProcessor):
 
 
 def _with_cue(prompt: Prompt, which: Cue) -> Prompt:
-    """Add a cue in the question's language behind it."""
+    """Append a cue in the language of the question."""
     if not (cue := cue_for(prompt.question, which)):
         return prompt
     *before, last = prompt.messages
@@ -160,12 +162,12 @@ def as_context(prompt: Prompt, *, tools: Any = None) -> LLMContext:
 
 
 def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
-    """What the sentences of the reply are judged by."""
+    """Return the data for judging the reply's sentences."""
     return Asked(
         question=prompt.question,
         speaker_name=prompt.speaker_name,
         facts=(*hot.facts, prompt.direction) if prompt.direction else hot.facts,
-        # What the DM wants said is not for the NPC to doubt.
+        # The NPC must not doubt the DM's direction.
         not_known=() if prompt.direction else hot.not_known,
         remembered=hot.remembered,
         identity=(*hot.identity, *hot.scenes.values()),
@@ -176,15 +178,15 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
     )
 
 
-# Lets recall start while the player still speaks.
+# Starts recall while the player is still speaking.
 
 
 OnPartial = Callable[[PlayerId, str], None]
-"""Takes a corrected partial transcript. Returns at once and starts what it likes."""
+"""Takes a corrected partial transcript and starts work. Must return at once."""
 
 
 class KeywordPrefetcher(FrameProcessor):
-    """Hands each partial transcript to `on_partial`. Stands behind the corrector, so names are names by then."""
+    """Passes each partial transcript to `on_partial`. Placed after the corrector, so names are correct."""
 
     def __init__(self, player: PlayerId, on_partial: OnPartial) -> None:
         super().__init__()
@@ -196,6 +198,6 @@ class KeywordPrefetcher(FrameProcessor):
         if isinstance(frame, InterimTranscriptionFrame):
             try:
                 self._on_partial(self._player, frame.text)
-            except Exception as error:  # pre-fetch is a bonus: it must never cost the player their turn
+            except Exception as error:  # pre-fetch is optional and must not cost the player a turn
                 await self.push_error(f"pre-fetch failed: {error}", exception=error)
         await self.push_frame(frame, direction)

@@ -1,4 +1,4 @@
-"""A spoken reply from any OpenAI-compatible endpoint: the local server, a cloud, a colleague's."""
+"""Spoken replies from any OpenAI-compatible endpoint, local or remote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-# Imported here, not at the first construction of a service: it costs half a second of the event loop.
+# Imported here, because the first construction of a service would block the event loop for half a second.
 import pipecat.adapters.llm.services.open_ai_adapter  # noqa: F401
 from loguru import logger
 from openai import AsyncOpenAI, AsyncStream, OpenAIError, Timeout
@@ -27,12 +27,11 @@ from glyphoxa_processors.hot_context import as_context
 
 _CONNECT_WITHIN_S = 3.0
 _WORTH_KEEPING_TOKENS = 64
-"""Read in seconds by a small machine."""
+"""A small machine needs seconds to read this many."""
 
 _FREER, _FREEST = 0.3, 1.0
-"""Added to the temperature of a second try, up to so much. A model that is sure of what may not be said says it again,
-one at 0 to the letter; each request has a seed of its own, for none is given. Where the temperature is the provider's
-own it stays so.
+"""Added to the temperature of a second try, up to the limit. A confident model would repeat a rejected answer, and at
+temperature 0 verbatim. Requests have no seed, so each gets its own. The provider's default temperature is unchanged.
 """
 
 AsWords = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
@@ -42,25 +41,25 @@ class PromptCache(Protocol):
     """The prompt cache of one NPC, on a machine that is fastest with one request at a time.
 
     Attributes:
-        one_at_a_time: Held while a request is answered, by all that ask the machine.
+        one_at_a_time: Lock around each request to the machine.
     """
 
     one_at_a_time: asyncio.Lock
 
     async def restore(self) -> None:
-        """Before a request: what was kept is in the cache again, unless something newer is. Raises nothing."""
+        """Restore the saved cache before a request, unless the current one is newer. Never raises."""
 
     async def save(self) -> None:
-        """Keep what is in the cache. Raises nothing."""
+        """Save the current cache. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamDeadlines:
-    """When a reply has failed.
+    """Deadlines of a reply.
 
     Attributes:
-        first_token_ms: It has not begun by then.
-        stall_ms: It pauses for so long between two tokens.
+        first_token_ms: Until its first token.
+        stall_ms: Between two tokens.
     """
 
     first_token_ms: int = 15_000
@@ -68,18 +67,16 @@ class StreamDeadlines:
 
 
 class SpokenLLM(OpenAILLMService):
-    """`OpenAILLMService` for voice: no cost per message, deadlines on the stream, a prompt cache that can be primed, a
-    connection that is open before the question ends.
+    """`OpenAILLMService` for voice, with less overhead, stream deadlines, prompt priming and early connections.
 
-    Any other pipecat `LLMService` works in its place; a `PrimeFrame` means nothing to it.
+    Any other pipecat `LLMService` works in its place and ignores a `PrimeFrame`.
 
     Args:
-        extra_body: Fields of the request that OpenAI does not know (`cache_prompt`, `id_slot`, `grammar` ...).
-        as_words: The messages as the endpoint may read them, with no control token of its model in what was said.
-            None: words are words there.
-        primes: The endpoint keeps a prompt cache that a request for one token fills, and asks no money for it.
-        cache: Of that prompt cache, where it is on this machine. None: the endpoint answers many as fast as one.
-        others: As of `OpenAILLMService`: where the endpoint is, its key ...
+        extra_body: Request fields beyond OpenAI's (`cache_prompt`, `id_slot`, `grammar` ...).
+        as_words: Removes control tokens of the endpoint's model from messages. None: not needed.
+        primes: The endpoint has a prompt cache that a one-token request fills, at no cost.
+        cache: That prompt cache, if it is on this machine. None: the endpoint handles parallel requests well.
+        others: As for `OpenAILLMService`: address, key ...
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -113,7 +110,7 @@ class SpokenLLM(OpenAILLMService):
         await super().process_frame(frame, direction)
 
     async def wait_until_primed(self) -> None:
-        """Until the last `PrimeFrame` is in the endpoint's cache, or has been called off."""
+        """Wait until the last `PrimeFrame` is in the endpoint's cache, or was cancelled."""
         if self._priming is not None:
             await asyncio.gather(self._priming, return_exceptions=True)
 
@@ -135,7 +132,7 @@ class SpokenLLM(OpenAILLMService):
             default_headers=default_headers,
             timeout=Timeout(60.0, connect=_CONNECT_WITHIN_S),
             http_client=http,
-            # One, for a connection that went stale between two turns; more would only keep the table waiting.
+            # One retry, for a connection that went stale between two turns. More would keep the table waiting.
             max_retries=1,
         )
         self._connection = OpenAhead(http, str(client.base_url), clock=time.monotonic)
@@ -147,7 +144,7 @@ class SpokenLLM(OpenAILLMService):
         await self._client.close()
 
     def build_chat_completion_params(self, params_from_context: Any) -> dict[str, Any]:
-        """The SDK walks through every message (0.15 ms each); inside `extra_body` it leaves them alone."""
+        """Move messages into `extra_body`, which the SDK does not traverse (0.15 ms for each message)."""
         params: dict[str, Any] = super().build_chat_completion_params(params_from_context)
         if self._as_words is not None:
             params["messages"] = [*self._as_words(params["messages"])]
@@ -188,14 +185,14 @@ class SpokenLLM(OpenAILLMService):
 
     @contextlib.asynccontextmanager
     async def _machine(self) -> AsyncIterator[None]:
-        """The machine for one request, with what was kept of its prompt cache."""
+        """Lock the machine for one request and restore its prompt cache."""
         async with self._cache.one_at_a_time if self._cache is not None else contextlib.nullcontext():
             if self._cache is not None:
                 await self._cache.restore()
             yield
 
     def stop_priming(self) -> None:
-        """Call off what is being primed; what has been read so far stays in the cache."""
+        """Cancel priming. What was read so far stays in the cache."""
         if self._priming is not None:
             self._priming.cancel()
             self._priming = None
@@ -210,7 +207,7 @@ class SpokenLLM(OpenAILLMService):
         params.pop("stream_options", None)
         try:
             async with self._machine():
-                # Streamed, so that the server notices at once when the priming is called off.
+                # Streamed, so that the server notices a cancellation at once.
                 stream = await self._client.chat.completions.create(**{**params, "stream": True, "max_tokens": 1})
                 n_read = 0
                 async with stream:
@@ -223,7 +220,7 @@ class SpokenLLM(OpenAILLMService):
 
 
 class _Watched:
-    """A stream of chunks that raises TimeoutError when the next one is too late. Closing it lets go what is `held`."""
+    """A stream of chunks that raises TimeoutError if the next one is late. Closing it releases `held`."""
 
     def __init__(
         self,

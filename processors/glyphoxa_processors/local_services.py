@@ -1,4 +1,4 @@
-"""The services that run on this machine: Whisper, a llama.cpp server, the hibari voice."""
+"""Services on this machine: Whisper, a llama.cpp server, and the hibari voice."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from glyphoxa_processors.llm import AsWords, PromptCache, SpokenLLM, StreamDeadl
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.whisper_stt import WhisperSTT
 
-# The local voice as a pipecat service: a blocking synthesiser in a thread, its sound passed on as it comes.
+# The local voice as a pipecat service: a blocking synthesiser in a thread, with streamed sound.
 
 
 Synthesise = Callable[[str], Iterator[NDArray[np.int16]]]
-"""Blocking: 24 kHz mono, in parts as they are ready."""
+"""Blocking. Yields 24 kHz mono sound in parts."""
 
 
 class HibariTTS(TTSService):
-    """An interruption is obeyed between two parts; the part in the making is thrown away."""
+    """The hibari voice. An interruption takes effect between two parts, and discards the part in progress."""
 
     def __init__(self, synthesise: Synthesise, *, voice: str) -> None:
         super().__init__(
             push_start_frame=True,
             push_stop_frames=True,
             push_text_frames=False,
-            # It is not a provider that may have stopped answering: the next clause may have a sound again.
+            # A clause without sound does not mean that the service died.
             max_consecutive_zero_audio_contexts=0,
             sample_rate=OUTPUT_RATE_HZ,
             settings=TTSSettings(model="hibari", voice=voice, language=None),
@@ -65,7 +65,7 @@ class HibariTTS(TTSService):
                             return
                         hand_over(part.tobytes())
                 hand_over(None)
-            except Exception as error:  # carried over to the event loop and reported there
+            except Exception as error:  # passed to the event loop and reported there
                 hand_over(error)
 
         self._executor.submit(synthesise)
@@ -79,7 +79,7 @@ class HibariTTS(TTSService):
                 await self.stop_ttfb_metrics()
                 yield TTSAudioRawFrame(part, OUTPUT_RATE_HZ, 1, context_id=context_id)
             if not has_sound:
-                # pipecat would wait three seconds for it, and the next clause with it.
+                # Otherwise pipecat would delay it and the next clause by three seconds.
                 await self.remove_audio_context(context_id)
         finally:
             stop.set()
@@ -92,7 +92,7 @@ class HibariTTS(TTSService):
 def make_stt(
     player: PlayerId, recogniser: Recogniser, *, glossary: Callable[[], str], clock: Callable[[], int]
 ) -> WhisperSTT:
-    """An ear's own front to the model that all ears share."""
+    """Create an ear's recogniser service on the shared model."""
     return WhisperSTT(player, recogniser, glossary=glossary, clock=clock)
 
 
@@ -106,15 +106,15 @@ def make_llm(  # noqa: PLR0913 - what the server takes beside its connection
     cache: PromptCache | None = None,
     deadlines: StreamDeadlines | None = None,
 ) -> SpokenLLM:
-    """A llama.cpp server through its OpenAI-compatible port.
+    """Create a model service for a llama.cpp server with its OpenAI-compatible API.
 
     Args:
-        connection: Its address ends in `/v1`; its model's name means nothing there.
-        extra_body: What the server takes beyond OpenAI's fields: the slot that keeps this NPC's prompt (one each, or
-            they push each other's prefix out), a grammar, a penalty for repeating.
-        as_words: See `SpokenLLM`: the server reads markers of its chat template wherever they stand.
-        cache: The NPC's. Two prompts that a processor reads at once are both late: the first NPC begins to speak when
-            both are read, and the second is not heard before the first is silent.
+        connection: Its address ends in `/v1`; the model name is ignored.
+        extra_body: Server-specific fields: the NPC's cache slot (one for each, to keep their prompts), a grammar, a
+            repetition penalty.
+        as_words: See `SpokenLLM`: the server interprets chat template markers anywhere.
+        cache: The NPC's prompt cache. The processor reads one prompt at a time, because two in parallel would delay
+            the first NPC, and the second is not heard before the first has finished.
     """
     return SpokenLLM(
         api_key=connection.key,

@@ -1,8 +1,8 @@
-"""A speech-to-speech session of OpenAI's Realtime protocol.
+"""A speech-to-speech session with OpenAI's Realtime protocol.
 
-One connection serves many turns: `RealtimeTalk` keeps what it knows equal to the prompt, item by item.
-Replies that were heard stay in it with their sound, which costs tokens; so a session that has grown, or that the server
-will soon close for its age, is replaced between turns by a new one, which is told the same as text.
+One connection serves many turns. `RealtimeTalk` keeps its conversation equal to the prompt, item by item. Heard replies
+stay in it with their sound, which costs tokens. A session that has grown large or old is therefore replaced between
+turns by a new one, which gets the same conversation as text.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 _SETTLED_WITHIN_S = 3.0
 
 _HARMLESS = frozenset({"response_cancel_not_active", "item_truncate_invalid_item_id", "item_delete_invalid_item_id"})
-"""Errors of a cancel that crossed the end of what it cancelled."""
+"""Errors of a cancellation that arrived after the end of its target."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealtimeLimits:
-    """When a session is replaced between turns.
+    """Limits after which a session is replaced between turns.
 
     Attributes:
-        most_tokens: Well under the 32,000 that a session holds, as a turn with look-ups adds thousands.
-        most_age_ms: The server closes a session after an hour.
+        max_tokens: Well below a session's limit of 32,000, because a turn with tool calls adds thousands.
+        max_age_ms: The server closes a session after an hour.
     """
 
-    most_tokens: int = 24_000
-    most_age_ms: int = 50 * 60_000
+    max_tokens: int = 24_000
+    max_age_ms: int = 50 * 60_000
 
 
 def _now_ms() -> int:
@@ -64,7 +64,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class RealtimeEndpoint:
-    """OpenAI, or whoever speaks its protocol."""
+    """OpenAI, or a compatible service."""
 
     model: str
     voice: str
@@ -82,10 +82,10 @@ def endpoint(connection: Connection, *, voice: str | None) -> RealtimeEndpoint:
 
 
 class RealtimeSession:
-    """A `SpeechSession`.
+    """A `SpeechSession` of the Realtime protocol.
 
-    pipecat's own service for this protocol is not used: it takes only its first context, does not reconnect, and
-    a reconnected session knows nothing.
+    pipecat's own service does not fit: it takes only its first context, does not reconnect, and a reconnected session
+    would know nothing.
     """
 
     def __init__(self, endpoint: RealtimeEndpoint, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> None:
@@ -107,7 +107,7 @@ class RealtimeSession:
             await self._connect()
 
     async def expect(self, instructions: str) -> None:
-        """Nothing: instructions are sent with the question, and cost no connection."""
+        """Do nothing: instructions are sent with the question."""
 
     async def ask(self, messages: Sequence[Message]) -> None:
         await self.open()
@@ -121,7 +121,7 @@ class RealtimeSession:
         while not self._events.empty():
             self._events.get_nowait()
         if self._connection is None:
-            raise SessionLost("the session was closed by the server")
+            raise SessionLost("the server closed the session")
         self._idle.clear()
         offered: dict[str, Any] = {"tool_choice": "auto", "tools": _declared(tools)} if tools else {}
         await self._send({"type": "response.create", "response": offered or {"tool_choice": "none"}})
@@ -171,7 +171,7 @@ class RealtimeSession:
 
     async def renew(self) -> None:
         limits, age_ms = self._endpoint.limits, self._endpoint.clock() - self._opened_ms
-        if self._connection is None or self._n_tokens > limits.most_tokens or age_ms > limits.most_age_ms:
+        if self._connection is None or self._n_tokens > limits.max_tokens or age_ms > limits.max_age_ms:
             await self._connect()
 
     async def close(self) -> None:
@@ -179,14 +179,14 @@ class RealtimeSession:
         self._connection = self._receiving = None
 
     async def _connect(self) -> None:
-        """A new connection beside the one there is, which is closed when the new one is open."""
+        """Open a new connection, then close the old one."""
         with _translated():
             async with asyncio.timeout(OPEN_WITHIN_S):
                 connection = await self._client.realtime.connect(model=self._endpoint.model).enter()
                 await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
         old, receiving = self._connection, self._receiving
         self._connection = connection
-        # A new session knows nothing: the next question tells it everything.
+        # A new session is empty, so the next question sends everything.
         self._talk = RealtimeTalk(_new_id)
         self._events = asyncio.Queue()
         self._idle.set()
@@ -199,7 +199,7 @@ class RealtimeSession:
             "type": "realtime",
             "model": self._endpoint.model,
             "output_modalities": ["audio"],
-            # Players are heard by the ears, so nothing is streamed in and nothing is detected there.
+            # Ears hear the players, so there is no audio input and no turn detection.
             "audio": {
                 "input": {"turn_detection": None},
                 "output": {"format": {"type": "audio/pcm", "rate": SESSION_RATE_HZ}, "voice": self._endpoint.voice},
@@ -210,13 +210,13 @@ class RealtimeSession:
 
     async def _send(self, event: ClientEvent) -> None:
         if self._connection is None:
-            raise SessionLost("the session was closed by the server")
+            raise SessionLost("the server closed the session")
         with _translated():
-            # The SDK types every event of the protocol; ours are plain mappings.
+            # The SDK has a type for each event; these are plain mappings.
             await self._connection.send(cast("Any", event))
 
     async def _receive(self, connection: AsyncRealtimeConnection, events: asyncio.Queue[Any]) -> None:
-        ended = SessionLost("the session was closed by the server")
+        ended = SessionLost("the server closed the session")
         try:
             async for event in connection:
                 if event.type == "error":
@@ -278,20 +278,20 @@ def _why(response: Any) -> str:
     return getattr(error, "message", None) or getattr(details, "reason", None) or f"response {response.status}"
 
 
-# What a speech-to-speech session knows of the talk, kept equal to the prompt.
+# The conversation of a speech-to-speech session, kept equal to the prompt.
 #
-# A session holds a conversation of items on the provider's side. For each turn the prompt says what the NPC may know
-# now, and the items are made to match: what the prompt no longer holds is deleted, what is missing is created in
-# its place, what matches stays, with its sound. So hot context leaves the session with its turn, a session never
-# outgrows the prompt, and a new connection is told everything by the same rule, starting from nothing.
+# A session holds a conversation of items on the provider's side. Each prompt contains exactly what the NPC may know
+# now. The items are made to match: outdated ones are deleted, missing ones created in place, and equal ones kept with
+# their sound. So hot context is removed after its turn, a session never outgrows the prompt, and a new connection is
+# filled by the same rule.
 
 
 ClientEvent = Mapping[str, Any]
-"""An event of the Realtime protocol, as it is sent."""
+"""An event of the Realtime protocol."""
 
 
 _OF_THIS_TURN = Message("system", "")
-"""Equal to no message of a prompt, so that the next question deletes it."""
+"""Equals no message of a prompt, so the next question deletes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,10 +301,10 @@ class _Item:
 
 
 class RealtimeTalk:
-    """One connection's conversation.
+    """The conversation of one connection.
 
     Args:
-        new_id: A new item id each time; at most 32 characters.
+        new_id: Returns a new item id of at most 32 characters.
     """
 
     def __init__(self, new_id: Callable[[], str]) -> None:
@@ -313,7 +313,7 @@ class RealtimeTalk:
         self._items: list[_Item] = []
 
     def ask(self, messages: Sequence[Message]) -> list[ClientEvent]:
-        """What to send so that the session knows exactly this; the last message is the one to be answered."""
+        """Return the events that make the session equal these messages. The last one is the question."""
         instructions = "\n\n".join(message.content for message in messages if message.role == "system")
         events: list[ClientEvent] = []
         if instructions != self._instructions:
@@ -322,11 +322,11 @@ class RealtimeTalk:
         return events + self._match([message for message in messages if message.role != "system"])
 
     def noted(self, item_id: str) -> None:
-        """The session has an item of this turn's (a tool call, its answer, a reply that is being made)."""
+        """Note an item of this turn (a tool call, its result, or a reply in progress)."""
         self._items.append(_Item(item_id, _OF_THIS_TURN))
 
     def replied(self, item_id: str, text: str) -> None:
-        """The session has spoken: an item of its own, as long as nobody cuts it."""
+        """Note a spoken reply as an item of the session, until it is cut."""
         item = _Item(item_id, Message("assistant", text))
         ids = [known.id for known in self._items]
         if item_id in ids:
@@ -335,7 +335,7 @@ class RealtimeTalk:
             self._items.append(item)
 
     def heard(self, item_id: str, text: str, *, audio_ms: int) -> list[ClientEvent]:
-        """Of this reply only `text` was heard: the NPC must not believe that it said more."""
+        """Replace a reply that was only partly heard, so that the NPC does not believe it said more."""
         item = next((item for item in self._items if item.id == item_id), None)
         if item is None or item.message.content == text:
             return []

@@ -1,4 +1,4 @@
-"""One speech model for many ears: finals in the order in which they were asked for, partials only when it is idle."""
+"""Shares one speech model among ears: finals in order of request, partials only when it is idle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Pcm = NDArray[np.int16]
 
 
 class Recognised(Protocol):
-    """What a recogniser returns. See `glyphoxa.adapters.local.whisper.Transcription`."""
+    """Result of a recogniser. See `glyphoxa.adapters.local.whisper.Transcription`."""
 
     @property
     def text(self) -> str: ...
@@ -29,16 +29,15 @@ class Recognised(Protocol):
 
 
 class Transcribe(Protocol):
-    """Blocking; called in one thread. `retry` asks for the slower, safer decoding when the first result is doubtful."""
+    """Blocking; called in one thread. `retry` allows slower, safer decoding for a doubtful result."""
 
     def __call__(self, pcm: Pcm, glossary: str, /, *, retry: bool) -> Recognised: ...
 
 
 class Recogniser:
-    """Runs a blocking recogniser in a thread of its own. Must be used from one event loop.
+    """Runs a blocking recogniser in its own thread. Use it from one event loop only.
 
-    A final waits at most for the partial that is running; a partial never waits and never makes a final of
-    another ear wait behind a queue of partials.
+    A final waits for at most one running partial. Partials are never queued, so they do not delay other ears' finals.
     """
 
     def __init__(self, transcribe: Transcribe) -> None:
@@ -55,7 +54,7 @@ class Recogniser:
         return self._n_pending > 0
 
     async def partial(self, pcm: Pcm, glossary: str, *, retry: bool = False) -> Recognised | None:
-        """Transcribe what there is so far; None when the model is busy."""
+        """Transcribe the sound so far; None if the model is busy."""
         if self.is_busy:
             return None
         return await self._run(lambda: self._transcribe(pcm, glossary, retry=retry))
@@ -66,17 +65,17 @@ class Recogniser:
     async def _run(self, job: Callable[[], Recognised]) -> Recognised:
         self._n_pending += 1
         future = asyncio.get_running_loop().run_in_executor(self._executor, job)
-        # A caller that is cancelled leaves its job running: it stays pending until the thread is free.
+        # If the caller is cancelled, the job keeps running and stays pending until the thread is free.
         future.add_done_callback(self._done)
         return await asyncio.shield(future)
 
     def _done(self, future: asyncio.Future[Recognised]) -> None:
         self._n_pending -= 1
         if not future.cancelled():
-            future.exception()  # retrieved, so that an abandoned job does not complain when it is collected
+            future.exception()  # retrieved, so that asyncio does not warn about an abandoned job
 
 
-# What the processors of an ear know of a transcript beside its text: it travels with the frame.
+# Additional data of a transcript for the processors of an ear; travels with the frame.
 
 
 _KEY: Final = "glyphoxa.transcript"
@@ -84,17 +83,17 @@ _KEY: Final = "glyphoxa.transcript"
 
 @dataclass(frozen=True, slots=True)
 class TranscriptNotes:
-    """The recogniser writes the first part, the corrector the second. None and empty: nobody has written it.
+    """Notes on a transcript. The recogniser writes the first part, the corrector the second. Empty if not written.
 
     Attributes:
-        words: What the recogniser knows of the words; places in the raw text.
-        sound_ms: When the sound of the words begins, in all the sound of the ear.
+        words: The recogniser's data for each word, with offsets in the raw text.
+        sound_ms: Start of the words in the ear's sound.
         transcript_ms: When the recogniser returned it.
-        segment: How often speech had begun when the transcribed sound ends.
-        revises: It takes the place of the last one.
-        raw_text: As it was recognised.
-        corrections: The replacements that lead from there to the frame's text.
-        corrected_ms: When the corrector was done with it.
+        segment: Number of speech segments begun before the transcribed sound ends.
+        revises: It replaces the last transcript.
+        raw_text: The recognised text.
+        corrections: Replacements from the raw text to the frame's text.
+        corrected_ms: When the corrector finished.
     """
 
     words: tuple[HeardWord, ...] = ()
@@ -113,21 +112,20 @@ def notes_of(frame: Frame) -> TranscriptNotes:
 
 
 def put_notes(frame: Frame, notes: TranscriptNotes) -> None:
-    """In the place of those that are there; see `dataclasses.replace`."""
+    """Replace the notes of a frame; see `dataclasses.replace`."""
     frame.metadata[_KEY] = notes
 
 
-# Sound that a streaming recogniser may not have heard: it is said again to the next connection.
+# Sound that a streaming recogniser may have missed, to be repeated to the next connection.
 
 
 class Unconfirmed:
-    """What was given to a connection and is not covered by a transcript that counts, and what there was no
-    connection for.
+    """Sound without a final transcript, and sound without a connection.
 
-    Positions are in bytes since the connection began to hear.
+    Positions are in bytes since the connection began to listen.
 
     Args:
-        longest: Bytes kept at most; the oldest go first.
+        longest: Maximum bytes kept; the oldest are dropped first.
     """
 
     def __init__(self, *, longest: int) -> None:
@@ -141,15 +139,15 @@ class Unconfirmed:
         self.keep_last(self._longest)
 
     def confirmed(self, until: int) -> None:
-        """A transcript covers the sound up to this position."""
+        """Note that a final transcript covers the sound up to this position."""
         self._drop(min(until - self._at, len(self._sound)))
 
     def keep_last(self, n: int) -> None:
-        """No more than that is worth repeating."""
+        """Keep only the last `n` bytes."""
         self._drop(len(self._sound) - n)
 
     def reopened(self) -> bytes:
-        """A new connection listens: what it is to be given first. Its positions begin there."""
+        """Start a new connection. Returns the sound to repeat; positions restart there."""
         self._at = 0
         return bytes(self._sound)
 
@@ -160,14 +158,14 @@ class Unconfirmed:
             self._at += n
 
 
-# In which of the detector's segments of speech a transcript of a streaming service ends.
+# Assigns a streaming service's transcripts to the detector's speech segments.
 
 
 _ROUNDING_S = 0.1
-"""Services tell positions with few decimals."""
+"""Services round positions."""
 
 _KEPT = 16
-"""Segments; a transcript is seldom one late."""
+"""Segments kept. A transcript is rarely more than one segment late."""
 
 
 @dataclass(slots=True)
@@ -178,33 +176,32 @@ class _Segment:
 
 
 class SegmentsHeard:
-    """Counts the detector's reports that speech began, and keeps where in the sound they came.
+    """Counts the detector's speech starts and their positions in the sound.
 
-    Services say what part of a connection's sound a transcript is of. Positions are in bytes.
-
-    A server that only speaks the protocol may say that every transcript begins where the connection did. Such a
-    position is seen by that the sound there has had its final transcript; what it is of is then not known.
+    Services report which part of a connection's sound a transcript covers. Positions are in bytes. A compatible server
+    may report that every transcript begins at the start of the connection. Such a position is recognised, because that
+    sound already has its final transcript; the segment is then unknown.
 
     Args:
-        bytes_per_s: Of sound.
+        bytes_per_s: Bytes of sound a second.
     """
 
     def __init__(self, *, bytes_per_s: int) -> None:
         self._rounding = int(_ROUNDING_S * bytes_per_s)
         self._confirmed = 0
-        """Up to here all sound has its final transcript."""
+        """All sound up to here has its final transcript."""
         self._heard = 0
         self._opened_at = 0
-        """Where in all the sound the running connection's begins."""
+        """Start of the current connection's sound."""
         self._n_begun = 0
         self._segments: deque[_Segment] = deque(maxlen=_KEPT)
 
     def heard(self, n: int) -> None:
-        """So much more sound."""
+        """Add this many bytes of sound."""
         self._heard += n
 
     def reopened(self, n_repeated: int) -> None:
-        """A new connection listens, and is given the last `n_repeated` bytes first."""
+        """Start a new connection that first gets the last `n_repeated` bytes."""
         self._opened_at = self._heard - n_repeated
 
     def began(self) -> None:
@@ -216,20 +213,20 @@ class SegmentsHeard:
             self._segments[-1].paused = self._heard
 
     def confirmed(self, until: int) -> None:
-        """A final transcript covers the sound of the running connection up to this position."""
+        """Note that a final transcript covers the current connection's sound up to this position."""
         self._confirmed = max(self._confirmed, min(until + self._opened_at, self._heard))
 
     def at(self, begin: int, first: int, end: int) -> int | None:
-        """The number of the segment, from 1.
+        """Return the number of the segment, from 1.
 
         Args:
-            begin: Where the transcribed sound begins, in the sound of the running connection.
-            first: Where the first word begins.
-            end: Where the transcribed sound ends.
+            begin: Start of the transcribed sound, in the current connection's sound.
+            first: Start of the first word.
+            end: End of the transcribed sound.
 
         Returns:
-            None when the words began behind the segment's pause: the detector did not hear them at all. None also
-            when a later segment has begun and the sound has had its final transcript: the position is wrong.
+            None if the words began after the segment's pause, so that the detector missed them. Also None if a later
+            segment has begun and the sound has its final transcript, so that the position is wrong.
         """
         last = next((s for s in reversed(self._segments) if s.began < end + self._opened_at), None)
         if last is None or (last.paused is not None and last.paused <= first + self._opened_at):

@@ -1,4 +1,4 @@
-"""A speech-to-speech session as a mouth's model and voice in one, whoever provides it."""
+"""Runs a speech-to-speech session as a mouth's model and voice, for every provider."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from glyphoxa_processors.speech_session import (
 )
 from glyphoxa_processors.spoken_text import Decide, NewCheck, Splitter
 
-# The words and the sound of a speech-to-speech reply, cut into clauses.
+# Cuts the words and sound of a speech-to-speech reply into clauses.
 
 
 SESSION_RATE_HZ = 24_000
 
 
 class Pieces:
-    """Cuts words and sound that arrive side by side into clauses that a speaker can account for.
+    """Cuts parallel words and sound into clauses with their sound.
 
-    The protocol does not say which word a sound belongs to; they arrive in step, the words a little early. So a
-    clause begins with the sound that comes when its words are whole, which is also what a safety filter needs to
-    judge it. The latest sound is kept back, so that the last words always have one.
+    The protocol does not assign sound to words; they arrive in step, words a little earlier. A clause therefore begins
+    with the sound that arrives when its words are complete, which is also when the safety filter can judge it. The
+    latest sound is held back, so that the last words always have some.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Pieces:
 
     def take_sound(self, sound: bytes) -> list[Frame]:
         if not self._clauses and not (self.n_begun or self._withheld):
-            self._sound += sound  # nothing may be said before it is known what it is
+            self._sound += sound  # wait until its words are known
             return []
         ready, self._sound = self._sound, sound
         return self._piece(ready)
@@ -111,31 +111,31 @@ class Pieces:
 
 
 STALLED_AFTER_MS = 10_000
-"""A session that gives nothing for so long has died without saying so."""
+"""A session without data for this long has failed."""
 
 _MAX_TOOL_ROUNDS = 2
 
 _ENDS_SELDOM_S = 60.0
-"""A connection that ends again so soon is opened by the next question: a server that always hangs up is let be."""
+"""Minimum time between two reconnects in advance, for a server that always hangs up. The next question reconnects."""
 
 
 @dataclass
 class HeardFrame(SystemFrame):
-    """How much of the latest reply was heard, once that is known: before the next question is asked."""
+    """How much of the latest reply was heard. Sent before the next question."""
 
     text: str
     audio_ms: int
 
 
 class SpeechToSpeechVoice(FrameProcessor):
-    """Takes a context, gives words and sound in pieces, as a language model and a voice behind it would.
+    """Takes a context and returns words and sound in pieces, like a language model with a voice.
 
-    The session is opened at the start, renewed between turns, and opened again by the first turn that finds its
-    connection gone. All frames of a turn come from one task, which an interruption ends.
+    The session is opened at the start, renewed between turns, and reopened by the first turn that finds its connection
+    lost. One task sends all frames of a turn; an interruption ends it.
 
     Args:
-        tools: Declared to the session and performed here, by the tier of the NPC and of each turn.
-        new_check: The sentence check of one reply. A clause that it withholds is neither said nor in the reply.
+        tools: Declared to the session and run here, by the tier of the NPC and of each turn.
+        new_check: Creates the sentence check of one reply. A rejected clause is neither said nor part of the reply.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -165,7 +165,7 @@ class SpeechToSpeechVoice(FrameProcessor):
         try:
             await self._session.open()
         except SessionFailed as error:
-            # The next turn tries again; the DM should know before that.
+            # The next turn retries. Report the problem to the DM before that.
             await self.push_error(f"no speech-to-speech session: {reason(error)}", exception=error)
 
     async def cleanup(self) -> None:
@@ -190,7 +190,7 @@ class SpeechToSpeechVoice(FrameProcessor):
                 if self._answering is None or self._answering.done():
                     self._in_background(self._session.expect(instructions_of(prompt.messages)))
             case FillerFrame():
-                pass  # no second voice for a filler
+                pass  # there is no other voice for a filler
             case InterruptionFrame():
                 self._begun = None
                 await self._stop_answering()
@@ -199,7 +199,7 @@ class SpeechToSpeechVoice(FrameProcessor):
                 await self.push_frame(frame, direction)
 
     async def _heard(self, text: str, audio_ms: int) -> None:
-        # What is still being made cannot be cut to length.
+        # A reply in progress cannot be truncated.
         await self._stop_answering()
         try:
             await self._session.heard(text, audio_ms=audio_ms)
@@ -208,7 +208,7 @@ class SpeechToSpeechVoice(FrameProcessor):
         self._in_background(self._session.renew())
 
     def _session_ends(self) -> None:
-        """Its connection ends by itself. While an answer is made, whoever hears of its end renews it."""
+        """Handle the end of a connection. During an answer, the answering task renews it instead."""
         now_s = self.get_event_loop().time()
         is_often = self._renewed_s is not None and now_s - self._renewed_s < _ENDS_SELDOM_S
         if not is_often and (self._answering is None or self._answering.done()):
@@ -224,7 +224,7 @@ class SpeechToSpeechVoice(FrameProcessor):
             try:
                 await work
             except SessionFailed:
-                # The next question opens one, and says why if it cannot.
+                # The next question reconnects and reports errors.
                 await self._session.close()
 
         self._renewing = self.create_task(perform(), "renew")
@@ -243,7 +243,7 @@ class SpeechToSpeechVoice(FrameProcessor):
             try:
                 await self._reply(begun, messages, pieces)
             except SessionLost:
-                # Servers close a session that was idle for long; who finds it closed has lost nothing yet.
+                # Servers close idle sessions. Nothing is lost, so reconnect.
                 if pieces.has_words:
                     raise
                 await self._session.close()
@@ -274,7 +274,7 @@ class SpeechToSpeechVoice(FrameProcessor):
             may_be = tools if may_call else None
             found = await asyncio.gather(*(_look_up(may_be, call, allowed) for call in calls))
             await self._session.answer(list(zip(calls, found, strict=True)))
-        raise SessionFailed("the model looks things up and never answers")
+        raise SessionFailed("the model calls tools repeatedly and never answers")
 
     async def _in_time(self, response: AsyncIterator[Given]) -> AsyncIterator[Given]:
         while True:
@@ -284,7 +284,7 @@ class SpeechToSpeechVoice(FrameProcessor):
             except StopAsyncIteration:
                 return
             except TimeoutError as error:
-                raise SessionFailed(f"nothing came for {self._stalled_after_ms} ms") from error
+                raise SessionFailed(f"no data for {self._stalled_after_ms} ms") from error
             yield given
 
     async def _take(self, turn: TurnId, given: Given, pieces: Pieces, calls: list[Call]) -> None:
@@ -319,7 +319,7 @@ class SpeechToSpeechVoice(FrameProcessor):
 
 async def _look_up(tools: CallableTools | None, call: Call, allowed: set[str]) -> Found:
     if tools is None or call.name not in allowed:
-        return nothing("this cannot be looked up now: answer with what you know")
+        return nothing("this tool is unavailable now: answer with what you know")
     if call.arguments is None:
         return nothing("the arguments are not a JSON object")
     return await tools.call(call.name, call.arguments)

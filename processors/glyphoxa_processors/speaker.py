@@ -1,4 +1,4 @@
-"""Performs `glyphoxa.turns.playback`: holds a reply's sound until it may be heard, then paces it into a sink."""
+"""Runs `glyphoxa.turns.playback`: holds a reply's sound until it may be heard, then paces it into a sink."""
 
 from __future__ import annotations
 
@@ -56,19 +56,18 @@ PATIENCE_MS = 30_000
 _CHUNK = OUTPUT_RATE_HZ // 50
 _FADE = OUTPUT_RATE_HZ // 200
 _BEHIND_S = 0.1
-"""After a longer stall the schedule starts anew: catching up would only fill the listeners' buffers."""
+"""After a longer stall the schedule restarts, because catching up would only fill the listeners' buffers."""
 
 
 class Speaker(FrameProcessor):
-    """The last processor of a mouth, and the ledger of its turns: each begun one ends in exactly one `Finished`.
+    """The last processor of a mouth. It tracks turns: each begun turn ends in exactly one `Finished`.
 
-    `begin`, `release`, `hold`, `resume`, `cancel`, `fail`, `worry` and `fill` are called in the event loop and take
-    effect at once; they do not wait behind frames. Sound of any other turn than the one begun last is dropped.
+    Call `begin`, `release`, `hold`, `resume`, `cancel`, `fail`, `worry` and `fill` in the event loop. They take effect
+    at once, ahead of queued frames. Sound of any turn but the latest is dropped.
 
     Args:
-        excuses: What is heard of a reply that failed before any of it was, in turn, if it was rendered as a filler.
-        patience_ms: A reply that makes no progress for so long has failed. Services keep shorter deadlines of
-            their own; this one holds for those that have none.
+        excuses: Lines for a reply that failed before it was heard, used in rotation if rendered as fillers.
+        patience_ms: Time without progress after which a reply has failed. For services without their own deadlines.
     """
 
     def __init__(  # noqa: PLR0913 - where sound and events go, and when a reply has failed
@@ -107,7 +106,7 @@ class Speaker(FrameProcessor):
 
     @property
     def turn(self) -> TurnId | None:
-        """The turn that was begun and is not over."""
+        """The turn that has begun and is not over."""
         return self._turn
 
     def begin(self, turn: TurnId) -> None:
@@ -122,9 +121,7 @@ class Speaker(FrameProcessor):
         self._on(turn, Released())
 
     def fail(self, turn: TurnId, error: str) -> None:
-        """Nothing more comes of the reply. What has come of it is played; if nothing has, an excuse is, as soon as the
-        NPC may be heard.
-        """
+        """End a reply with an error. Its remaining sound is played; if there is none, an excuse at the release."""
         if turn == self._turn and self._playback.is_silent and self._playback.accepts_excuse():
             self._excuse(turn)
             if not self._playback.is_released:
@@ -132,11 +129,11 @@ class Speaker(FrameProcessor):
         self._on(turn, ReplyFailed(error))
 
     def worry(self, turn: TurnId, error: str) -> None:
-        """Remember what went wrong, as the reason if nothing of the reply can be heard."""
+        """Note an error, to be reported if nothing of the reply can be heard."""
         self._on(turn, PieceTrouble(error))
 
     def cancel(self, turn: TurnId) -> None:
-        """Stop now. What was being heard fades out, so that it does not click."""
+        """Stop now, fading out to avoid a click."""
         if turn != self._turn:
             return
         tail = self._tail()
@@ -144,7 +141,7 @@ class Speaker(FrameProcessor):
         self._sink_faded(tail)
 
     def hold(self, turn: TurnId) -> None:
-        """Be silent until `resume`. What was being heard fades out."""
+        """Fall silent until `resume`, fading out."""
         if turn != self._turn or self._playback.is_held:
             return
         tail = self._tail()
@@ -153,14 +150,14 @@ class Speaker(FrameProcessor):
         self._listener(Marked(self._npc, turn, Stage.SILENCED, self._clock()))
 
     def resume(self, turn: TurnId) -> None:
-        """Be heard again, from where it was held."""
+        """Continue where the reply was held."""
         self._fades_in = True
         self._on(turn, Resumed())
 
     def _tail(self) -> bytes:
-        """The next few samples of what is being heard."""
+        """Return the next few samples in playback."""
         playing = self._filler or self._sound
-        # Between two replies the pacing of the one before may not have come to rest.
+        # Between two replies, the previous pacing may still be running.
         is_heard = self._is_playing and self._playback.playable(_FADE)
         return bytes(playing[: _FADE * 2]) if is_heard else b""
 
@@ -169,7 +166,7 @@ class Speaker(FrameProcessor):
             self._sink(self._npc, _ramped(tail, 1, 0))
 
     def fill(self, turn: TurnId, text: str) -> None:
-        """Play this filler, if it was rendered and the turn is released with nothing of it heard yet."""
+        """Play this filler, if it is rendered, the turn is released and nothing was heard yet."""
         filler = self._fillers.get(text)
         if turn == self._turn and filler and self._playback.accepts_filler():
             self._filler[:] = filler.pcm
@@ -309,7 +306,7 @@ class Speaker(FrameProcessor):
             await self._wake.wait()
             self._wake.clear()
             if self._turn is not None and self._playback.playable(_CHUNK):
-                # Services that cannot name the turn of their sound need to know when it is being heard.
+                # Services that do not name the turn of their sound need to know when it plays.
                 await self.push_frame(BotStartedSpeakingFrame(), FrameDirection.UPSTREAM)
                 self._is_playing = True
                 try:
@@ -319,7 +316,7 @@ class Speaker(FrameProcessor):
                 await self.push_frame(BotStoppedSpeakingFrame(), FrameDirection.UPSTREAM)
 
     async def _play(self) -> None:
-        """Hand out what there is, 20 ms at a time, each at its time; return when there is nothing for now."""
+        """Send available sound in 20 ms chunks on schedule. Returns when there is none for now."""
         loop = self.get_event_loop()
         due = loop.time()
         while (turn := self._turn) is not None and (n_samples := self._playback.playable(_CHUNK)):
@@ -342,14 +339,14 @@ def _ramped(pcm: bytes, begin: float, end: float) -> bytes:
     return (samples * np.linspace(begin, end, len(samples))).astype(np.int16).tobytes()
 
 
-# How a voice sounds: one text, and what a voice behind which this stands makes of it.
+# Renders a voice sample.
 
 
 WITHIN_MS: Final = 30_000
 
 
 class Sample(FrameProcessor):
-    """Keeps the sound of one reply."""
+    """Collects the sound of one reply. Placed after the voice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -357,13 +354,13 @@ class Sample(FrameProcessor):
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def of(self, text: str, send: Callable[[Frame], object], *, within_ms: int = WITHIN_MS) -> bytes:
-        """The sound of a text: mono s16le, at the voice's rate.
+        """Return the sound of a text: mono s16le, at the voice's rate.
 
         Args:
-            send: Puts a frame in front of the voice.
+            send: Sends a frame to the voice.
 
         Raises:
-            Unavailable: The voice fails, or is not done in time.
+            Unavailable: The voice fails or is too slow.
         """
         send(TTSSpeakFrame(text, append_to_context=False))
         send(ReplyEndFrame(TurnId("sample")))

@@ -1,14 +1,14 @@
-"""The seam over providers of speech-to-speech models: one NPC's session with one of them.
+"""The interface of speech-to-speech providers: one NPC's session with one of them.
 
 Protocol of use, for each turn:
 
-1. `ask(messages)`: the session then knows exactly these, whatever it knew before.
-2. `respond()` until it ends. If it gave calls, `answer` them and `respond()` once more.
-3. `replied(text)`, and when that is known, `heard(text)`: the session must not believe that it said more.
-4. `renew()` between turns: whatever the next one needs is made ready then.
+1. `ask(messages)`: the session then knows exactly these messages.
+2. `respond()` until it ends. If it made tool calls, `answer` them and `respond()` again.
+3. `replied(text)`, and once known, `heard(text)`, so that the session does not believe it said more.
+4. `renew()` between turns, to prepare the next one.
 
-`stop()` at any point ends a response. Whatever fails raises `SessionFailed`; `close()` then, and the next `ask` opens
-a new connection, which is told everything anew. `expect` and `renew` may be called in any order while nobody asks.
+`stop()` ends a response at any point. Errors raise `SessionFailed`; then call `close()`, and the next `ask` opens a new
+connection with the whole conversation. `expect` and `renew` may be called in any order while no question is open.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class SessionFailed(Exception):
 
 
 class SessionLost(SessionFailed):
-    """Its connection is gone: another one may well give it."""
+    """The connection is lost. Another one may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenWords:
-    """What is being said, a little before its sound."""
+    """Words of the reply, a little before their sound."""
 
     text: str
 
@@ -47,10 +47,10 @@ class SpokenSound:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The model wants to look something up.
+    """A tool call of the model.
 
     Attributes:
-        arguments: None when they are not a JSON object.
+        arguments: None if they are not a JSON object.
     """
 
     id: str
@@ -65,25 +65,25 @@ class SpeechSession(Protocol):
     """See the module's protocol of use."""
 
     async def open(self) -> None:
-        """Connect, unless it is connected."""
+        """Connect, unless connected."""
         ...
 
     async def expect(self, instructions: str) -> None:
-        """The next question will probably come with these."""
+        """Prepare for a question with these instructions."""
         ...
 
     async def ask(self, messages: Sequence[Message]) -> None: ...
 
     def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
-        """The reply to what was asked, as it comes. It ends with the reply, or with the calls of tools.
+        """Yield the reply as it arrives. Ends with the reply or with tool calls.
 
         Args:
-            tools: What may be called in this response. A session that cannot be told so calls others all the same.
+            tools: Tools allowed in this response. A session that cannot restrict them may call others.
         """
         ...
 
     async def answer(self, answers: Sequence[tuple[Call, Any]]) -> None:
-        """What all calls of a response have found."""
+        """Send the results of all calls of a response."""
         ...
 
     def replied(self, text: str) -> None: ...
@@ -98,25 +98,25 @@ class SpeechSession(Protocol):
 
 
 class Endpoint(Protocol):
-    """Where sessions are opened: address, model, voice and key."""
+    """Opens sessions with an address, model, voice and key."""
 
     def session(self, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> SpeechSession:
-        """A session of one NPC, not connected yet.
+        """Create a session of one NPC, not connected yet.
 
         Args:
-            tools: All that the model may ever be shown.
-            on_ending: Called when its connection ends or soon will, and nobody asked for that: it wants a `renew`.
+            tools: All tools that the model may ever see.
+            on_ending: Called when its connection ends or soon will, without a request. Then call `renew`.
         """
         ...
 
 
 def instructions_of(messages: Sequence[Message]) -> str:
-    """What a prompt says of how to behave: such services take it apart from the talk."""
+    """Return the system messages of a prompt, because such services take instructions separately."""
     return "\n\n".join(message.content for message in messages if message.role == "system")
 
 
 def parameters_of(spec: ToolSpec) -> dict[str, Any]:
-    """A tool's arguments as JSON schema."""
+    """Return a tool's arguments as JSON schema."""
     return {
         "type": "object",
         "properties": {name: dict(schema) for name, schema in spec.parameters.items()},

@@ -1,4 +1,4 @@
-"""From a model's tokens to clauses that may be said aloud."""
+"""Turns a model's tokens into clauses that may be said aloud."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDS = (".", "!", "?", "…")
 
 
 class Splitter(Protocol):
-    """Cuts a stream of text where a voice may breathe."""
+    """Cuts a stream of text at places where a voice may breathe."""
 
     def push(self, text: str) -> Iterable[str]: ...
 
@@ -42,12 +42,12 @@ class Splitter(Protocol):
 
 
 Decide = Callable[[str], Verdict]
-"""Whether a piece may be said, and how."""
+"""Decides whether and how a piece may be said."""
 NewCheck = Callable[[Asked], Decide]
-"""For one reply, to what it answers."""
+"""Creates the check of one reply to a question."""
 StandIn = Callable[[str, Fault | None, Sequence[str]], str]
-"""What is said instead of a reply, to this question: why there is none, if it is known, and what the asker told of
-it. Empty for nothing.
+"""Chooses what to say instead of a reply, from the question, the fault (if known) and what the asker told about it.
+Empty for nothing.
 """
 
 
@@ -56,15 +56,15 @@ def no_stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
 
 
 class SpokenText(FrameProcessor):
-    """Each clause goes to the voice as soon as it is whole, with its turn's mark in front of it.
+    """Sends each clause to the voice as soon as it is complete, preceded by its turn's mark.
 
-    Every clause is one `TTSSpeakFrame`: an utterance of its own with its own context id, which every pipecat TTS
-    service speaks at once and in order.
+    Every clause is one `TTSSpeakFrame` with its own context id, which every pipecat TTS service speaks at once and in
+    order.
 
     Args:
-        new_splitter: Called once a reply, so nothing of one leaks into the next.
+        new_splitter: Called once for each reply, so that replies do not mix.
         new_check: Called once for each try of the model at a reply.
-        stand_in: What is said instead of a reply of which nothing may be said. Without it, the reply is withheld.
+        stand_in: Chooses what to say if nothing of a reply may be said. Without it, the reply is withheld.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class SpokenText(FrameProcessor):
             case FillerFrame(text=text):
                 await self._speak(None, text)
             case LLMFullResponseStartFrame():
-                pass  # nothing behind this processor needs it
+                pass  # no later processor needs it
             case InterruptionFrame():
                 self._begin_reply(None)
                 await self.push_frame(frame, direction)
@@ -135,23 +135,23 @@ class SpokenText(FrameProcessor):
         for piece in self._splitter.flush():
             await self._say(piece)
         if not self._has_words:
-            # A service that failed has said so already; the first reason given counts.
+            # A failed service has reported its error already, and the first one counts.
             self._reports.on_failure(self._turn, "the model returned no words")
         elif not self._said:
             if self._unsaid and not (self._is_cut or self._is_second_try):
                 await self._try_again(self._turn)
                 return
-            await self._stand_in_for_it(self._turn)
+            await self._say_stand_in(self._turn)
         elif not self._is_cut and leaves_out(" ".join(self._said), self._asked):
-            # "Juniper?" was said, and what it was told of her was not.
-            await self._stand_in_for_it(self._turn)
+            # For example "Juniper?" was said, but nothing that the NPC was told about her.
+            await self._say_stand_in(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
         if self._said:
             self._reports.listener(ReplyKnown(self._reports.npc, self._turn, " ".join(self._said)))
         self._turn = None
 
     async def _say_given(self, turn: TurnId, text: str) -> None:
-        """Word for word: what the DM says is judged by nobody."""
+        """Say the DM's words verbatim and unchecked."""
         self._begin_reply(turn)
         self._has_words = True
         for piece in (*self._splitter.push(text), *self._splitter.flush()):
@@ -165,7 +165,7 @@ class SpokenText(FrameProcessor):
         self._begin_try()
         await self.push_frame(SecondTryFrame(turn, rejected), FrameDirection.UPSTREAM)
 
-    async def _stand_in_for_it(self, turn: TurnId) -> None:
+    async def _say_stand_in(self, turn: TurnId) -> None:
         line = self._stand_in(self._asked.question, self._unsaid[0].fault if self._unsaid else None, self._asked.told)
         if line:
             await self._say_allowed(turn, line)
@@ -178,7 +178,7 @@ class SpokenText(FrameProcessor):
             self._unsaid.append(unsaid := Unsaid(piece, verdict.fault))
             self._reports.listener(SentenceRejected(self._reports.npc, self._turn, unsaid))
             if verdict.fault is Fault.SECRET:
-                # What would follow goes on with it, and another try comes to it again.
+                # The rest depends on this piece, and another try will reach it again.
                 self._unsaid, self._is_cut = [unsaid], True
         elif text := verdict.text.strip():
             await self._say_allowed(self._turn, text)

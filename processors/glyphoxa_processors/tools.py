@@ -1,4 +1,4 @@
-"""Tools inside a mouth: declared to the model, and their answers given back to it."""
+"""Tools in a mouth: declares them to the model and returns their results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from glyphoxa.npc.toolbox import CallableTools
 
 
 def declare(tools: CallableTools) -> ToolsSchema:
-    """The tools of the NPC's tier, as every pipecat LLM service takes them, with their handlers."""
+    """Return the tools of the NPC's tier with their handlers, in pipecat's format."""
     return ToolsSchema(
         standard_tools=[
             FunctionSchema(
@@ -51,14 +51,14 @@ def _handler(tools: CallableTools) -> Callable[[FunctionCallParams], Awaitable[N
 
 
 class ToolRounds(FrameProcessor):
-    """Stands behind the LLM and makes its tool calls part of one reply.
+    """Combines the model's tool calls and responses into one reply. Placed after the LLM.
 
-    A reply that calls tools is several responses of the model. When the answers to all calls of one response are
-    there, they go back to the model in a copy of its context. What comes behind sees one response: the end of
-    all but the last, and the start of all but the first, are kept back.
+    A reply with tool calls consists of several responses. When all calls of a response are answered, the results go
+    back to the model in a copy of its context. Later processors see one response: its inner starts and ends are
+    dropped.
 
     Args:
-        max_rounds: After so many, the model is asked without tools and has to speak.
+        max_rounds: After this many, the model is asked without tools and has to speak.
     """
 
     def __init__(self, *, max_rounds: int = 2) -> None:
@@ -105,7 +105,7 @@ class ToolRounds(FrameProcessor):
             await self._ask_again_when_answered()
 
     async def _ask_again_when_answered(self) -> None:
-        # The answers may be there before the end of the response that asked for them.
+        # The results may arrive before the end of the response with the calls.
         if self._keep_back_end or not self._calls or len(self._answers) < len(self._calls):
             return
         calls, self._calls = self._calls, []
@@ -121,7 +121,7 @@ class ToolRounds(FrameProcessor):
 
 
 def with_answers(calls: list[FunctionCallFromLLM], answers: dict[str, Any], *, may_call_again: bool) -> LLMContext:
-    """A copy of the context the calls came from, with the calls and their answers behind it."""
+    """Return a copy of the calls' context with the calls and their results appended."""
     asked: LLMContext = calls[0].context
     messages: list[Any] = [
         *asked.get_messages(),

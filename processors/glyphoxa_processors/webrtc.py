@@ -7,7 +7,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 
 class BrowserMicrophone(FrameProcessor):
-    """Hands the sound of one browser to its seat. The sound goes no further: nobody hears themselves."""
+    """Passes one browser's sound to its seat. The sound goes no further, so players do not hear themselves."""
 
     def __init__(self, hear: Callable[[bytes], None]) -> None:
         super().__init__()

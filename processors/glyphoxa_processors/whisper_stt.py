@@ -1,11 +1,10 @@
-"""Speech to text for one human, with a local model that takes whole recordings.
+"""Speech to text for one player, with a local model that takes whole recordings.
 
-Every transcript is of the whole turn so far; see `glyphoxa_processors.whisper_stt`. The end of the ear says upstream
-when a turn is over.
+Every transcript covers the whole turn so far. The end of the ear reports upstream when a turn is over.
 
-The model takes a quarter of a second and more. So it is asked early: as soon as the voice falls quiet, before the
-detector is sure of the pause. When the detector agrees, and found no speech behind what was transcribed, that is
-the final transcript; otherwise it was one more partial.
+The model needs at least a quarter of a second. It is therefore asked as soon as the voice falls quiet, before the
+detector confirms the pause. If the detector confirms it and found no later speech, this is the final transcript;
+otherwise it counts as a partial one.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa_processors.frames import TurnOverFrame
 from glyphoxa_processors.recogniser import Recognised, Recogniser, TranscriptNotes, put_notes
 
-# How often a partial transcript is worth its cost.
+# Pacing of partial transcripts.
 
 
 _REST = 3
-"""Times as long as a run took: partials of a long turn take longer, and may keep the recogniser from others for a
-quarter of the time at most."""
+"""Pause between partials, as a multiple of the last run's duration. Partials thus use at most a quarter of the
+recogniser's time."""
 
 
 class PartialPace:
-    """Says when the next partial transcript is due. Times are milliseconds of sound heard."""
+    """Decides when the next partial transcript is due. Times are milliseconds of sound heard."""
 
     def __init__(self, *, every_ms: int) -> None:
         self._every_ms = every_ms
@@ -48,7 +47,7 @@ class PartialPace:
         self._due_ms = 0
 
     def speech_began(self, at_ms: int) -> None:
-        """The first one comes sooner: it is the first thing anybody knows of what is said."""
+        """Note the start of speech. The first partial comes sooner, because nothing is known yet."""
         self._due_ms = max(self._due_ms, at_ms + self._every_ms // 2)
 
     def is_due(self, at_ms: int) -> bool:
@@ -59,32 +58,32 @@ class PartialPace:
         self._due_ms = at_ms + self._every_ms
 
     def took(self, ms: int) -> None:
-        """The run that was asked for last is done."""
+        """Note that the last run has finished."""
         self._due_ms = max(self._due_ms, self._asked_ms + _REST * ms)
 
     def turn_over(self) -> None:
         self._due_ms = 0
 
 
-# The sound of one human's turn, for a recogniser that takes whole recordings.
+# The sound of one player's turn, for a recogniser that takes whole recordings.
 #
-# Short segments are transcribed badly: without what was said around them, names come out wrong, words are said twice,
-# and every pause becomes a full stop. So every transcript is of the whole turn so far, pauses included, as it was
-# heard. A recogniser's cost and its window are bounded, so a long turn is cut into *stretches*; a transcript takes
-# the place of the earlier one of its stretch, and that of a stretch before it stays as it is.
+# Short segments are transcribed badly: without context, names are wrong, words are repeated, and every pause becomes a
+# full stop. Every transcript therefore covers the whole turn so far, including pauses. Because cost and window of a
+# recogniser are limited, a long turn is cut into *stretches*. A transcript replaces the earlier one of its stretch;
+# those of previous stretches stay.
 #
-# Where a long turn is cut, best first: at a pause, once the stretch is `settle_after_ms` long; at the last pause in it,
-# when it has become `longest_ms` long; in the middle of speech.
+# A long turn is cut, in order of preference: at a pause, once the stretch has `settle_after_ms`; at its last pause,
+# once it has `longest_ms`; in mid-speech.
 
 
 @dataclass(frozen=True, slots=True)
 class StretchAudio:
-    """What a transcript is made of.
+    """The sound for one transcript.
 
     Attributes:
         at: Bytes heard before it.
-        stretch: Transcripts of one stretch take each other's place.
-        segment: The speech it ends in, counted from 1 by the detector's reports that speech began.
+        stretch: Transcripts of the same stretch replace each other.
+        segment: The speech segment it ends in, counted from 1 by the detector's start reports.
     """
 
     pcm: bytes
@@ -99,14 +98,14 @@ class StretchAudio:
 
 
 class TurnAudio:
-    """Keeps what was heard since the turn began, or the little that may belong to the next one.
+    """Keeps the sound since the turn began, or the little that may belong to the next one.
 
     Positions are in bytes since the first sound; times in milliseconds.
 
     Args:
-        pre_roll_ms: Sound kept from before speech began: detectors miss soft onsets.
-        longest_ms: Of a stretch.
-        settle_after_ms: A stretch as long as this ends at the next pause.
+        pre_roll_ms: Sound kept from before speech began, because detectors miss soft onsets.
+        longest_ms: Maximum length of a stretch.
+        settle_after_ms: A stretch of this length ends at the next pause.
     """
 
     def __init__(self, *, bytes_per_ms: int, pre_roll_ms: int, longest_ms: int, settle_after_ms: int) -> None:
@@ -117,13 +116,13 @@ class TurnAudio:
         self._idle = (pre_roll_ms + 400) * bytes_per_ms
         self._sound = bytearray()
         self._at = 0
-        """The position of the first byte of `_sound`."""
+        """Position of the first byte of `_sound`."""
         self._paused_at = 0
-        """Where the last segment ended; the next one's pre-roll begins no earlier."""
+        """End of the last segment; the next one's pre-roll begins no earlier."""
         self._begins: dict[int, int] = {}
-        """Position at which each segment of this stretch begins; empty between stretches."""
+        """Start of each segment of this stretch; empty between stretches."""
         self._over: tuple[int, int] = (0, 0)
-        """The last segment of the turn that is over, and where the one after it begins."""
+        """The last segment of the finished turn, and the start of the one after it."""
         self.segment = 0
         self.stretch = 0
         self.is_speaking = False
@@ -134,7 +133,7 @@ class TurnAudio:
         return self._at + len(self._sound)
 
     def hear(self, pcm: bytes) -> StretchAudio | None:
-        """Take sound. Returns a stretch that must end in the middle of speech; what follows is another."""
+        """Take sound. Returns a stretch that must end in mid-speech; the rest starts another."""
         self._sound += pcm
         if not self._begins:
             self._drop_until(self.position - self._idle)
@@ -146,7 +145,7 @@ class TurnAudio:
             return None
         begins = self._begins[self.segment]
         if begins > self._at:
-            # What is before the last pause was transcribed there.
+            # Sound before the last pause has its transcript.
             self._settle(begins)
             self._open(begins)
             return None
@@ -156,7 +155,7 @@ class TurnAudio:
         return whole
 
     def begin(self, detected_after_ms: int) -> None:
-        """Speech began so long ago."""
+        """Note that speech began this long ago."""
         self.segment += 1
         self.is_speaking = True
         pre_roll = (self._pre_roll_ms + detected_after_ms) * self._bytes_per_ms
@@ -171,7 +170,7 @@ class TurnAudio:
         return StretchAudio(bytes(self._sound), self._at, self.stretch, self.segment)
 
     def pause(self) -> StretchAudio:
-        """The speech has ended. Returns the stretch so far."""
+        """Note the end of speech. Returns the stretch so far."""
         whole = self.so_far()
         self.is_speaking = False
         self._paused_at = self.position
@@ -180,7 +179,7 @@ class TurnAudio:
         return whole
 
     def turn_over(self, segment: int) -> None:
-        """The turn is over; this segment was its last. What was said since belongs to the next one."""
+        """Note that the turn ended with this segment. Later speech belongs to the next turn."""
         if segment < self._over[0]:
             return
         later = [begins for number, begins in self._begins.items() if number > segment]
@@ -195,8 +194,8 @@ class TurnAudio:
             self.stretch += 1
         self._begins = kept
 
-    def without_what_is_over(self, recording: StretchAudio) -> StretchAudio | None:
-        """The recording without the turn that has ended since it was made; None when it holds nothing of that."""
+    def without_finished_turns(self, recording: StretchAudio) -> StretchAudio | None:
+        """Return the recording without turns that ended meanwhile; None if nothing is left."""
         last, begins = self._over
         if recording.segment <= last or begins <= recording.at:
             return None
@@ -221,32 +220,32 @@ _RATE_HZ = 16_000
 _BYTES_PER_MS = _RATE_HZ * 2 // 1_000
 _PARTIAL_EVERY_MS = 500
 _PRE_ROLL_MS = 600
-"""Sound kept from before the detector heard the speech begin: it misses soft onsets, and without 0.3 s of quiet before
-the words the model loops in every second line, on the players of the demo."""
+"""Sound kept from before the detected start. The detector misses soft onsets, and without 0.3 s of quiet before the
+words the model loops in every second line (players of the demo)."""
 _EARLY_MS = 120
-"""Quiet after which the model is asked for what may be the final transcript. The detector hears the speech end some
-50 ms later than its sound falls off."""
-_LONGEST_STRETCH_MS = 24_000
-"""What the model hears at once, at most; its window is 30 s."""
+"""Quiet after which the model is asked for a possibly final transcript. The detector hears the end of speech about
+50 ms late."""
+_MAX_STRETCH_MS = 24_000
+"""Maximum sound for one transcript; the model's window is 30 s."""
 _SETTLE_AFTER_MS = 15_000
-"""A turn longer than that is transcribed in parts, cut at pauses."""
+"""Longer turns are transcribed in parts, cut at pauses."""
 _QUIET_SHARE = 0.1
-"""Of the loudest 20 ms of the segment: below it, the voice has fallen quiet."""
+"""Share of the segment's loudest 20 ms below which the voice counts as quiet."""
 
 
 class WhisperSTT(FrameProcessor):
-    """Transcribes at the detector's stops; partials by running again while the human speaks.
+    """Transcribes at the detector's stops, and repeatedly during speech for partials.
 
-    Every stop is answered by exactly one closing transcript, an empty one when the model fails: a turn never
-    waits for words that will not come. The audio ends here.
+    Every stop is answered by exactly one closing transcript, which is empty if the model fails, so that a turn never
+    waits for words in vain. The audio ends here.
 
-    Transcripts carry in their notes the `segment` that they end in and whether they take the last final one's
-    place (`revises`), the `words` as the recogniser heard them, and where the recording begins in all the sound
-    (`sound_ms`); see `glyphoxa.turns.endpointing`.
+    The notes of a transcript contain its last `segment`, whether it replaces the last final one (`revises`), the
+    recogniser's `words`, and the start of the recording in the ear's sound (`sound_ms`); see
+    `glyphoxa.turns.endpointing`.
 
     Args:
-        glossary: Read when a turn begins and kept until it is over: names may change while the session goes on, but
-            the partial, the eager and the final transcript of a turn are of one mind about them.
+        glossary: Called when a turn begins. Names may change during the session, but all transcripts of a turn use the
+            same ones.
     """
 
     def __init__(
@@ -257,12 +256,12 @@ class WhisperSTT(FrameProcessor):
         self._recogniser = recogniser
         self._read_glossary = glossary
         self._glossary: str | None = None
-        """The running turn's; None between turns."""
+        """Glossary of the current turn; None between turns."""
         self._clock = clock
         self._audio = TurnAudio(
             bytes_per_ms=_BYTES_PER_MS,
             pre_roll_ms=_PRE_ROLL_MS,
-            longest_ms=_LONGEST_STRETCH_MS,
+            longest_ms=_MAX_STRETCH_MS,
             settle_after_ms=_SETTLE_AFTER_MS,
         )
         self._pace = PartialPace(every_ms=_PARTIAL_EVERY_MS)
@@ -270,9 +269,9 @@ class WhisperSTT(FrameProcessor):
         self._quiet_ms = 0
         self._partial: asyncio.Task[Recognised | None] | None = None
         self._early: StretchAudio | None = None
-        """What the run in `_partial` is a full transcript of; None for an ordinary partial."""
+        """The sound that the run in `_partial` covers completely; None for an ordinary partial."""
         self._reported_stretch = 0
-        """Of the last final transcript with words in it."""
+        """Stretch of the last final transcript with words."""
         self._finals: asyncio.Queue[_Final] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
 
@@ -284,7 +283,7 @@ class WhisperSTT(FrameProcessor):
         if isinstance(frame, TurnOverFrame):
             if frame.segment >= self._audio.segment:
                 self._glossary = None
-            else:  # the next turn has begun already
+            else:  # the next turn has already begun
                 self._glossary = self._read_glossary()
             self._audio.turn_over(frame.segment)
             self._pace.turn_over()
@@ -358,7 +357,7 @@ class WhisperSTT(FrameProcessor):
         began_ms = self._clock()
         try:
             heard = await self._recogniser.partial(_samples(recording), glossary, retry=retry)
-        except Exception as error:  # the model's own; a lost partial costs nothing, the final will tell
+        except Exception as error:  # raised by the model; a lost partial is harmless, the final will report
             await self.push_error(f"a partial transcript failed: {error}", exception=error)
             return None
         if heard is None:
@@ -377,12 +376,12 @@ class WhisperSTT(FrameProcessor):
             try:
                 result, recording = await self._transcribe(final)
                 text = result.text
-            except Exception as error:  # the model's own; the turn must end all the same
+            except Exception as error:  # raised by the model; the turn must still end
                 await self.push_error(f"a transcript failed: {error}", exception=error)
             frame = TranscriptionFrame(
                 text, self._player, time_now_iso8601(), result=result, finalized=final.is_before_a_pause
             )
-            # Words that were said are not taken back by an interruption.
+            # An interruption must not drop spoken words.
             frame.interruptible = False
             self._mark(frame, recording, result)
             if text.strip():
@@ -390,12 +389,12 @@ class WhisperSTT(FrameProcessor):
             await self.push_frame(frame)
 
     async def _transcribe(self, final: _Final) -> tuple[Recognised, StretchAudio]:
-        """What was heard, and in which part of the recording."""
+        """Return the transcript and the part of the recording it covers."""
         recording = final.recording
         heard = await final.early if final.early is not None else None
         if heard is None:
             heard = await self._recogniser.final(_samples(recording), final.glossary)
-        while (rest := self._audio.without_what_is_over(recording)) is not None:
+        while (rest := self._audio.without_finished_turns(recording)) is not None:
             recording = rest
             heard = await self._recogniser.final(_samples(recording), final.glossary)
         return heard, recording
@@ -421,7 +420,7 @@ def _samples(recording: StretchAudio) -> NDArray[np.int16]:
 
 @dataclass(frozen=True, slots=True)
 class _Final:
-    """`early`: a run that is under way or done and heard all of the speech in it."""
+    """A final transcript request. `early`: a run, finished or not, that heard all of its speech."""
 
     recording: StretchAudio
     glossary: str

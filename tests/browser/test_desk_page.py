@@ -74,8 +74,8 @@ async def test_the_palette_goes_to_a_page_and_presses_a_button_without_a_mouse(
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
         await enter(page, door)
         await page.keyboard.press("Control+K")
-        await page.keyboard.type("stop every")
-        await expect(page.locator("#palette-list").get_by_role("option")).to_have_text(["Stop everybody"])
+        await page.keyboard.type("stop all")
+        await expect(page.locator("#palette-list").get_by_role("option")).to_have_text(["Stop all NPCs"])
         assert await violations(page) == []
         await page.keyboard.press("Enter")
         await expect(page.locator("#answer")).to_have_text("done: StopAll")

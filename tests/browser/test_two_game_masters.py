@@ -205,15 +205,15 @@ async def test_what_one_game_master_decides_the_other_is_told_before_deciding_on
             await dm.page.goto(f"{house.url}/desk/review")
             await expect(dm.page.locator(".fact")).to_have_count(2)
         await decides(one, FEAR, "h")
-        await expect(one.page.locator(".done")).to_contain_text("Known to nobody")
+        await expect(one.page.locator(".done")).to_contain_text("Hidden: ")
         # It is there still, but not as it was seen: nothing is done, and what changed is told.
-        await decides(other, FEAR, "c")
+        await decides(other, FEAR, "a")
         await expect(other.page.locator(".problem")).to_contain_text("has changed meanwhile: you saw")
         await expect(other.page.locator(".problem")).to_contain_text("hidden")
         await other.page.goto(f"{house.url}/desk/review")
         await decides(one, DEBT, "r")
         await expect(one.page.locator(".done")).to_contain_text("Rejected")
-        await decides(other, DEBT, "c")
+        await decides(other, DEBT, "a")
         await expect(other.page.locator(".problem")).to_contain_text("is no longer held (rejected)")
 
 

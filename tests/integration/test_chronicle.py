@@ -47,8 +47,8 @@ async def table(store: Store) -> Store:
 CAMPAIGN = a_campaign().id
 
 
-async def read_what_is_new(store: Store, campaign: CampaignId) -> int:
-    return await chronicle_worker(store).read_what_is_new(campaign)
+async def read_new(store: Store, campaign: CampaignId) -> int:
+    return await chronicle_worker(store).read_new(campaign)
 
 
 async def learned(store: Store) -> list[tuple[str, str, str]]:
@@ -73,7 +73,7 @@ async def test_what_was_said_is_known_to_who_heard_it_and_to_nobody_else(table: 
             said(2, "I promise to bring you six crowns by Friday.", heard_by=(INNKEEPER,)),
         ]
     )
-    assert await read_what_is_new(table, CAMPAIGN) == 1
+    assert await read_new(table, CAMPAIGN) == 1
     known = await learned(table)
     assert ("accepted", "promise", "I promise to bring you six crowns by Friday") in known
     assert {predicate for _, predicate, _ in known} >= {"promise", "SIBLING_OF", "LOCATED_AT"}
@@ -88,9 +88,9 @@ async def test_what_was_said_is_known_to_who_heard_it_and_to_nobody_else(table: 
 
 async def test_it_is_learned_once_however_often_it_is_read(table: Store) -> None:
     await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
-    await read_what_is_new(table, CAMPAIGN)
+    await read_new(table, CAMPAIGN)
     before = await table.world.events(CAMPAIGN)
-    assert await read_what_is_new(table, CAMPAIGN) == 0
+    assert await read_new(table, CAMPAIGN) == 0
     assert await table.world.events(CAMPAIGN) == before
     assert not (await progress(table)).has_news
 
@@ -98,16 +98,16 @@ async def test_it_is_learned_once_however_often_it_is_read(table: Store) -> None
 async def test_other_words_take_the_place_of_what_the_first_ones_told(table: Store) -> None:
     first = said(1, "I promise to bring you six crowns by Friday.")
     await table.log.append([first, said(2, "We have decided to leave the bridge alone.")])
-    await read_what_is_new(table, CAMPAIGN)
+    await read_new(table, CAMPAIGN)
     await table.log.revise(replace(first, text="I promise to bring you ten crowns by Friday."), was=first)
     assert (await progress(table)).n_rereads == 1
-    await read_what_is_new(table, CAMPAIGN)
+    await read_new(table, CAMPAIGN)
     values = [value for _, predicate, value in await learned(table) if predicate == "promise"]
     assert values == ["I promise to bring you ten crowns by Friday"]
     assert "decision" in {predicate for _, predicate, _ in await learned(table)}
 
     await table.world.correct(CAMPAIGN, UtteranceId("u1"), "Nice weather, is it not.", Cause("dm", 2_000_000))
-    await read_what_is_new(table, CAMPAIGN)
+    await read_new(table, CAMPAIGN)
     assert {predicate for _, predicate, _ in await learned(table)} == {"decision"}
 
 
@@ -119,12 +119,12 @@ async def test_what_is_retracted_or_rolled_back_is_not_known_any_more(table: Sto
             said(3, "I found out that the miller lies to all of us."),
         ]
     )
-    await read_what_is_new(table, CAMPAIGN)
+    await read_new(table, CAMPAIGN)
     await table.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 2_000_000))
     assert {predicate for _, predicate, _ in await learned(table)} == {"decision", "discovery"}
     await table.world.rollback(CAMPAIGN, EVENING, 2, Cause("dm", 2_000_001))
     assert {predicate for _, predicate, _ in await learned(table)} == {"decision"}
-    await read_what_is_new(table, CAMPAIGN)
+    await read_new(table, CAMPAIGN)
     assert {predicate for _, predicate, _ in await learned(table)} == {"decision"}
 
 
@@ -174,9 +174,9 @@ async def test_a_failure_is_noted_tried_again_and_given_up_until_somebody_says_o
         assert (now.attempts, now.read_ordinal, now.is_dead) == (attempt, 0, attempt == MOST_ATTEMPTS)
         assert now.error == "no model answers at port 9"
         assert now.retry_at_ms is not None
-    assert await read_what_is_new(table, CAMPAIGN) == 0, "it waits for somebody"
+    assert await read_new(table, CAMPAIGN) == 0, "it waits for somebody"
     assert await log.revive(CAMPAIGN) == [EVENING]
-    assert await read_what_is_new(table, CAMPAIGN) == 1
+    assert await read_new(table, CAMPAIGN) == 1
     assert (await progress(table)).error is None
 
 

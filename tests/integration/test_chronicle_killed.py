@@ -51,7 +51,7 @@ async def test_workers_that_are_killed_leave_nothing_out_and_nothing_twice(
         async with store.database.use(CAMPAIGN) as connection:
             # As if the time had passed for which the dead one holds the session.
             await connection.execute("UPDATE chronicle_progress SET taken_until = clock_timestamp()")
-    await chronicle_worker(store).read_what_is_new(CAMPAIGN)
+    await chronicle_worker(store).read_new(CAMPAIGN)
     facts = await PostgresInspection(store.database).current(CAMPAIGN, DM, limit=100_000)
     promises = [fact for fact in facts if fact.claim.predicate == "promise"]
     assert sorted(str(fact.claim.content) for fact in promises) == sorted(

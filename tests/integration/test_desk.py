@@ -151,10 +151,10 @@ async def test_another_sites_form_is_refused(dm: Visitor, door: Door) -> None:
 async def test_what_waits_is_shown_with_the_line_that_proves_it_and_can_be_confirmed(dm: Visitor, store: Store) -> None:
     shown = await page(dm, "/desk/review")
     assert "debt" in shown
-    assert "s1, line 2" in shown
+    assert "session 1, line 2" in shown
     after = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id, back="/desk/review")
     assert after.url.path == "/desk/review"
-    assert "Confirmed: " in after.text
+    assert "Accepted: " in after.text
     assert DEBT.fact_id not in after.text
     known = await page(dm, "/desk/knowledge?about=Elowen")
     assert re.search(r"debt.*?confirmed", known, re.DOTALL)
@@ -166,15 +166,15 @@ async def test_a_fact_says_who_knows_it_through_whom_and_all_that_happened_to_it
         "Elowen debt: 40",
         "pending",
         "I heard she owes forty silver.",
-        "It rests on",
+        "Depends on",
         "fears: the sea",
         "Grimjaw",
     ):
         assert words in shown
     await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
     gone = await page(dm, f"/desk/facts/{DEBT.fact_id}")
-    assert "No longer held: " in gone
-    assert "It never was so" not in gone, "nothing is left to be decided"
+    assert "Ended: " in gone
+    assert 'value="reject"' not in gone, "nothing is left to be decided"
     await page(dm, "/desk/facts/zzz", 404)
 
 
@@ -202,7 +202,7 @@ async def test_several_facts_are_decided_on_at_once_or_none(dm: Visitor) -> None
     assert lost.status_code == 404
     assert DEBT.fact_id in await page(dm, "/desk/review")
     done = await post(dm, "/desk/facts", do="confirm_marked", back="/desk/review", **marked)
-    assert "Confirmed: 2 facts; 1 no longer held" in done.text
+    assert "Accepted: 2 facts; 1 fact that disagrees ended" in done.text
     assert "did not work" in (await post(dm, "/desk/facts", do="reject_marked")).text
     await post(dm, "/desk/facts", do="undo")
     assert DEBT.fact_id in await page(dm, "/desk/review"), "one decision is taken back as a whole"
@@ -210,7 +210,7 @@ async def test_several_facts_are_decided_on_at_once_or_none(dm: Visitor) -> None
 
 async def test_a_value_is_put_right_before_it_is_believed(dm: Visitor) -> None:
     done = await post(dm, "/desk/facts", do="edit", fact=DEBT.fact_id, value="50", back="/desk/review")
-    assert "Put right: " in done.text
+    assert "Corrected: " in done.text
     assert "debt: 50" in await page(dm, "/desk/knowledge?about=Elowen")
 
 
@@ -294,6 +294,22 @@ async def test_a_secret_is_told_to_one_npc_and_kept_from_another(dm: Visitor) ->
     assert "secret" in elowens(kept.text)
 
 
+async def test_secrets_leave_out_the_summaries_of_sessions(dm: Visitor) -> None:
+    await post(dm, "/desk/sessions/s1", summary="They met the smith.")
+    assert "They met the smith." in await page(dm, "/desk/knowledge")
+    secrets = await page(dm, "/desk/secrets")
+    assert "They met the smith." not in secrets
+    assert "PARTICIPATED_IN" not in secrets
+    assert "ferry" in secrets
+
+
+@pytest.mark.parametrize("session", ["s1", "1", "session 1"])
+async def test_a_session_is_named_by_its_number_or_its_id(dm: Visitor, session: str) -> None:
+    then = await page(dm, f"/desk/knowledge?npc=grimjaw&about=Elowen&as_of={quote(session)}")
+    assert "As of s1." in then
+    assert "session 1, line 1" in then
+
+
 async def test_what_an_npc_would_have_in_mind_is_shown_with_its_own_secrets_alone(dm: Visitor, store: Store) -> None:
     said = await store.log.recent(SALTMERE, SessionId("s1"), since_ms=0, limit=100)
     asked = {
@@ -312,7 +328,7 @@ async def test_what_an_npc_would_have_in_mind_is_shown_with_its_own_secrets_alon
 async def test_the_world_is_paged_and_found_by_name_and_type(dm: Visitor) -> None:
     assert ">Elowen</a>" in await page(dm, "/desk/world?name=ELOW")
     assert ">Elowen</a>" not in await page(dm, "/desk/world?type=location")
-    assert "There is nothing" in await page(dm, "/desk/world?name=nobody+at+all")
+    assert "Nothing has this name" in await page(dm, "/desk/world?name=nobody+at+all")
     for wrong in ("page=2", "page=0", "page=x", "page=-1"):
         assert "a number from 1 to" in await page(dm, f"/desk/world?{wrong}", 400)
 
@@ -329,7 +345,7 @@ async def test_an_entity_is_made_related_renamed_merged_and_removed(dm: Visitor)
     await post(dm, own, do="state", predicate="weight", value="40")
     renamed = await post(dm, own, do="change", name="The Bell of Ash", type="item")
     assert "<h1>The Bell of Ash" in renamed.text
-    assert "Also called The Black Bell" in renamed.text
+    assert "Aliases: The Black Bell" in renamed.text
     assert "Ashbell" in (await post(dm, own, do="alias", alias="Ashbell")).text
     assert "Ashbell" not in (await post(dm, own, do="unalias", alias="Ashbell")).text.split("</p>")[3]
     await post(dm, "/desk/world", name="Old Bell", type="item")
@@ -345,9 +361,9 @@ async def test_an_entity_is_made_related_renamed_merged_and_removed(dm: Visitor)
 async def test_that_there_is_such_a_thing_can_be_kept_from_npcs(dm: Visitor) -> None:
     await post(dm, "/desk/world", name="The Black Bell", type="item")
     own = "/desk/world/the-black-bell"
-    assert "Known to: secret: Grimjaw" in (await post(dm, own, do="scope", known_to="grimjaw")).text
-    assert "Known to: hidden" in (await post(dm, own, do="scope", known_to="-")).text
-    assert "Known to: public" in (await post(dm, own, do="scope")).text
+    assert "Known by: Grimjaw (secret)" in (await post(dm, own, do="scope", known_to="grimjaw")).text
+    assert "Known by: nobody (hidden)" in (await post(dm, own, do="scope", known_to="-")).text
+    assert "Known by: everybody" in (await post(dm, own, do="scope")).text
 
 
 async def test_an_id_with_a_slash_has_a_page(dm: Visitor, store: Store) -> None:
@@ -367,7 +383,7 @@ async def test_a_rollback_is_shown_before_it_is_done(dm: Visitor) -> None:
     assert "debt" in shown
     assert "debt" in await page(dm, "/desk/knowledge")
     after = await post(dm, "/desk/sessions/s1/back", line="1")
-    assert "Back to line 1 of s1" in after.text
+    assert "Rolled back to line 1 of session 1" in after.text
     assert "retracted" in after.text
     assert "debt" not in await page(dm, "/desk/knowledge")
     await post(dm, "/desk/facts", do="undo")
@@ -417,12 +433,12 @@ async def test_a_line_is_put_right_or_retracted_with_what_rests_on_it(dm: Visito
     own = "/desk/sessions/s1/line"
     assert "debt" in await page(dm, f"{own}?line=2")
     put = await post(dm, own, do="correct", line="3", text="Grimjaw is a <b>smith</b>.")
-    assert "Line 3 of s1 is corrected." in put.text
+    assert "Line 3 of session 1 is corrected." in put.text
     assert "Grimjaw is a &lt;b&gt;smith" in put.text
     gone = await post(dm, own, do="retract", line="2")
     assert 'id="l2" class="gone"' in gone.text
     assert "debt" not in await page(dm, "/desk/review")
-    assert "It is retracted" in await page(dm, f"{own}?line=2")
+    assert "This line is retracted" in await page(dm, f"{own}?line=2")
     await post(dm, "/desk/facts", do="undo")
     assert "debt" in await page(dm, "/desk/review")
 
@@ -510,7 +526,8 @@ async def test_a_page_that_cannot_be_shown_says_so(dm: Visitor) -> None:
         ("ELO", ["Elowen, npc", "What Elowen knows"]),
         ("innkeeper", ["Elowen, npc"]),
         ("jaw", ["Grimjaw, npc", "What Grimjaw knows"]),
-        ("s1", ["Session s1"]),
+        ("s1", ["Session 1 (s1)"]),
+        ("session 2", ["Session 2 (s2)"]),
         ("", []),
         ("no such name", []),
         ("<b>" * 500, []),
@@ -607,7 +624,7 @@ async def test_a_link_can_be_revoked_from_the_desk(dm: Visitor, door: Door) -> N
     player = door.table.campaign.players[0].id
     tamsin = await door.invited(Grant(Role.PLAYER, player))
     assert (await tamsin.http.get("/api/table")).status_code == 200
-    assert "are void" in (await post(dm, "/desk/links", who=player)).text
+    assert "are revoked" in (await post(dm, "/desk/links", who=player)).text
     assert (await tamsin.http.get("/api/table")).status_code == 401
     assert (await post(dm, "/desk/links", who="nobody")).status_code == 404
 

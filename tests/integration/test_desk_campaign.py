@@ -79,7 +79,7 @@ async def test_an_npc_that_a_form_adds_is_in_the_file_and_the_world_once_it_is_k
     assert "<li>NPC Orla Fenn</li>" in added.text
     assert text_of(file) == before, "nothing is kept yet"
     kept = await shown(dm, {**carried(added), "do": "keep"})
-    assert "The campaign file is kept" in kept.text
+    assert "The campaign file is saved" in kept.text
     campaign = read_campaign(file).campaign
     orla = campaign.npcs[-1]
     assert (orla.name, orla.voice.preset) == ("Orla Fenn", "old_woman")
@@ -88,7 +88,7 @@ async def test_an_npc_that_a_form_adds_is_in_the_file_and_the_world_once_it_is_k
     left = [line for line in before.splitlines() if line not in text_of(file).splitlines()]
     assert left == ["    npcs: [Grimjaw]"], "comments and all other lines stay as their author wrote them"
     assert "Orla Fenn" in await names(store)
-    assert "The campaign is as this file says" in (await shown(dm)).text
+    assert "The campaign matches this file" in (await shown(dm)).text
 
 
 async def test_a_text_with_mistakes_is_shown_with_their_lines_and_cannot_be_kept(dm: Visitor, file: Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_text_with_mistakes_is_shown_with_their_lines_and_cannot_be_kept
     looked = await shown(dm, {**wrong, "do": "look"})
     line = next(n for n, each in enumerate(wrong["text"].splitlines(), 1) if "lokation" in each)
     assert f"Line {line}: unknown entity type" in looked.text
-    assert "Keep it" not in looked.text
+    assert 'value="keep"' not in looked.text
     refused = await shown(dm, {**carried(looked), "do": "keep"})
     assert "cannot be stored" in refused.text
     assert "lokation" in carried(refused)["text"], "what was typed is not lost"

@@ -76,7 +76,7 @@ async def test_facts_are_decided_on_with_single_keys(evenings_dsn: str, tmp_path
         await page.wait_for_url(f"{door.origin}/desk")
         await page.goto(f"{door.origin}/desk/review")
         n = await page.locator(".fact").count()
-        await page.keyboard.press("c")
+        await page.keyboard.press("a")
         assert "done" not in page.url, "no fact has the focus"
         await page.keyboard.press("j")
         await page.keyboard.press("x")

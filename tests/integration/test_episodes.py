@@ -83,10 +83,10 @@ async def test_what_is_taken_back_is_not_recalled_any_more_though_nobody_sums_up
 async def test_what_a_second_look_corrects_is_not_recalled_as_it_was(table: Store) -> None:
     await (await episode_writer(table, CAMPAIGN)).write(EVENING)
     worker = chronicle_worker(table)
-    await worker.read_what_is_new(CAMPAIGN)
+    await worker.read_new(CAMPAIGN)
     first = replace(an_utterance(PROMISE, id="u1"), session_id=EVENING, at_ms=1_000_001)
     await table.log.revise(replace(first, text=PROMISE.replace("six", "ten")), was=first)
-    await worker.read_what_is_new(CAMPAIGN)
+    await worker.read_new(CAMPAIGN)
     assert await recalled(table, SMITH) is None
     await (await episode_writer(table, CAMPAIGN)).write(EVENING)
     assert "ten crowns" in (await recalled(table, SMITH) or "")

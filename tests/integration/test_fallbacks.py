@@ -18,7 +18,7 @@ from glyphoxa.app.engines import MouthSpec, find_mouth
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, TurnId
-from glyphoxa.npc.mouth import MOST_FAILURES, REST_MS, Finished, Injected, Mouth, MouthEvent, SentenceStarted
+from glyphoxa.npc.mouth import COOLDOWN_MS, MAX_FAILURES, Finished, Injected, Mouth, MouthEvent, SentenceStarted
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, prompt
@@ -200,14 +200,14 @@ async def test_after_five_failures_it_is_let_be_for_half_a_minute_and_trusted_af
         OpenAiServer([Reply("Aye.")], refuse_with=500) as bad,
         an_npc({"llm": llm(bad.base_url, good.base_url), "tts": tts(good.base_url)}) as npc,
     ):
-        for _ in range(MOST_FAILURES + 2):
+        for _ in range(MAX_FAILURES + 2):
             assert (await npc.answers()).heard == "Well met."
         n_asked = len(good.completions)
-        assert n_asked == MOST_FAILURES + 2
+        assert n_asked == MAX_FAILURES + 2
         bad.refuse_with = None
         assert (await npc.answers()).heard == "Well met."
         assert bad.completions == []
-        npc.clock_ms += REST_MS
+        npc.clock_ms += COOLDOWN_MS
         for _ in range(3):
             assert (await npc.answers()).heard == "Aye."
         bad.refuse_with = 500

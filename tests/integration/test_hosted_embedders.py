@@ -16,7 +16,7 @@ from loguru import logger
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
-from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS
+from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
 from glyphoxa.adapters.google_models import GoogleEmbeddings
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
@@ -360,15 +360,15 @@ async def test_a_table_tells_once_that_its_provider_is_away_and_asks_seldom_unti
         vectors.refusals = [403] * 100
         listening = logger.add(lambda message: told.append(str(message)), level="WARNING")
         for _ in range(20):
-            await table.embed_what_is_new()
+            await table.embed_new_talk()
         logger.remove(listening)
-        assert len(vectors.requests) == MOST_FAILURES
+        assert len(vectors.requests) == MAX_FAILURES
         assert len(told) == 1
         assert "refuses the key" in told[0]
-        now_ms, vectors.refusals = REST_MS, []
-        await table.embed_what_is_new()
+        now_ms, vectors.refusals = COOLDOWN_MS, []
+        await table.embed_new_talk()
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
-        assert len(vectors.requests) == MOST_FAILURES + 1
+        assert len(vectors.requests) == MAX_FAILURES + 1
         await table.close()
 
 

@@ -128,7 +128,7 @@ async def test_an_answer_of_another_shape_leaves_what_the_rules_find(table: Stor
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}
     reached = await progress(table)
     assert (reached.read_ordinal, reached.error, reached.n_refused) == (3, None, 1)
-    assert str(reached.refused).startswith("read by rules alone: the model's answer")
+    assert str(reached.refused).startswith("read by rules only: the model's answer")
 
 
 @both
@@ -140,7 +140,7 @@ async def test_a_model_that_fails_or_is_late_keeps_no_talk_from_being_read(
         assert readers.asking is not None
         await read(table, TalkReaders(replace(readers.asking, deadline_ms=200)))
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}
-    assert str((await progress(table)).refused).startswith("read by rules alone: model ")
+    assert str((await progress(table)).refused).startswith("read by rules only: model ")
 
 
 async def test_what_rules_have_read_is_read_again_with_a_model(
@@ -189,16 +189,16 @@ async def test_a_whole_stretch_is_waited_for_where_each_call_costs(table: Store)
         now_ms=lambda: now,
         gather_ms=60_000,
     )
-    assert await worker.read_what_is_new(CAMPAIGN) == 0
+    assert await worker.read_new(CAMPAIGN) == 0
     now = 59_000
-    assert await worker.read_what_is_new(CAMPAIGN) == 0
+    assert await worker.read_new(CAMPAIGN) == 0
     await table.log.append([said(4, "Wait, there is more.")])
     now = 61_000
-    assert await worker.read_what_is_new(CAMPAIGN) == 0, "somebody spoke"
+    assert await worker.read_new(CAMPAIGN) == 0, "somebody spoke"
     now = 121_000
-    assert await worker.read_what_is_new(CAMPAIGN) == 1
+    assert await worker.read_new(CAMPAIGN) == 1
     await table.log.append([said(n, "And more.") for n in range(5, 5 + LONGEST)])
-    assert await worker.read_what_is_new(CAMPAIGN) == 1, "a full one waits for nobody"
+    assert await worker.read_new(CAMPAIGN) == 1, "a full one waits for nobody"
 
 
 def test_a_model_that_runs_here_is_the_npcs_alone_while_a_table_plays() -> None:

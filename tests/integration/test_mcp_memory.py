@@ -68,7 +68,7 @@ async def test_the_tools_find_what_the_npc_heard_and_knows(evenings: Store) -> N
         assert "fears it" in said["found"][0]["said"]
         assert "fears" in str((await answered(client, "memory_search_facts", query="Elowen fears"))["found"])
         summary = await answered(client, "memory_get_session_summary", session="s1")
-        assert summary == {"found": [], "note": "session 's1' has no summary: ask memory_search_sessions instead"}
+        assert summary == {"found": [], "note": "session 's1' has no summary; use memory_search_sessions instead"}
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,9 @@ async def test_what_a_server_says_of_its_tools_is_short_plain_and_of_known_kinds
 @pytest.mark.parametrize(
     ("mode", "note"),
     [
-        ("big", "it cannot be reached now: answer without it, and make up no result"),
-        ("types", "it cannot be reached now: answer without it, and make up no result"),
-        ("dies", "it cannot be reached now: answer without it, and make up no result"),
+        ("big", "it is unavailable now: answer without it, and do not invent a result"),
+        ("types", "it is unavailable now: answer without it, and do not invent a result"),
+        ("dies", "it is unavailable now: answer without it, and do not invent a result"),
         ("fails", "it failed: you see the bell"),
     ],
 )
@@ -127,8 +127,8 @@ async def test_a_call_without_an_answer_ends_at_the_ceiling_of_the_tier(mode: st
         )
         found = await box.call("odd_look", {"at": "the bell"})
         assert found["note"] in (
-            "too slow: answer without it, and make up no result",
-            "it cannot be reached now: answer without it, and make up no result",
+            "too slow: answer without it, and do not invent a result",
+            "it is unavailable now: answer without it, and do not invent a result",
         )
 
 

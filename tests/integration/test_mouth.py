@@ -296,7 +296,7 @@ async def test_a_model_is_shown_the_tools_of_the_turn_s_tier(
     server: ModelServer, tier: BudgetTier, n_tools: int
 ) -> None:
     async with stage(server, tools=tools_of(tier="DEEP")) as play:
-        choice = TierChoice(tier, "the talk begins", 500, tier)
+        choice = TierChoice(tier, "first turn of the conversation", 500, tier)
         await play.answered(asked=replace(prompt("How is my blade?"), tier=choice))
         assert len(server.requests[-1]["tools"]) == n_tools
         (injected,) = play.of(Injected)

@@ -123,7 +123,7 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         await learn(store, "likes the rain", 1)
         await learn(store, "likes the rain", 2)
         await learn(store, "whispers zorblax2", 4, evidence=["u3", "u4"])
-        await chronicle_worker(store).read_what_is_new(CAMPAIGN)
+        await chronicle_worker(store).read_new(CAMPAIGN)
         await (await episode_writer(store, CAMPAIGN)).write(EVENING)
         edited = FactReplaced(held("keeps a zorblax1"), Claim.attribute(ELDRINAX, "note", "keeps a big zorblax1"))
         await store.world.commit(CAMPAIGN, [edited], Cause("dm", 9_000_000))
@@ -408,7 +408,7 @@ async def test_who_reads_talk_while_it_is_erased_writes_none_of_it(dsn: str, tab
     await PostgresEpisodes(table.database, table.world).replace(CAMPAIGN, EVENING, events, summed_up)
     assert holding(await everything(dsn)) == []
 
-    assert await chronicle_worker(table).read_what_is_new(CAMPAIGN) >= 0
+    assert await chronicle_worker(table).read_new(CAMPAIGN) >= 0
     await (await episode_writer(table, CAMPAIGN)).write(EVENING)
     assert holding(await everything(dsn)) == []
     await stands_as_replayed(table, CAMPAIGN)

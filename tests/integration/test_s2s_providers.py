@@ -48,7 +48,7 @@ async def test_an_openai_session_is_replaced_before_its_hour_is_over() -> None:
     now_ms = 0
     server = brisk(RealtimeServer, [SpokenReply("Ready.")])
     async with server:
-        endpoint = replace(endpoint_of(server), limits=RealtimeLimits(most_age_ms=50 * 60_000), clock=lambda: now_ms)
+        endpoint = replace(endpoint_of(server), limits=RealtimeLimits(max_age_ms=50 * 60_000), clock=lambda: now_ms)
         async with play_with(server, endpoint=endpoint) as play:
             await play.answer()
             assert len(server.conversations) == 1

@@ -67,7 +67,7 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
             "muted: Grimjaw",
             f"directed for its next answer: Eldrinax: {DIRECTION}",
             "what Tamsin says goes to Eldrinax",
-            "NPCs give each other 2 answers in a row",
+            "NPCs may give each other 2 answers in a row",
         ]
         assert DIRECTION in (await asked(evening, "Eldrinax, two.")).prompt_text
         assert DIRECTION not in (await asked(evening, "Eldrinax, three.")).prompt_text
@@ -162,7 +162,7 @@ async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_r
 
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.is_paused
-        assert await cli.told("table", "resume") == "the table is played on\n"
+        assert await cli.told("table", "resume") == "the table continues\n"
         assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
 
 
@@ -171,8 +171,8 @@ async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_r
     [
         (("mute", "Grimjow"), "no NPC 'Grimjow' in campaign 'town': did you mean 'Grimjaw'?"),
         (("whisper", "Tamsyn", "Hush."), "no player 'Tamsyn' in campaign 'town': did you mean 'Tamsin'?"),
-        (("whisper", "Bran", "Hush."), "Bran does not sit at the table, and would not read it"),
-        (("direct", "Grimjaw", "Hush.", "--turns", 26), "a direction stands for 1 to 25 turns, not for 26"),
+        (("whisper", "Bran", "Hush."), "Bran does not sit at the table and would not see it"),
+        (("direct", "Grimjaw", "Hush.", "--turns", 26), "a direction applies to 1 to 25 turns, not 26"),
         (("mute",), "name the NPC, or give --all; one of the two"),
         (("mute", "Grimjaw", "--all"), "name the NPC, or give --all; one of the two"),
         (("direct", "Grimjaw"), "give an instruction, or --off to end the one in force; one of the two"),

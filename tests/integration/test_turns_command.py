@@ -65,7 +65,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^    recognised as: Grim jaw, where was my brother Joren lost\?$",
         r"^    Grim jaw was corrected to Grimjaw: .+, [01]\.\d\d$",
         r"^  addressed: Grimjaw was called$",
-        r"^  memory tier: FAST: the talk begins; this NPC may go no deeper$",
+        r"^  memory tier: FAST: first turn of the conversation; limited by this NPC's tier$",
         r"^  answered, \d+ ms after the end of speech$",
         r"^    Tamsin said: Grimjaw, my brother Joren was lost in the fen\.$",
         r"^      known because: witnessed in session s1, ordinal 2, ",
@@ -97,7 +97,7 @@ async def test_turns_are_those_of_a_session_and_of_an_npc(
 ) -> None:
     await two_sessions(settings, monkeypatch)
     brother, night = rows(await cli.told("show", "turns", "--session", "s1"))
-    assert night[2:] == ["Bran: What a night.", "(answered by nobody: no name, and more than one could be meant)"]
+    assert night[2:] == ["Bran: What a night.", "(answered by nobody: no name, and several NPCs are here)"]
     assert brother[2] == "Tamsin: Grimjaw, my brother Joren was lost in the fen."
     assert len(rows(await cli.told("show", "turns", "--npc", "grimjaw"))) == 2
     assert await cli.told("show", "turns", "--npc", "Eldrinax") == "no turn like that was recorded\n"

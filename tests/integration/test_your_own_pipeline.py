@@ -17,7 +17,7 @@ from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, model_server, prompt
 
-_DOCUMENT = Path(__file__).parents[2] / "docs" / "your-own-pipeline.md"
+_DOCUMENT = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 async def test_the_pipeline_in_the_documentation_gives_an_npc_its_voice(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Resp
             case "keep":
                 changes = await editor.keep(draft, shown=form.get("shown", ""))
                 n = len(changes.added) + len(changes.changed) + len(changes.removed)
-                text = f"the campaign file is kept, with {n} change{'' if n == 1 else 's'} to the campaign"
+                text = f"the campaign file is saved, with {n} change{'' if n == 1 else 's'} to the campaign"
                 return Done(text, "/desk/campaign")
             case _:
-                raise InvalidInput(f"a campaign file cannot be changed by {what!r}: look, add, or keep")
+                raise InvalidInput(f"unknown action {what!r} on the campaign file; valid: look, add, keep")
     except InvalidInput as error:
         if what not in ("add", "keep"):
             raise
@@ -92,8 +92,8 @@ def campaign_page(
             for title, told in (
                 ("New", changes.added),
                 ("Changed", changes.changed),
-                ("Gone", changes.removed),
-                ("To know", changes.remarks),
+                ("Removed", changes.removed),
+                ("Notes", changes.remarks),
             )
             if told
         ],

@@ -18,11 +18,14 @@ from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.knowledge import Visibility
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
 from glyphoxa.web.requests import address_of, content_of
+from glyphoxa.world.wording import Names
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 """Of a form, which may hold a campaign file: umlauts and line ends take up to nine bytes in it, most letters one."""
@@ -33,10 +36,10 @@ Shown = dict[str, Any]
 """Plain values that a template names: of a page, or of one thing on it."""
 
 DECISIONS: Final[Mapping[str, str]] = {
-    "confirm": "It is true",
-    "reject": "It never was so",
-    "hide": "Nobody knows it",
-    "reveal": "Everybody knows it",
+    "confirm": "Accept",
+    "reject": "Reject",
+    "hide": "Hide",
+    "reveal": "Reveal to all",
 }
 """Those that need no more than the fact, each with the words of its button."""
 
@@ -188,7 +191,7 @@ class DeskFrame:
     def memory(self) -> DeskSource:
         """Raises: InvalidInput: There is none."""
         if self._source is None:
-            raise InvalidInput("this table has no long-term memory (memory.postgres_dsn: none): the live page is all")
+            raise InvalidInput("there is no long-term memory (memory.postgres_dsn: none), so only the live page works")
         return self._source
 
     @property
@@ -234,13 +237,13 @@ async def form_of(request: Request) -> dict[str, str]:
         content = await content_of(request, most_bytes=_MOST_BYTES)
         return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=50))
     except (UnicodeDecodeError, ValueError) as error:
-        raise InvalidInput("what was posted is no form") from error
+        raise InvalidInput("the request does not contain a valid form") from error
 
 
 def number_in(text: str, what: str, *, least: int = 1, most: int = 999_999_999) -> int:
     """Raises: InvalidInput: The text is no such number."""
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
-        raise InvalidInput(f"{what} {text!r}: a number from {least} to {most} is wanted")
+        raise InvalidInput(f"{what} {text!r} must be a number from {least} to {most}")
     return int(text)
 
 
@@ -248,6 +251,24 @@ def page_of_desk(back: str, otherwise: str) -> str:
     """Return `back`, if it is a page of the desk."""
     path = back.partition("?")[0]
     return back if path.startswith("/desk") and "//" not in path and "\\" not in path else otherwise
+
+
+def known_by(visibility: Visibility, names: Names) -> str:
+    """Say who knows something, such as: everybody; Grimjaw, Elowen (secret)."""
+    knowers = ", ".join(names.person(knower.npc) for knower in visibility.knowers)
+    match visibility.scope:
+        case "public":
+            return "everybody"
+        case "hidden":
+            return f"nobody (hidden; would be known by {knowers})" if knowers else "nobody (hidden)"
+        case scope:
+            return f"{knowers or 'nobody'} ({scope})"
+
+
+async def session_names(desk: Desk) -> Mapping[SessionId, str]:
+    """Name each session by its number, such as: session 2."""
+    stored = await desk.inspection.sessions(desk.campaign)
+    return {each.id: f"session {number}" for number, each in enumerate(stored, start=1)}
 
 
 def scene_of(scene: Scene, campaign: Campaign) -> Shown:

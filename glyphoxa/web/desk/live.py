@@ -32,7 +32,7 @@ from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.desk import campaign, review, sessions, world
-from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of
+from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of, session_names
 from glyphoxa.world.wording import moment
 
 PAGES: Final = Pages()
@@ -105,7 +105,7 @@ async def revoke(frame: DeskFrame, _: Request, form: Form) -> Done:
     known = frame.links()
     grant = known.grant_named(form.get("who", ""))
     await asyncio.to_thread(known.revoke, grant)
-    text = "the existing links are void, and their users are disconnected"
+    text = "existing links are revoked, and their users are disconnected"
     return Done(text, "/desk/links", kind=AuditKind.REVOKED, who=grant.key)
 
 
@@ -115,14 +115,14 @@ def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
     if turns is None:
         return dict(told)
     if not (turns.isascii() and turns.isdecimal() and len(turns) < 10):
-        raise InvalidInput(f"{turns!r} is no number of answers")
+        raise InvalidInput(f"the number of answers must be a number, not {turns!r}")
     return {**told, "turns": int(turns)}
 
 
 def links_shown(found: Links) -> list[Shown]:
     """List the links of players and spectators; the game master's own is made on the command line."""
     named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
-    named.append(("whoever only reads along", Grant(Role.SPECTATOR)))
+    named.append(("Spectators", Grant(Role.SPECTATOR)))
     return [{"name": name, "who": grant.player or grant.role.value, "url": found.link(grant)} for name, grant in named]
 
 
@@ -190,12 +190,13 @@ def memory_in_words(health: MemoryHealth) -> str:
     """Describe the state of long-term memory in a sentence."""
     match health.state:
         case "ok":
-            return f"Everything said is in the database; {health.waiting} utterances are on their way there."
+            return f"The database is available. Utterances still to be stored in it: {health.waiting}."
         case "degraded":
             since = "" if health.since_ms is None else f" since {moment(health.since_ms)}"
-            return f"The database is away{since}: {health.why}. {health.waiting} utterances wait on disk; none is lost."
+            kept = f"{health.waiting} utterances are safe on disk until they can be stored"
+            return f"The database is unavailable{since}: {health.why}. {kept}."
         case "off":
-            return "There is no long-term memory."
+            return "This table has no long-term memory."
 
 
 def pace(turns: Sequence[TurnRecord]) -> Shown:
@@ -240,7 +241,7 @@ def _quantile(ordered: Sequence[int], percent: int) -> float | None:
 
 
 def _seconds(ms: float | None) -> str:
-    return "not known yet" if ms is None else f"{ms / 1000:.2f} s"
+    return "unknown" if ms is None else f"{ms / 1000:.2f} s"
 
 
 # -- the palette
@@ -266,9 +267,9 @@ async def found_pages(desk: Desk, words: str) -> list[Shown]:
         entity = each.entity
         url = f"/desk/world/{quote(entity.id, safe='')}"
         _rank(ranked, wanted, (entity.name, *entity.aliases), f"{entity.name}, {entity.type}", url)
-    for session in await desk.inspection.sessions(desk.campaign):
-        title, url = f"Session {session.id}", f"/desk/sessions/{quote(session.id, safe='')}"
-        _rank(ranked, wanted, (session.id,), title, url)
+    for session, name in (await session_names(desk)).items():
+        title, url = f"{name.capitalize()} ({session})", f"/desk/sessions/{quote(session, safe='')}"
+        _rank(ranked, wanted, (session, name), title, url)
     return [shown for _, _, shown in sorted(ranked, key=lambda each: each[:2])[:MOST_FOUND]]
 
 

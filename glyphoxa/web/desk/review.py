@@ -15,10 +15,11 @@ from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.names.wrong_forms import LearnedName
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk
+from glyphoxa.transcript.sessions import episode_of
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, page_of_desk, session_names
 from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 MOST_FACTS: Final = 200
@@ -36,25 +37,32 @@ PAGES: Final = Pages()
 async def review_page(frame: DeskFrame, _: Request) -> Shown:
     """Show facts that need review, each with the line that proves it."""
     desk = await frame.desk()
+    named = await session_names(desk)
     groups = []
     for status, title in _GROUPS:
         facts = await desk.inspection.of_status(desk.campaign, status, limit=MOST_FACTS)
-        groups.append({"title": title, "status": status, "facts": [await _reviewed(desk, fact) for fact in facts]})
+        shown = [await _reviewed(desk, fact, named) for fact in facts]
+        groups.append({"title": title, "status": status, "facts": shown})
     return {"groups": groups}
 
 
-async def _reviewed(desk: Desk, fact: Fact) -> Shown:
+async def _reviewed(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
     disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
     return {
-        **fact_shown(desk, fact),
-        "evidence": _evidence(await _said(desk, fact)),
+        **fact_shown(desk, fact, named),
+        "evidence": _evidence(await _said(desk, fact), named),
         "reason": fact.provenance.reason,
         "disputes": [desk.facts.words(each) for each in disputed],
     }
 
 
-def fact_shown(desk: Desk, fact: Fact) -> Shown:
-    """Describe a fact: who knows it, how certain it is, where it is from."""
+def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
+    """Describe a fact: who knows it, how certain it is, where it is from.
+
+    Args:
+        named: The campaign's sessions, as `session_names` names them.
+    """
+    session, line = fact.provenance.session_id, fact.provenance.ordinal
     return {
         "id": fact.id,
         "short": short(fact.id),
@@ -63,8 +71,8 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
         "state": state_in_words(desk, fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-        "known_to": visibility_in_words(fact.visibility, desk.resolver),
-        "from": learned_from(fact),
+        "known_to": known_by(fact.visibility, desk.resolver),
+        "from": _place(named, session, line) if session is not None and line is not None else learned_from(fact),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
 
@@ -79,8 +87,8 @@ async def _said(desk: Desk, fact: Fact) -> CitedUtterance | None:
     return None if source is None else await desk.inspection.said(desk.campaign, source)
 
 
-def _evidence(said: CitedUtterance | None) -> Shown | None:
-    """Describe the utterance that a fact rests on."""
+def _evidence(said: CitedUtterance | None, named: Mapping[SessionId, str]) -> Shown | None:
+    """Describe the utterance that a fact depends on."""
     if said is None:
         return None
     return {
@@ -88,9 +96,14 @@ def _evidence(said: CitedUtterance | None) -> Shown | None:
         "text": said.text,
         "session": said.session_id,
         "ordinal": said.ordinal,
+        "place": _place(named, said.session_id, said.ordinal),
         "when": moment(said.at_ms),
         "is_retracted": said.is_retracted,
     }
+
+
+def _place(named: Mapping[SessionId, str], session: SessionId, line: int) -> str:
+    return f"{named.get(session, session)}, line {line}"
 
 
 @PAGES.get("/desk/knowledge", "knowledge")
@@ -98,33 +111,40 @@ async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
     """Show the world as one NPC sees it, or the game master; now or `as_of` a time."""
     desk, asked = await frame.desk(), request.query_params
     npc, about, as_of = asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
+    named = await session_names(desk)
+    numbered = {name.removeprefix("session "): each for each, name in named.items()}
+    as_of = numbered.get(as_of.removeprefix("session "), as_of)
     viewer = DM if not npc else desk.resolver.npc(npc)
     entity = desk.resolver.entity(about) if about else None
     of = None if entity is None else entity.id
     facts, _ = await desk.timeline.known(viewer, about=of, as_of=as_of, limit=MOST_FACTS)
     return {
         "as_of": as_of,
-        "sessions": [each.id for each in reversed(await desk.inspection.sessions(desk.campaign))],
+        "sessions": [{"id": each, "name": name} for each, name in reversed([*named.items()])],
         "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
         "npc": None if viewer is DM else viewer,
         "about": "" if entity is None else entity.name,
         "entities": sorted({each.entity.name for each in desk.seen}),
-        "facts": [fact_shown(desk, fact) for fact in facts],
+        "facts": [fact_shown(desk, fact, named) for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
     }
 
 
 @PAGES.get("/desk/secrets", "secrets")
 async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
-    """Show everything that not everybody knows, and which NPC does."""
+    """Show every fact that is not public, and which NPCs know it. Summaries of sessions are left out."""
     desk = await frame.desk()
     npcs = desk.resolver.npcs
+    named = await session_names(desk)
+    summaries = {episode_of(session) for session in named}
     facts = [
         fact
         for fact in await desk.inspection.current(desk.campaign, DM, about=None, limit=MOST_FACTS * 5)
-        if fact.visibility.scope != "public"
+        if fact.visibility.scope != "public" and summaries.isdisjoint((fact.claim.subject, fact.claim.object))
     ]
-    rows = [{**fact_shown(desk, fact), "who": [_how(fact, npc.id) for npc in npcs]} for fact in facts[:MOST_FACTS]]
+    rows = [
+        {**fact_shown(desk, fact, named), "who": [_how(fact, npc.id) for npc in npcs]} for fact in facts[:MOST_FACTS]
+    ]
     return {"npcs": [{"id": npc.id, "name": npc.name} for npc in npcs], "rows": rows, "is_cut": len(facts) > MOST_FACTS}
 
 
@@ -141,22 +161,22 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     """Show a fact, by its id or the beginning of it."""
     desk = await frame.desk()
     found = await desk.facts.explain(request.path_params["fact"])
-    one, ended = found.fact, found.ended
+    one, ended, named = found.fact, found.ended, await session_names(desk)
     ends = [end for end in (one.claim.subject, one.claim.object) if end is not None]
     known = {each.entity.id: each.entity.name for each in desk.seen}
     return {
-        "fact": fact_shown(desk, one),
+        "fact": fact_shown(desk, one, named),
         "ended": "" if ended is None else f"{ended.ended_as.replace('_', ' ')}, event {ended.ended_seq}",
-        "evidence": _evidence(found.said),
+        "evidence": _evidence(found.said, named),
         "reason": one.provenance.reason,
         "holds": wording.validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
         "groups": [
-            {"title": title, "facts": [fact_shown(desk, each) for each in facts]}
+            {"title": title, "facts": [fact_shown(desk, each, named) for each in facts]}
             for title, facts in (
-                ("It rests on", found.supports),
-                ("On it rests", found.resting),
-                ("It disagrees with", found.disputes),
+                ("Depends on", found.supports),
+                ("Facts that depend on it", found.resting),
+                ("Disagrees with", found.disputes),
             )
             if facts
         ],
@@ -202,13 +222,13 @@ _OF_SEVERAL: Final[Mapping[str, Callable[[Desk, Sequence[str]], Awaitable[Decisi
 }
 
 _DONE: Final[Mapping[str, str]] = {
-    "confirm": "confirmed",
+    "confirm": "accepted",
     "reject": "rejected",
-    "hide": "known to nobody",
-    "reveal": "known to everybody",
+    "hide": "hidden",
+    "reveal": "revealed to everybody",
     "tell": "told",
-    "keep_from": "kept from one NPC more",
-    "edit": "put right",
+    "keep_from": "kept from the NPC",
+    "edit": "corrected",
 }
 
 
@@ -219,13 +239,18 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
         marked: What was seen of each fact.
     """
     if not marked:
-        raise InvalidInput("no fact is marked: mark those that you decide on")
+        raise InvalidInput("no fact is selected; select at least one")
     for fact, seen in marked.items():
         need_unchanged(desk, await desk.facts.find(fact), "" if seen == _BOX else seen)
     made = await _OF_SEVERAL[what](desk, list(marked))
     done = _DONE[what.removesuffix("_marked")]
-    ended = f"; {len(made.ended)} no longer held" if made.ended and what == "confirm_marked" else ""
+    ended = _ended(made) if what == "confirm_marked" else ""
     return f"{done}: {len(marked)} {'fact' if len(marked) == 1 else 'facts'}{ended}"
+
+
+def _ended(made: Decision) -> str:
+    n = len(made.ended)
+    return f"; {n} {'fact that disagrees' if n == 1 else 'facts that disagree'} ended" if n else ""
 
 
 def _marked(form: Form) -> dict[str, str]:
@@ -262,18 +287,18 @@ async def _decided(desk: Desk, form: Form) -> str:
     if what in _OF_SEVERAL:
         return await _decide_several(desk, what, _marked(form))
     if what not in _DO:
-        raise InvalidInput(f"nothing can be decided by {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
+        raise InvalidInput(f"unknown decision {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
     found = await desk.facts.find(form.get("fact", ""))
     need_unchanged(desk, found, form.get("seen", ""))
     words = desk.facts.words(found)
     made = await _DO[what](desk, found.id, form)
-    ended = f"; {len(made.ended)} no longer held" if made.ended and what == "confirm" else ""
+    ended = _ended(made) if what == "confirm" else ""
     return f"{_DONE[what]}: {words}{ended}"
 
 
 class ChangedMeanwhile(InvalidInput):
     def __init__(self, words: str, *, seen: str, now: str) -> None:
-        super().__init__(f"{words!r} has changed meanwhile: you saw {seen!r}, and now it is {now!r}; look at it again")
+        super().__init__(f"{words!r} has changed meanwhile: you saw {seen!r}, and it is {now!r} now; review it again")
 
 
 def state_in_words(desk: Desk, fact: Fact) -> str:
@@ -343,13 +368,13 @@ async def decide_name(frame: DeskFrame, _: Request, form: Form) -> Done:
         case "undo":
             done = await desk.undo()
         case "confirm":
-            unless = None if form.get("sure") else 'Mark "even so" if that is what you want'
+            unless = None if form.get("sure") else "To accept it all the same, select the box below the names"
             done, _warned = await desk.accept(heard, name, unless=unless)
         case "reject":
             done = await desk.reject(heard, name)
         case what:
             valid = ["confirm", "reject", "undo"]
-            raise InvalidInput(f"nothing can be decided of a name by {what!r}: {did_you_mean(what, valid)}")
+            raise InvalidInput(f"unknown decision {what!r} on a name: {did_you_mean(what, valid)}")
     return Done(done, "/desk/names")
 
 

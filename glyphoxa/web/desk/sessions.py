@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
 from glyphoxa.desk import Desk
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.timeline import Preview
+from glyphoxa.dm.timeline import Preview, SessionPlace
 from glyphoxa.dm.turns import composed_shown
 from glyphoxa.dm.turns import short as short_turn
 from glyphoxa.domain.campaign import Player
@@ -22,8 +22,8 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
-from glyphoxa.world.wording import moment, visibility_in_words
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in
+from glyphoxa.world.wording import moment
 
 PAGES: Final = Pages()
 """A session's id may hold slashes."""
@@ -36,6 +36,11 @@ def _session(request: Request) -> SessionId:
 
 def _page_of(session: SessionId) -> str:
     return f"/desk/sessions/{quote(session, safe='')}"
+
+
+def _name(place: SessionPlace) -> str:
+    """Name a session by its number, such as: session 2."""
+    return f"session {len(place.earlier) + 1}"
 
 
 def _line(text: str) -> int:
@@ -55,11 +60,12 @@ async def sessions(frame: DeskFrame, _: Request) -> Shown:
     """List sessions, the latest first."""
     desk = await frame.desk()
     shown = []
-    for each in reversed(await desk.inspection.entries_per_session(desk.campaign)):
+    for number, each in reversed([*enumerate(await desk.inspection.entries_per_session(desk.campaign), start=1)]):
         kept = await desk.sessions.summary(each.id)
         shown.append(
             {
                 "id": each.id,
+                "number": number,
                 "began": moment(each.started_ms),
                 "n": each.n_entries,
                 "summary": "" if kept is None else kept.text,
@@ -92,12 +98,12 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
 @PAGES.get(f"{_SESSION}/recap", "recap")
 async def recap(frame: DeskFrame, request: Request) -> Shown:
     source, session = frame.memory(), _session(request)
-    await (await frame.desk()).timeline.session(session)
+    here = await (await frame.desk()).timeline.session(session)
     recaps = [
         ("For the players", await source.recap(session, "players")),
         ("For you", await source.recap(session, "dm")),
     ]
-    return {"id": session, "recaps": recaps}
+    return {"id": session, "name": _name(here), "recaps": recaps}
 
 
 @PAGES.get(f"{_SESSION}/line", "line")
@@ -108,6 +114,7 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
     said = found.said
     return {
         "id": session,
+        "name": _name(await desk.timeline.session(session)),
         "line": line,
         **_shown(said, found.raw_text),
         "groups": [] if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
@@ -120,7 +127,9 @@ async def rollback_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what a rollback to a line would take away."""
     desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
     found = await desk.timeline.preview(session, line)
-    return {"id": session, "line": line, "n_lines": found.n_utterances, "groups": _groups(desk, found)}
+    name = _name(await desk.timeline.session(session))
+    groups = _groups(desk, found)
+    return {"id": session, "name": name, "line": line, "n_lines": found.n_utterances, "groups": groups}
 
 
 @PAGES.get(_SESSION, "session")
@@ -135,13 +144,14 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
     kept = await desk.sessions.summary(wanted)
     return {
         "id": wanted,
+        "name": _name(here),
         "lines": await _found(desk, wanted, words) if words else await _lines(desk, wanted, first),
         "words": words,
         "at": at,
         "n_pages": n_pages,
         "per_page": LINES_PER_PAGE,
         "summary": "" if kept is None else kept.text,
-        "known_to": "" if kept is None else visibility_in_words(kept.visibility, desk.resolver),
+        "known_to": "" if kept is None else known_by(kept.visibility, desk.resolver),
         "before": next(reversed(here.earlier), None),
         "after": next(iter(here.later), None),
     }
@@ -153,7 +163,7 @@ async def by_utterance(frame: DeskFrame, request: Request) -> Response:
     desk, wanted = await frame.desk(), UtteranceId(request.path_params["utterance"])
     said = await desk.inspection.said(desk.campaign, wanted)
     if said is None:
-        raise NotFound("this line is not in the database (yet): try again in a moment")
+        raise NotFound("this line is not in the database yet; try again in a moment")
     return RedirectResponse(f"{_page_of(said.session_id)}/line?line={said.ordinal}")
 
 
@@ -168,15 +178,18 @@ async def change_line(frame: DeskFrame, request: Request, form: Form) -> Done:
         case "retract":
             await desk.timeline.retract(said)
         case _:
-            raise InvalidInput(f"a line cannot be changed by {what!r}: correct, or retract")
-    return Done(f"line {line} of {session} is {what}ed", f"{_page_of(session)}?line={line}")
+            raise InvalidInput(f"unknown action {what!r} on a line; valid: correct, retract")
+    name = _name(await desk.timeline.session(session))
+    return Done(f"line {line} of {name} is {what}ed", f"{_page_of(session)}?line={line}")
 
 
 @PAGES.post(f"{_SESSION}/back")
 async def roll_back(frame: DeskFrame, request: Request, form: Form) -> Done:
     session, line = _session(request), _line(form.get("line", ""))
-    event = await (await frame.desk()).timeline.rollback(session, line)
-    done = f"back to line {line} of {session}" if event else "nothing was learned or said behind that line"
+    timeline = (await frame.desk()).timeline
+    event = await timeline.rollback(session, line)
+    name = _name(await timeline.session(session))
+    done = f"rolled back to line {line} of {name}" if event else "nothing was said or learned after that line"
     return Done(done, _page_of(session))
 
 
@@ -187,7 +200,7 @@ async def summarise(frame: DeskFrame, request: Request, form: Form) -> Done:
     await desk.timeline.session(session)
     known_by = await desk.sessions.heard_by(session, [npc.id for npc in desk.resolver.npcs])
     await desk.sessions.summarise(session, form.get("summary", ""), known_by)
-    return Done("the summary is kept", _page_of(session))
+    return Done("the summary is saved", _page_of(session))
 
 
 async def _lines(desk: Desk, wanted: SessionId, first: int, n: int = LINES_PER_PAGE) -> list[Shown]:
@@ -243,9 +256,9 @@ def _groups(desk: Desk, found: Preview) -> list[Shown]:
     return [
         {"title": title, "facts": [desk.facts.words(fact) for fact in facts]}
         for title, facts in (
-            ("Would not be known any more", found.gone),
-            ("Would be known otherwise", found.changed),
-            ("Would be known again", found.back),
+            ("No longer known", found.gone),
+            ("Changed", found.changed),
+            ("Known again", found.back),
         )
         if facts
     ]
@@ -305,7 +318,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
     npc = NpcId(_one_of(npcs, asked.get("npc", ""), "NPC"))
     player = players[PlayerId(_one_of(players, asked.get("player", ""), "player"))]
     if len(line) > LONGEST:
-        raise InvalidInput(f"the question has {len(line)} characters; at most {LONGEST} are asked")
+        raise InvalidInput(f"the question may have at most {LONGEST} characters; this one has {len(line)}")
     composed = await source.rehearse(frame.table, npc, player, line) if line else None
     return {
         "npcs": [{"id": each, "name": name} for each, name in npcs.items()],

@@ -18,12 +18,12 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.language.words import fold
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in, session_names
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
-from glyphoxa.world.wording import Words, visibility_in_words
+from glyphoxa.world.wording import Words
 
 PAGES: Final = Pages()
 
@@ -65,7 +65,7 @@ async def world_page(frame: DeskFrame, request: Request) -> Shown:
     at = number_in(asked.get("page") or "1", "page", most=n_pages)
     return {
         "rows": [
-            {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)}
+            {**_entity(each.entity), "known_to": known_by(each.visibility, desk.resolver)}
             for each in found[(at - 1) * PER_PAGE : at * PER_PAGE]
         ],
         "n": len(found),
@@ -94,10 +94,11 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
     viewer = desk.resolver.npc(npc) if npc else DM
     depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
     facts = await desk.inspection.current(desk.campaign, viewer, about=one.entity.id, limit=MOST_FACTS)
+    named = await session_names(desk)
     return {
         **_entity(one.entity),
-        "known_to": visibility_in_words(one.visibility, desk.resolver),
-        "facts": [{**fact_shown(desk, fact), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
+        "known_to": known_by(one.visibility, desk.resolver),
+        "facts": [{**fact_shown(desk, fact, named), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
         "around": await _around(desk, viewer, one.entity.id, depth),
         "hops": depth,
@@ -125,7 +126,7 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
                 "from": {"id": fact.claim.subject, "name": desk.resolver.called(fact.claim.subject)},
                 "what": _spoken(fact),
                 "to": {"id": fact.claim.object, "name": desk.resolver.called(fact.claim.object)},
-                "known_to": visibility_in_words(fact.visibility, desk.resolver),
+                "known_to": known_by(fact.visibility, desk.resolver),
             }
             for fact in relations
             if fact.claim.object is not None
@@ -217,7 +218,7 @@ async def change_entity(frame: DeskFrame, request: Request, form: Form) -> Done:
     """
     entity, what = EntityId(request.path_params["entity"]), form.get("do", "")
     if what not in _DO:
-        raise InvalidInput(f"an entity cannot be changed by {what!r}: {did_you_mean(what, list(_DO))}")
+        raise InvalidInput(f"unknown action {what!r} on an entity: {did_you_mean(what, list(_DO))}")
     done = await _DO[what](await frame.desk(), entity, form)
     return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
 
@@ -269,7 +270,7 @@ async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
         known_by=() if known_to in (EVERYBODY, NOBODY) else [known_to],
         is_hidden=known_to == NOBODY,
     )
-    return "; ".join(f"{desk.facts.words(fact)}: {fact.status}" for fact in made.facts) or "it was known already"
+    return "; ".join(f"{desk.facts.words(fact)}: {fact.status}" for fact in made.facts) or "already known"
 
 
 _DO: Final[Mapping[str, Callable[[Desk, EntityId, Form], Awaitable[str]]]] = {

@@ -12,12 +12,12 @@ class Clock:
 
 def opened(*, successes_to_close: int = 1) -> tuple[CircuitBreaker, Clock]:
     clock = Clock()
-    breaker = CircuitBreaker(clock, most_failures=2, rest_ms=1_000, successes_to_close=successes_to_close)
+    breaker = CircuitBreaker(clock, max_failures=2, cooldown_ms=1_000, successes_to_close=successes_to_close)
     for _ in range(2):
-        assert breaker.may_try()
+        assert breaker.allows_call()
         breaker.failed()
-    assert breaker.is_resting
-    assert not breaker.may_try()
+    assert breaker.is_open
+    assert not breaker.allows_call()
     return breaker, clock
 
 
@@ -25,50 +25,50 @@ def test_after_a_rest_it_is_tried_once_at_a_time_until_enough_succeed() -> None:
     breaker, clock = opened(successes_to_close=3)
     clock.now_ms = 1_000
     for n in range(3):
-        assert breaker.is_resting, n
-        assert breaker.may_try()
-        assert not breaker.may_try(), "one at a time"
+        assert breaker.is_open, n
+        assert breaker.allows_call()
+        assert not breaker.allows_call(), "one at a time"
         breaker.succeeded()
-    assert not breaker.is_resting
-    assert breaker.may_try()
-    assert breaker.may_try()
+    assert not breaker.is_open
+    assert breaker.allows_call()
+    assert breaker.allows_call()
 
 
 def test_a_try_that_fails_begins_the_rest_anew_and_the_successes_are_forgotten() -> None:
     breaker, clock = opened(successes_to_close=2)
     clock.now_ms = 1_000
-    assert breaker.may_try()
+    assert breaker.allows_call()
     breaker.succeeded()
-    assert breaker.may_try()
+    assert breaker.allows_call()
     breaker.failed()
-    assert (breaker.left_ms, breaker.may_try()) == (1_000, False)
+    assert (breaker.retry_in_ms, breaker.allows_call()) == (1_000, False)
     clock.now_ms = 2_000
-    assert breaker.may_try()
+    assert breaker.allows_call()
     breaker.succeeded()
-    assert breaker.is_resting
+    assert breaker.is_open
 
 
 def test_a_try_that_was_called_off_says_nothing_and_may_be_made_again() -> None:
     breaker, clock = opened()
     clock.now_ms = 1_000
-    assert breaker.may_try()
-    breaker.called_off()
-    assert breaker.is_resting
-    assert breaker.may_try()
+    assert breaker.allows_call()
+    breaker.cancelled()
+    assert breaker.is_open
+    assert breaker.allows_call()
     breaker.succeeded()
-    assert not breaker.is_resting
+    assert not breaker.is_open
 
 
 def test_what_hangs_is_let_be_at_once() -> None:
-    breaker = CircuitBreaker(Clock(), most_failures=5, rest_ms=1_000)
-    breaker.open()
-    assert breaker.is_resting
-    assert not breaker.may_try()
+    breaker = CircuitBreaker(Clock(), max_failures=5, cooldown_ms=1_000)
+    breaker.trip()
+    assert breaker.is_open
+    assert not breaker.allows_call()
 
 
 def test_a_success_while_it_is_trusted_ends_the_row_of_failures() -> None:
-    breaker = CircuitBreaker(Clock(), most_failures=2)
+    breaker = CircuitBreaker(Clock(), max_failures=2)
     for _ in range(5):
         breaker.failed()
         breaker.succeeded()
-    assert not breaker.is_resting
+    assert not breaker.is_open

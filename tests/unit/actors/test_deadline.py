@@ -41,7 +41,7 @@ async def test_what_fails_to_close_is_logged_and_raises_nothing() -> None:
     sink = logger.add(lines.append, format="{message}")
     assert not await within(DEADLINE_MS, "a seat", fail())
     logger.remove(sink)
-    assert lines[0].splitlines()[0] == "a seat could not be closed"
+    assert lines[0].splitlines()[0] == "closing a seat failed"
 
 
 async def test_a_closing_ends_with_its_waiter() -> None:
@@ -161,6 +161,6 @@ async def test_what_hangs_or_fails_is_told_and_the_rest_is_closed_last_first() -
     logger.remove(sink)
     assert closed == ["ears", "memory", "database"]
     assert [line.splitlines()[0] for line in lines] == [
-        "recall could not be closed",
-        "the graphs did not close within 0 ms, and is left as it is",
+        "closing recall failed",
+        "the graphs did not close within 0 ms; abandoned",
     ]

@@ -159,8 +159,8 @@ def test_what_cannot_be_an_engine_is_refused_with_its_line(tmp_path: Path, engin
     [
         (None, "there is no file"),
         ("x = 1\n", "has no function 'build'"),
-        ("def build(:\n", "cannot be run: SyntaxError"),
-        ("import nothing_of_that_name\n", "cannot be run: ModuleNotFoundError"),
+        ("def build(:\n", "raises SyntaxError"),
+        ("import nothing_of_that_name\n", "raises ModuleNotFoundError"),
     ],
 )
 async def test_a_file_that_gives_no_engine_is_refused_before_a_model_is_loaded(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.chronicle.effects import MOST_CLAIMS, MOST_ENTITIES, Effects, effects_of
+from glyphoxa.chronicle.effects import MAX_CLAIMS, MAX_ENTITIES, Effects, effects_of
 from glyphoxa.chronicle.talk import (
     LONGEST,
     ExtractedEntity,
@@ -130,12 +130,12 @@ def test_a_bad_fact_is_left_out_and_the_good_one_beside_it_stays(bad: ExtractedF
 
 
 def test_a_model_that_repeats_itself_is_cut_off_and_its_confidence_kept_in_bounds() -> None:
-    names = tuple(replace(WENNA, key=f"k{n}", name=f"Name{n}") for n in range(MOST_ENTITIES + 5))
-    many = tuple(replace(fact(value=f"value {n}", sure=7.5), subject="k1") for n in range(MOST_CLAIMS + 5))
+    names = tuple(replace(WENNA, key=f"k{n}", name=f"Name{n}") for n in range(MAX_ENTITIES + 5))
+    many = tuple(replace(fact(value=f"value {n}", sure=7.5), subject="k1") for n in range(MAX_CLAIMS + 5))
     effects = effects_of(Extraction(names, (), many), a_talk(), [])
-    assert len(stated(effects)) == MOST_CLAIMS
+    assert len(stated(effects)) == MAX_CLAIMS
     assert {one.provenance.confidence for one in stated(effects)} == {1.0}
-    assert effects.refused == ("10 more than a stretch of talk can tell",)
+    assert effects.refused == ("10 findings above the limit for a stretch",)
 
 
 def replace_evidence(entity: ExtractedEntity, *evidence: UtteranceId) -> ExtractedEntity:

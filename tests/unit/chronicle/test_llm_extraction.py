@@ -58,8 +58,8 @@ class Answers:
         return self._answer
 
 
-def an_extractor(llm: Answers, *, per_minute: int = 600, most_chars: int = 10_000) -> LlmExtractor:
-    asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(most_chars))
+def an_extractor(llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000) -> LlmExtractor:
+    asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars))
     return LlmExtractor(RulesExtractor("en"), asking, "en", narrators=["Game Master"])
 
 
@@ -112,7 +112,7 @@ async def test_a_promise_is_of_whoever_makes_it_and_of_nobody_else() -> None:
     got = await found(talk, known=[ODO], facts=[fact("Odo", "bring you six crowns", 1, about="promise")])
     assert [each.about for each in got.facts] == ["promise"]
     assert got.facts[0].subject != "odo"
-    assert got.refused == ("the model's facts, number 1: the same words tell it of somebody else",)
+    assert got.refused == ("the model's facts, number 1: the same words say it about somebody else",)
 
 
 @pytest.mark.parametrize("name", ["Odo", "odo fennimore", "weksmere"])
@@ -131,8 +131,8 @@ async def test_a_new_name_is_one_that_was_said_and_written_as_a_name() -> None:
     got = await found(talk, entities=[entity(name) for name in ("Brynhild Askew", "miller", "Gandalf")])
     assert [each.name for each in got.entities] == ["Brynhild Askew"]
     assert [why.rpartition(": ")[2] for why in got.refused] == [
-        "those words are no name where they stand",
-        "nobody said that name",
+        "these words are not used as a name",
+        "nobody said this name",
     ]
 
 
@@ -196,7 +196,7 @@ async def test_an_answer_without_lists_adds_nothing(answer: dict[str, Any]) -> N
 async def test_of_an_answer_without_end_no_more_is_looked_at_than_was_asked_for() -> None:
     got = await found(PRONOUN, known=[ODO], facts=[fact("Gandalf", "wizard", 2)] * 100_000)
     assert len(got.refused) == 12 + 1
-    assert got.refused[-1] == "the model's facts: 99988 more than were asked for"
+    assert got.refused[-1] == "the model's facts: 99988 more than requested"
 
 
 async def test_what_fewer_heard_does_not_reach_others_in_the_words_of_a_line_they_heard() -> None:
@@ -207,7 +207,7 @@ async def test_what_fewer_heard_does_not_reach_others_in_the_words_of_a_line_the
     crown = fact("Odo", "came with the crown", 2, about="past")
     got = await found(talk, known=[ODO], facts=[crown])
     assert got.facts == ()
-    assert "not everybody heard" in got.refused[0]
+    assert "not all listeners" in got.refused[0]
     both = await found(talk, known=[ODO], facts=[crown | {"lines": [1, 2]}])
     [effect] = effects_of(both, talk, [ODO]).of
     [stated] = [event for event in effect.events if isinstance(event, FactStated)]
@@ -238,10 +238,10 @@ async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
 async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
     llm = Answers({"entities": [], "relationships": [], "facts": []})
     talk = a_talk("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
-    got = await an_extractor(llm, most_chars=1_000).extract(talk, ())
+    got = await an_extractor(llm, max_chars=1_000).extract(talk, ())
     assert len(llm.asked[0]) < 1_000
     assert [each.about for each in got.facts] == ["promise"]
-    assert got.refused == ("1 lines of the stretch were too many for the model",)
+    assert got.refused == ("1 lines of the stretch did not fit into the prompt",)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("no model answers at port 9"), Unparseable("cut off")])
@@ -250,7 +250,7 @@ async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_els
     got = await an_extractor(Answers(failure)).extract(talk, ())
     rules = await RulesExtractor("en").extract(talk, ())
     assert (got.entities, got.facts) == (rules.entities, rules.facts)
-    assert got.refused == (f"read by rules alone: {failure}",)
+    assert got.refused == (f"read by rules only: {failure}",)
 
 
 async def test_a_model_that_is_away_is_not_waited_for_again_and_again() -> None:

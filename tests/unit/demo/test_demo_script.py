@@ -182,7 +182,7 @@ def test_a_session_that_is_stopped_still_leaves_what_was_said(evening: Evening, 
     [
         ("quiet_ms: 500", "quite_ms: 500", "quite_ms"),
         ("line: pass", "line: paas", r"no line 'paas' before this one in the session: did you mean 'pass'"),
-        ("id: fen", "id: greeting", "line id 'greeting' stands here twice"),
+        ("id: fen", "id: greeting", "duplicate line id 'greeting'"),
         ("told: [brother", "told: [brothr", "no line 'brothr': did you mean 'brother'"),
         ("start: {quiet_ms: 500}", "start: {quiet_ms: 500, npc_speaking_ms: 3}", "exactly one of"),
     ],

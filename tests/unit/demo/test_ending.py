@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from demo.evening import LOCAL, Run, say_what_failed, say_what_to_do_next
+from demo.evening import LOCAL, Run, print_next_steps, report_checks
 from demo.report import DemoCheck
 
 DEMO = Path(__file__).parents[3] / "demo"
 
 
 def test_exit_code_is_0_when_all_checks_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    assert say_what_failed([DemoCheck("names are heard right", ()), DemoCheck("nothing leaks", ())]) == 0
-    assert capsys.readouterr().out.strip() == "All 2 checks hold."
+    assert report_checks([DemoCheck("names are heard right", ()), DemoCheck("nothing leaks", ())]) == 0
+    assert capsys.readouterr().out.strip() == "All 2 checks passed."
 
 
 def test_each_failed_check_is_one_line_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +24,7 @@ def test_each_failed_check_is_one_line_and_the_exit_code_is_1(capsys: pytest.Cap
         DemoCheck("it is remembered", ("x" * 300,)),
         DemoCheck("nothing leaks", ("one", "two", "three", "four")),
     ]
-    assert say_what_failed(checks) == 1
+    assert report_checks(checks) == 1
     lines = capsys.readouterr().out.strip().splitlines()
     assert [line.split(":")[1].strip() for line in lines] == ["it is remembered", "nothing leaks"]
     assert lines[1].endswith("one; two; 2 more in evening.json")
@@ -34,7 +34,7 @@ def test_the_demo_ends_with_three_commands_that_can_be_copied(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Run(DEMO / "evening.yaml", tmp_path / "my out", DEMO / "settings.yaml", LOCAL)
-    say_what_to_do_next(run, tmp_path / "my out" / "campaign.yaml")
+    print_next_steps(run, tmp_path / "my out" / "campaign.yaml")
     told = capsys.readouterr().out
     assert ":7860/desk/sessions" in told
     play, desk, begin, serve = [shlex.split(line) for line in told.splitlines() if line.startswith("     ")]
@@ -50,7 +50,7 @@ def test_commands_name_what_is_below_the_working_directory_by_its_short_path(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    say_what_to_do_next(
+    print_next_steps(
         Run(DEMO / "evening.yaml", tmp_path / "out", DEMO / "settings.yaml", LOCAL), tmp_path / "out" / "campaign.yaml"
     )
     assert "--campaign out/campaign.yaml" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.judgement.guard import SafetyFilter, claims_a_roll, made_up_rolls, recites_direction, tells_a_secret
+from glyphoxa.judgement.guard import SafetyFilter, claims_roll, invented_rolls, recites_direction, reveals_secret
 from tests.unit.judgement.cases import wrong_ones
 
 BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))
@@ -21,7 +21,7 @@ def spoken(*pieces: str, name: str = "Grimjaw", others: tuple[str, ...] = ("Kira
 
 
 def is_secret(sentence: str, asked: str, **more: tuple[object, ...]) -> bool:
-    return tells_a_secret(sentence, BRUNHILD, Asked(asked, **more)) is Fault.SECRET  # type: ignore[arg-type]  # by its name
+    return reveals_secret(sentence, BRUNHILD, Asked(asked, **more)) is Fault.SECRET  # type: ignore[arg-type]  # by its name
 
 
 def test_filter_cleans_withholds_and_passes_sentences() -> None:
@@ -83,7 +83,7 @@ def test_secret_is_not_told_in_pieces_either() -> None:
     )
     assert not is_secret(first, "Where were you last night?", kept=kept)
     asked = Asked("Where were you last night?", kept=kept, so_far=first)
-    assert tells_a_secret(second, BRUNHILD, asked) is Fault.SECRET
+    assert reveals_secret(second, BRUNHILD, asked) is Fault.SECRET
     before = (("What do you like?", "Silver is good. Smugglers pay well."),)
     said = "Some pass the wall when everybody in town is asleep in bed."
     assert is_secret(said, "And what else?", before=before, kept=kept)
@@ -112,7 +112,7 @@ def test_public_words_and_words_of_the_guess_tell_no_secret() -> None:
 
 def test_secret_that_is_not_guarded_may_be_told() -> None:
     free = Character("Brunhild Rook", guards_secrets=False)
-    assert tells_a_secret("It's nightshade.", free, Asked("What poison was it?", kept=(POISON,))) is None
+    assert reveals_secret("It's nightshade.", free, Asked("What poison was it?", kept=(POISON,))) is None
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_direction_of_the_dm_is_not_recited(sentence: str, fault: Fault | None) 
 
 
 def test_result_of_dice_is_a_claim_and_other_talk_of_dice_is_not() -> None:
-    assert wrong_ones("guard", "claims_a_roll", claims_a_roll) == []
-    assert wrong_ones("guard", "claims_no_roll", lambda sentence: not claims_a_roll(sentence)) == []
+    assert wrong_ones("guard", "claims_roll", claims_roll) == []
+    assert wrong_ones("guard", "claims_no_roll", lambda sentence: not claims_roll(sentence)) == []
 
 
 def test_claimed_roll_passes_only_after_a_roll_in_this_reply() -> None:
     has_rolled = False
-    rule = made_up_rolls(lambda: has_rolled)
+    rule = invented_rolls(lambda: has_rolled)
     judge = Character("Grimjaw"), Asked("Grimjaw, roll a d20.")
     assert rule("I rolled a 17.", *judge) is Fault.DICE
     assert rule("The hammer rolls off the anvil.", *judge) is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.repairs import Repairs, takes_itself_for_another, unfounded, with_its_owner
+from glyphoxa.judgement.repairs import Repairs, claims_other_identity, unfounded, with_correct_owner
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.content import language_of
 from tests.unit.judgement.cases import wrong_ones
@@ -30,7 +30,7 @@ def spoken(*pieces: str, asked: str = "") -> list[str | None]:
 
 
 def identity(sentence: str, *, so_far: str = "") -> Fault | None:
-    return takes_itself_for_another(sentence, SERAFINA, Asked("What is your name?", "Ilvy", so_far=so_far))
+    return claims_other_identity(sentence, SERAFINA, Asked("What is your name?", "Ilvy", so_far=so_far))
 
 
 def memory(sentence: str, question: str = BROTHER, *, untold: bool = False, **more: tuple[object, ...]) -> Fault | None:
@@ -90,7 +90,7 @@ def test_question_that_is_given_back_is_not_spoken() -> None:
 
 def test_thing_and_words_of_the_asker_stay_the_askers() -> None:
     def said(question: str, sentence: str) -> str:
-        return with_its_owner(sentence, Asked(question))
+        return with_correct_owner(sentence, Asked(question))
 
     assert wrong_ones("repairs", "owner_put_right", lambda asked, wrong, right: said(asked, wrong) == right) == []
     assert wrong_ones("repairs", "owner_right", lambda asked, right: said(asked, right) == right) == []
@@ -98,7 +98,7 @@ def test_thing_and_words_of_the_asker_stay_the_askers() -> None:
 
 def test_npc_may_have_such_a_thing_of_its_own() -> None:
     asked = Asked(question="Is that my horse?", identity=("Marta has a grey horse.",))
-    assert with_its_owner("No, that is my horse.", asked) == "No, that is my horse."
+    assert with_correct_owner("No, that is my horse.", asked) == "No, that is my horse."
 
 
 def test_npc_has_its_own_name_and_greets_others() -> None:

@@ -111,10 +111,10 @@ def test_words_of_the_settings_stand_besides() -> None:
 def test_a_choice_says_why_and_how_long() -> None:
     selector = TierSelector("STANDARD")
     first = selector.choose("Hello.", at_ms=0)
-    assert (first.tier, first.reason, first.ceiling_ms) == ("STANDARD", "the talk begins", 1_500)
+    assert (first.tier, first.reason, first.ceiling_ms) == ("STANDARD", "first turn of the conversation", 1_500)
     deep = selector.choose("Tell me all of it in detail.", at_ms=0)
-    assert (deep.tier, deep.reason) == ("STANDARD", "asks for depth: 'in detail'; this NPC may go no deeper")
-    assert selector.choose("Hm.", at_ms=0, queued=3).reason == "3 others wait for an answer"
+    assert (deep.tier, deep.reason) == ("STANDARD", "asks for depth: 'in detail'; limited by this NPC's tier")
+    assert selector.choose("Hm.", at_ms=0, queued=3).reason == "3 others are waiting"
 
 
 def test_the_lower_of_two_tiers_holds() -> None:

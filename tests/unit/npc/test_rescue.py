@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.mouth import MOST_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
+from glyphoxa.npc.mouth import MAX_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
 from tests.support.mouth_twin import MouthTwin
 from tests.support.pipecat_fakes import GRIMJAW
 
@@ -81,19 +81,19 @@ def test_of_a_reply_that_breaks_off_what_was_heard_is_history_and_the_npc_says_s
 
 def test_after_failures_in_a_row_the_second_engine_answers_for_the_rest_of_the_session() -> None:
     both = Both()
-    for n in range(MOST_FAILURES):
+    for n in range(MAX_FAILURES):
         both.fail(TurnId(f"t{n}"))
         both.second.end()
     n_asked = len(both.first.asked)
     both.mouth.begin(TurnId("later"), PROMPT)
     both.second.end()
-    assert n_asked == len(both.first.asked) == MOST_FAILURES
-    assert len(both.finished) == MOST_FAILURES + 1
+    assert n_asked == len(both.first.asked) == MAX_FAILURES
+    assert len(both.finished) == MAX_FAILURES + 1
 
 
 def test_an_answer_that_succeeds_ends_the_row() -> None:
     both = Both()
-    for n in range(MOST_FAILURES - 1):
+    for n in range(MAX_FAILURES - 1):
         both.fail(TurnId(f"t{n}"))
         both.second.end()
     both.mouth.begin(T1, PROMPT)

@@ -192,7 +192,7 @@ async def test_a_turn_behind_a_long_answer_is_told_of_at_once_makes_its_sound_an
 
 
 async def test_an_npc_that_is_called_by_another_hears_its_words_once_in_its_prompt(table: TableOfTwins) -> None:
-    table.room._turn_taking.follow_ups.most_in_a_row = 1
+    table.room._turn_taking.follow_ups.max_in_a_row = 1
     await table.says(TAMSIN, "Grimjaw, who has ale?")
     table.mouth(SMITH).reply = "Mirelle, tell her."
     table.mouth(SMITH).end()
@@ -415,9 +415,9 @@ async def test_a_turn_s_record_says_how_deep_the_npc_might_look_and_why(table: T
         mouth.end()
         await table.settle()
     assert [(turn.tier, turn.tier_reason) for turn in table.turns()] == [
-        ("FAST", "the talk begins; this NPC may go no deeper"),
-        ("FAST", "asks for nothing more"),
-        ("FAST", "asks for depth: 'tell me everything'; this NPC may go no deeper"),
+        ("FAST", "first turn of the conversation; limited by this NPC's tier"),
+        ("FAST", "needs nothing more"),
+        ("FAST", "asks for depth: 'tell me everything'; limited by this NPC's tier"),
     ]
 
 
@@ -449,7 +449,7 @@ async def test_a_turn_that_is_meant_for_nobody_says_why_in_words_and_in_one_word
     await table.says(TAMSIN, "What a day.")
     (turn,) = table.turns()
     assert (turn.outcome, turn.unaddressed) == (Outcome.NOT_ADDRESSED, Unaddressed.NO_NAME)
-    assert turn.address_reason == "no name, and more than one could be meant"
+    assert turn.address_reason == "no name, and several NPCs are here"
 
 
 def piece(table: TableOfTwins, npc: NpcId, text: str) -> None:

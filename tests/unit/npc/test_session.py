@@ -63,7 +63,7 @@ async def test_a_seat_is_for_one_and_free_again_when_it_was_left() -> None:
     seats.ears = [QuietEar(), QuietEar()]
     seat = await seats.seats.seat(seats.tamsin)
     assert seats.state.is_seated(TAMSIN)
-    with pytest.raises(InvalidInput, match="sits at the table already"):
+    with pytest.raises(InvalidInput, match="already sits at the table"):
         await seats.seats.seat(seats.tamsin)
     await seat.leave()
     assert (seats.state.is_seated(TAMSIN), seats.left) == (False, [TAMSIN])

@@ -91,7 +91,7 @@ async def test_who_is_muted_while_it_speaks_stops_and_keeps_what_was_heard(table
 
 async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_npcs_own(table: TableOfTwins) -> None:
     words = "The gate is closed. Go home."
-    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw says it as soon as the floor is free"
+    assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw will say it as soon as the floor is free"
     assert table.mouth(SMITH).asked[-1].words == words
     assert table.mouth(SMITH).is_heard
     table.mouth(SMITH).end()
@@ -100,7 +100,7 @@ async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_np
     (turn,) = table.turns()
     assert (turn.speaker_name, turn.address_reason, turn.outcome) == (
         "the DM",
-        "words that the DM gave it",
+        "words of the DM",
         Outcome.ANSWERED,
     )
     assert turn.reply_id in table.spool.utterances
@@ -187,7 +187,7 @@ async def test_stop_cuts_who_speaks_and_drops_what_is_under_way_and_nothing_said
 
 
 async def test_a_whisper_is_told_and_is_no_talk(table: TableOfTwins) -> None:
-    table.state.sits_down(a_campaign().player(TAMSIN))
+    table.state.add_player(a_campaign().player(TAMSIN))
     assert await obeyed(table, WhisperTo(TAMSIN, "The cup is poisoned.")) == "Tamsin reads it"
     [whispered] = [event for event in table.events if isinstance(event, Whispered)]
     assert (whispered.player, whispered.text) == (TAMSIN, "The cup is poisoned.")
@@ -218,12 +218,12 @@ async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
     ("command", "why"),
     [
         (SayAs(INNKEEPER, "Hello."), "Mirelle is not in this scene; here: Grimjaw"),
-        (SayAs(SMITH, "  "), "there are no words that an NPC is given to say"),
-        (SayAs(SMITH, "x" * 601), "an NPC is given to say 600 characters at most, not 601"),
-        (Direct(SMITH, "Be short.", 26), "a direction stands for 1 to 25 turns, not for 26"),
-        (Direct(SMITH, "Be short.", 0), "a direction stands for 1 to 25 turns, not for 0"),
-        (LetNpcsTalk(11), "NPCs give each other 0 to 10 answers in a row, not 11"),
-        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table, and would not read it"),
+        (SayAs(SMITH, "  "), "words for an NPC must not be empty"),
+        (SayAs(SMITH, "x" * 601), "words for an NPC may have at most 600 characters, not 601"),
+        (Direct(SMITH, "Be short.", 26), "a direction applies to 1 to 25 turns, not 26"),
+        (Direct(SMITH, "Be short.", 0), "a direction applies to 1 to 25 turns, not 0"),
+        (LetNpcsTalk(11), "NPCs may give each other 0 to 10 answers in a row, not 11"),
+        (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table and would not see it"),
     ],
 )
 async def test_what_cannot_be_obeyed_says_why_and_nothing_of_it_is_done(
@@ -270,15 +270,15 @@ async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins
 async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_then_the_table_plays_on(
     table: TableOfTwins,
 ) -> None:
-    assert await obeyed(table, Pause()) == "the table is paused: nothing that is said is heard, answered or kept"
+    assert await obeyed(table, Pause()) == "the table is paused: nothing is heard, answered or stored"
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     assert kept(table) == [] and table.turns() == [] and table.mouth(SMITH).asked == []
     assert not [event for event in table.events if isinstance(event, SpeechStarted | PartialHeard | TurnEnded)]
     assert "the table is paused" in await obeyed(table, ShowControls())
-    with pytest.raises(InvalidInput, match="the table is paused, and nobody would be heard: resume it first"):
+    with pytest.raises(InvalidInput, match="the table is paused, so nobody would be heard: resume it first"):
         await obeyed(table, SayAs(SMITH, "Hush."))
 
-    assert await obeyed(table, Unpause()) == "the table is played on"
+    assert await obeyed(table, Unpause()) == "the table continues"
     await answered(table, "Grimjaw, and now?")
     assert kept(table) == [("Tamsin", "Grimjaw, and now?"), ("Grimjaw", REPLY)]
     assert [event.is_paused for event in table.events if isinstance(event, PauseChanged)] == [True, False]

@@ -80,7 +80,7 @@ def _fails(error: Exception) -> Ask:
 async def test_a_tool_that_fails_is_a_note_that_says_to_make_nothing_up(error: Exception) -> None:
     table = Table(roller(_fails(error)))
     found = await table.box.call("dice_roll", {"dice": "d20"})
-    assert found == {"found": [], "note": "it cannot be reached now: answer without it, and make up no result"}
+    assert found == {"found": [], "note": "it is unavailable now: answer without it, and do not invent a result"}
     assert table.looked_up[0].found == found
 
 
@@ -96,7 +96,7 @@ def test_a_slow_tool_is_told_of_once_and_cut_at_the_ceiling() -> None:
         assert table.n_slow == 0
         await asyncio.sleep(0.002)
         assert table.n_slow == 1
-        assert (await call)["note"] == "too slow: answer without it, and make up no result"
+        assert (await call)["note"] == "too slow: answer without it, and do not invent a result"
         assert (table.n_slow, table.looked_up[0].took_ms) == (1, 4_000)
 
     run_in_virtual_time(story())

@@ -216,7 +216,7 @@ async def test_a_name_that_nobody_has_is_answered_with_the_nearest_or_with_all_i
 @pytest.mark.parametrize("talk", [AwayTalk(), BrokenTalk()])
 async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
     answer = await tools_of(talk=talk).call("memory_search_sessions", {"query": "sister"})
-    assert answer == {"found": [], "note": "memory cannot be reached now: answer from what you already know"}
+    assert answer == {"found": [], "note": "memory is unavailable now: answer from what you already know"}
 
 
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:

@@ -15,7 +15,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Troubl
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Fault, Outcome, Stage, Unaddressed, Unsaid
 from glyphoxa.observability.loop_lag import measure_lag
-from glyphoxa.observability.metrics import MOST_SERVICES, OTHER, TableMetrics
+from glyphoxa.observability.metrics import MAX_SERVICES, OTHER, TableMetrics
 from glyphoxa.observability.service_time import ServiceTime
 from tests.unit.observability.test_turn_spans import ANSWERED
 
@@ -66,7 +66,7 @@ def test_no_word_name_or_id_is_in_the_figures() -> None:
 
 def test_services_beyond_the_bound_share_one_label() -> None:
     metrics = TableMetrics()
-    for n in range(MOST_SERVICES + 5):
+    for n in range(MAX_SERVICES + 5):
         metrics.measured(ServiceTime("mouth-grimjaw", f"Service{n}", "ttfb", 0.1, 0))
     assert value(metrics, "glyphoxa_service_seconds_count", service="Service0", measure="ttfb") == 1
     assert value(metrics, "glyphoxa_service_seconds_count", service=OTHER, measure="ttfb") == 5

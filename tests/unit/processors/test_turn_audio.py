@@ -71,14 +71,14 @@ def test_a_recording_made_before_the_end_of_the_turn_was_told_loses_the_old_turn
     first = said(ear, 1, 500)
     ear.hear(sound(0, 300))
     second = said(ear, 2, 200)
-    assert ear.without_what_is_over(second) is None
+    assert ear.without_finished_turns(second) is None
     ear.turn_over(1)
-    assert ear.without_what_is_over(first) is None  # all of it is old: a late one, for the endpointing to judge
-    rest = ear.without_what_is_over(second)
+    assert ear.without_finished_turns(first) is None  # all of it is old: a late one, for the endpointing to judge
+    rest = ear.without_finished_turns(second)
     assert rest is not None
     assert rest.pcm == sound(0, 100) + sound(2, 200)
     assert rest.end == second.end
-    assert ear.without_what_is_over(rest) is None
+    assert ear.without_finished_turns(rest) is None
 
 
 def test_a_turn_that_is_told_to_be_over_twice_is_over_once() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.actors.circuit_breaker import MOST_FAILURES, REST_MS, CircuitBreaker
+from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES, CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, Embedder, LeftOut, QuestionVectors
 from tests.support.proof import n_examples
@@ -249,17 +249,17 @@ async def test_what_is_no_vector_is_left_out_and_not_remembered(gives: Any, told
 async def test_a_model_that_is_too_slow_three_times_is_not_waited_for_until_it_had_a_rest() -> None:
     model = Model(takes_ms=10_000_000)
     vectors = QuestionVectors(model.embedder)
-    for n in range(MOST_FAILURES):
+    for n in range(MAX_FAILURES):
         assert await reason(vectors, f"question {n}") == "late"
     before = asyncio.get_running_loop().time()
     found = await vectors.embed_in_time("another", deadline_ms=40)
     assert isinstance(found, LeftOut)
     assert found == LeftOut("resting", "the embeddings model failed again and again; it is asked again in 10 s")
     assert asyncio.get_running_loop().time() == before
-    assert len(model.asked) == MOST_FAILURES
+    assert len(model.asked) == MAX_FAILURES
 
     model.takes_ms = 5
-    await pass_ms(REST_MS + LONGEST_MS)
+    await pass_ms(COOLDOWN_MS + LONGEST_MS)
     assert await reason(vectors, "another") is None
     assert await reason(vectors, "and another") is None
 
@@ -268,13 +268,13 @@ async def test_a_model_that_is_too_slow_three_times_is_not_waited_for_until_it_h
 async def test_after_the_rest_one_call_is_tried_and_everybody_else_goes_without() -> None:
     model = Model(fails_with=Unavailable("away"))
     vectors = QuestionVectors(model.embedder)
-    for n in range(MOST_FAILURES):
+    for n in range(MAX_FAILURES):
         assert await reason(vectors, f"question {n}") == "down"
-    await pass_ms(REST_MS)
+    await pass_ms(COOLDOWN_MS)
     model.takes_ms = 20
     found = await asyncio.gather(*(reason(vectors, f"later {n}") for n in range(5)))
     assert sorted(str(each) for each in found) == ["down", "resting", "resting", "resting", "resting"]
-    assert len(model.asked) == MOST_FAILURES + 1
+    assert len(model.asked) == MAX_FAILURES + 1
     assert await reason(vectors, "at once again") == "resting"
 
 
@@ -284,7 +284,7 @@ async def test_what_is_remembered_is_there_while_the_model_rests() -> None:
     vectors = QuestionVectors(model.embedder)
     assert await reason(vectors, "well known") is None
     model.fails_with = Unavailable("away")
-    for n in range(MOST_FAILURES):
+    for n in range(MAX_FAILURES):
         await reason(vectors, f"question {n}")
     assert await reason(vectors, "new") == "resting"
     assert await reason(vectors, "well known") is None
@@ -318,14 +318,14 @@ async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
 def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story: list[tuple[bool, int]]) -> None:
     now = 0
     rest = CircuitBreaker(lambda: now)
-    row_of_failures, tried_at = 0, -REST_MS
+    row_of_failures, tried_at = 0, -COOLDOWN_MS
     for is_well, later_ms in story:
         now += later_ms
-        if not rest.may_try():
-            assert now - tried_at < REST_MS
+        if not rest.allows_call():
+            assert now - tried_at < COOLDOWN_MS
             continue
-        assert row_of_failures < MOST_FAILURES or now - tried_at >= REST_MS
-        assert row_of_failures < MOST_FAILURES or not rest.may_try()
+        assert row_of_failures < MAX_FAILURES or now - tried_at >= COOLDOWN_MS
+        assert row_of_failures < MAX_FAILURES or not rest.allows_call()
         tried_at = now
         if is_well:
             row_of_failures = 0
@@ -333,4 +333,4 @@ def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story:
         else:
             row_of_failures += 1
             rest.failed()
-        assert rest.is_resting == (row_of_failures >= MOST_FAILURES)
+        assert rest.is_open == (row_of_failures >= MAX_FAILURES)

@@ -148,10 +148,10 @@ async def test_where_nothing_is_found_around_somebody_all_talk_is_searched_and_t
     silent = tools(asking(RagTwin(said=())))
     answer = await silent.call("memory_search_sessions", ASK)
     assert shown(answer) == [recalled_line(ELSEWHERE)]
-    assert answer["note"] == "nothing is found around 'Wardens of the Tide', this is from everywhere"
+    assert answer["note"] == "nothing found around 'Wardens of the Tide'; results are not limited to it"
     answer = await tools(asking(RagTwin())).call("memory_search_sessions", {**ASK, "around": "The Drowned Cult"})
     assert shown(answer) == [recalled_line(ELSEWHERE)]
-    assert "nothing called 'The Drowned Cult' is known, this is from everywhere" in str(answer["note"])
+    assert "nothing called 'The Drowned Cult' is known; results are not limited to it" in str(answer["note"])
 
 
 async def test_while_the_database_is_away_the_talk_in_memory_is_searched() -> None:

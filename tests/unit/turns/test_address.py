@@ -42,7 +42,7 @@ def test_talk_about_another_npc_goes_on_with_the_one_talked_to_if_it_is_asked() 
     addressing.remember(TAMSIN, INNKEEPER, at_ms=0)
     asked = Said(TAMSIN, "What do you think of Grimjaw?", [named(SMITH)])
     decided = addressing.decide(asked, present=BOTH, names=NAMES, at_ms=5_000)
-    assert (decided.npc, decided.reason) == (INNKEEPER, "going on with Mirelle")
+    assert (decided.npc, decided.reason) == (INNKEEPER, "continuing with Mirelle")
     told = replace(asked, text="I never liked Grimjaw.")
     decided = addressing.decide(told, present=BOTH, names=NAMES, at_ms=5_000)
     assert (decided.npc, decided.unaddressed) == (None, Unaddressed.ABOUT)
@@ -91,7 +91,7 @@ def test_going_on_ends_after_a_while_and_with_the_scene() -> None:
 
 def test_an_npc_that_is_not_here_and_perhaps_called_is_never_meant() -> None:
     decided = Addressing().decide(said([called(SMITH)]), present=(INNKEEPER,), names=NAMES, at_ms=0)
-    assert (decided.npc, decided.reason) == (INNKEEPER, "Mirelle is the only one here")
+    assert (decided.npc, decided.reason) == (INNKEEPER, "Mirelle is the only NPC here")
 
 
 def test_nobody_is_meant_where_two_could_be_or_none_is() -> None:

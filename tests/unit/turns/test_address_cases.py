@@ -113,7 +113,7 @@ def test_words_reach_whom_they_are_meant_for(name: str, language: str) -> None:
 
 def test_reason_names_who_was_called_and_is_not_here() -> None:
     absent = Case("quay", "en", "liora", "", "", "Tib, are you hungry?").decided()
-    assert (absent.unaddressed, absent.reason) == (Unaddressed.ABSENT, "Tib was called, who is not here")
+    assert (absent.unaddressed, absent.reason) == (Unaddressed.ABSENT, "Tib was called but is not here")
     aside = Case("quay", "en", "liora", "", "", "brb, pizza").decided()
     assert aside.reason == "out of character: somebody leaves the table for a moment"
 

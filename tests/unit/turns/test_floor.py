@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.turns.effects import MOST_PASSED_OVER, Floor
+from glyphoxa.turns.effects import MAX_PASSED_OVER, Floor
 from tests.support.builders import TAMSIN
 from tests.support.proof import n_examples
 
@@ -46,13 +46,13 @@ def test_nobody_waits_for_ever_behind_a_higher_priority() -> None:
     floor = Floor()
     floor.request(FIRST, priority=0)
     spoke = []
-    for n in range(MOST_PASSED_OVER + 1):
+    for n in range(MAX_PASSED_OVER + 1):
         floor.request(TurnId(f"loud{n}"), priority=9)
         turn = floor.grant(at_ms=0)
         assert turn is not None
         floor.give_up(turn, at_ms=0, was_heard=False)
         spoke.append(turn)
-    assert spoke.index(FIRST) == MOST_PASSED_OVER
+    assert spoke.index(FIRST) == MAX_PASSED_OVER
 
 
 def test_no_priority_outranks_a_player() -> None:
@@ -100,5 +100,5 @@ def test_everybody_who_waits_speaks_once_and_is_passed_over_a_few_times_at_most(
     assert sorted(spoke) == sorted(waiting)
     for n, turn in enumerate(waiting):
         before = spoke[: spoke.index(turn)]
-        assert sum(waiting.index(other) > n for other in before) <= MOST_PASSED_OVER
+        assert sum(waiting.index(other) > n for other in before) <= MAX_PASSED_OVER
     assert priorities[waiting.index(spoke[0])] == max(priorities)

@@ -232,7 +232,7 @@ def test_a_withheld_reply_is_over_at_once() -> None:
 def test_a_voice_without_sound_is_an_error() -> None:
     playback = Playback()
     playback.on(PieceBegan("Well met."))
-    assert over(playback.on(ReplyEnded())).error == "the voice made no sound"
+    assert over(playback.on(ReplyEnded())).error == "the voice service returned no sound"
 
 
 def test_trouble_with_one_piece_is_the_reason_only_if_nothing_is_heard() -> None:

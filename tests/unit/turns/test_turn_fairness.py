@@ -16,7 +16,7 @@ from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
-from glyphoxa.turns.turn import MOST_PARTS, Questions
+from glyphoxa.turns.turn import MAX_PARTS, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import IS_PROOF, n_examples
@@ -257,7 +257,7 @@ def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
             asked += [effect for effect in talk.on_finished(turn, at_ms=number)[1] if isinstance(effect, Begin)]
     assert n_kept == 500
     assert all(len(begin.text) <= 1_200 for begin in asked)
-    assert asked[-1].text.count("Grimjaw") == asked[-1].n_kept == MOST_PARTS
+    assert asked[-1].text.count("Grimjaw") == asked[-1].n_kept == MAX_PARTS
     assert "Grimjaw, 499 " in asked[-1].text and "Grimjaw, 493 " not in asked[-1].text
 
 

@@ -278,17 +278,17 @@ def test_an_answer_that_waits_for_a_tool_is_led_in_by_a_filler_once() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
     turn = evening.the_turn()
-    assert evening.talk.looks_up_long(INNKEEPER, at_ms=1_700) == []
-    assert evening.talk.looks_up_long(SMITH, at_ms=1_800) == [AskAgain(1_000)]  # at once
+    assert evening.talk.lookup_is_slow(INNKEEPER, at_ms=1_700) == []
+    assert evening.talk.lookup_is_slow(SMITH, at_ms=1_800) == [AskAgain(1_000)]  # at once
     assert Fill(turn, SMITH) in evening.talk.tick(at_ms=1_800)
-    assert Fill(turn, SMITH) not in [*evening.talk.looks_up_long(SMITH, at_ms=2_500), *evening.talk.tick(at_ms=2_600)]
+    assert Fill(turn, SMITH) not in [*evening.talk.lookup_is_slow(SMITH, at_ms=2_500), *evening.talk.tick(at_ms=2_600)]
 
 
 def test_a_filler_for_a_slow_tool_waits_until_the_npc_may_be_heard() -> None:
     evening = Evening()
     evening.hear(SpeechStarted(TAMSIN, 0), at_ms=0)
     evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello.", end_ms=500)), at_ms=800)
-    assert not [one for one in evening.talk.looks_up_long(SMITH, at_ms=900) if isinstance(one, Fill)]
+    assert not [one for one in evening.talk.lookup_is_slow(SMITH, at_ms=900) if isinstance(one, Fill)]
     evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello.", end_ms=500), 1_000), at_ms=1_000)
     assert Fill(evening.the_turn(), SMITH) in evening.talk.tick(at_ms=1_400)
 

@@ -76,7 +76,7 @@ def events_of(draft: Draft) -> Iterator[TableEvent]:
             draft.heard.raw_text,
             draft.text,
             None,
-            f"{draft.heard.corrections[0].after} was called, who is not here",
+            f"{draft.heard.corrections[0].after} was called but is not here",
             Outcome.NOT_ADDRESSED,
             unaddressed=Unaddressed.ABSENT,
         )

@@ -29,7 +29,7 @@ def test_half_and_nineteen_of_twenty_of_the_answers_that_came() -> None:
     assert [n for _, n in shown["outcomes"]] == [100, 1]
 
 
-@pytest.mark.parametrize(("times", "median"), [([], "not known yet"), ([300], "0.30 s"), ([0], "0.00 s")])
+@pytest.mark.parametrize(("times", "median"), [([], "unknown"), ([300], "0.30 s"), ([0], "0.00 s")])
 def test_few_answers_have_a_pace_too(times: list[int], median: str) -> None:
     assert pace([a_turn(n, ms) for n, ms in enumerate(times)])["median"] == median
 
@@ -37,5 +37,5 @@ def test_few_answers_have_a_pace_too(times: list[int], median: str) -> None:
 def test_memory_that_is_away_says_that_nothing_is_lost() -> None:
     told = memory_in_words(MemoryHealth("degraded", since_ms=0, why="connection refused", waiting=7))
     assert "connection refused" in told
-    assert "7 utterances wait on disk; none is lost" in told
-    assert memory_in_words(MemoryHealth("off")) == "There is no long-term memory."
+    assert "7 utterances are safe on disk" in told
+    assert memory_in_words(MemoryHealth("off")) == "This table has no long-term memory."

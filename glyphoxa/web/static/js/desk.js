@@ -96,12 +96,12 @@ function moved(scene) {
   captions.divider(placeOf(scene) ? t("scene.moved", { place: placeOf(scene) }) : t("scene.moved_on"));
 }
 
-// To whom it was said, why, and where the whole of it is told.
+// Whom the line addressed, why, and links to the whole turn and to the line.
 function why(event) {
   const whom = event.npc ? `to ${event.npc}` : (noteOn(event, { me: event.player, here }) ?? "to nobody");
-  const words = event.why ? `${whom}: ${event.why} ` : `${whom} `;
+  const words = event.why ? `${whom} (${event.why}) ` : `${whom} `;
   const links = [element("a", { href: `/desk/turns/${encodeURIComponent(event.id)}` }, "why")];
-  if (event.utterance && remembers) links.push(" ", element("a", { href: `/desk/lines/${encodeURIComponent(event.utterance)}` }, "put right"));
+  if (event.utterance && remembers) links.push(" ", element("a", { href: `/desk/lines/${encodeURIComponent(event.utterance)}` }, "correct"));
   return element("span", {}, words, ...links);
 }
 
@@ -130,7 +130,7 @@ async function command(told) {
     if (in_force) $("in-force").textContent = in_force;
     return !error;
   } catch {
-    answer("The table did not answer. Look whether it was done before you try again.");
+    answer("The table did not answer. Check whether the command took effect before you try again.");
     return false;
   }
 }

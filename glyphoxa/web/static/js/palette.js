@@ -5,8 +5,8 @@ const WAIT_MS = 120;
 const MOST = 14;
 const tabs = [...document.querySelectorAll(".tabs a")].map((link) => ({ title: link.textContent, url: link.href }));
 
-const input = element("input", { type: "search", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list", "aria-autocomplete": "list", "aria-label": "Go to, or do", autocomplete: "off", spellcheck: "false" });
-const list = element("ul", { id: "palette-list", role: "listbox", "aria-label": "What is found" });
+const input = element("input", { type: "search", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list", "aria-autocomplete": "list", "aria-label": "Find a page or command", autocomplete: "off", spellcheck: "false" });
+const list = element("ul", { id: "palette-list", role: "listbox", "aria-label": "Results" });
 const dialog = element("dialog", { class: "palette", "aria-label": "Find" }, input, list);
 document.body.append(dialog);
 

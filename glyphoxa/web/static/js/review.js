@@ -1,7 +1,7 @@
 // Deciding on facts with single keys. They count only while a fact has the focus, so that nobody decides by accident.
 const PLACE = "glyphoxa-review-place";
 const facts = [...document.querySelectorAll(".fact")];
-const DECIDES = { KeyC: "confirm", KeyR: "reject", KeyH: "hide" };
+const DECIDES = { KeyA: "confirm", KeyC: "confirm", KeyR: "reject", KeyH: "hide" };
 
 function focused() {
   return facts.indexOf(document.activeElement.closest(".fact"));
@@ -25,7 +25,7 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Behind a decision the next fact stands where the last one was.
+// After a decision, the next fact takes the place of the last one.
 const place = sessionStorage.getItem(PLACE);
 sessionStorage.removeItem(PLACE);
 if (place !== null) go(Number(place));
