@@ -53,9 +53,7 @@ def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
     return Step("confirmed", entity, "dm", "", at_ms)
 
 
-async def test_what_the_dm_confirmed_is_put_right_from_then_on_until_it_is_undone(
-    learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
+async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearnedNames, learning: NameLearning) -> None:
     said = "So we asked Mellow Dracks."
     assert await corrected(learned, said) == said
     pair = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
@@ -132,7 +130,7 @@ async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    with pytest.raises(InvalidInput, match=r"'old wizard' cannot be learned: it stands in the campaign's own text"):
+    with pytest.raises(InvalidInput, match=r"'old wizard' cannot be learned: it occurs in the campaign's own text"):
         await learning.confirm("old wizard", ELDRINAX, names)
     pairs = await learning.prove([a_proof("old wizard", f"u{n}") for n in range(9)], names)
     assert pairs == []
@@ -213,7 +211,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
-        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for who plays
+        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for players
         await learning.confirm("Finkeldrum", ELDRINAX, names)
         assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
         await store.campaigns.load(a_campaign())  # nothing is new in it
@@ -303,5 +301,5 @@ async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_sil
 ) -> None:
     names = await the_names(learned)
     await learning.confirm("Finkeldrum", ELDRINAX, names)
-    with pytest.raises(InvalidInput, match="'Finkeldrum' was confirmed for 'Eldrinax' before"):
+    with pytest.raises(InvalidInput, match="'Finkeldrum' is already confirmed for 'Eldrinax'"):
         await learning.confirm("Finkeldrum", GRIMJAW, names)

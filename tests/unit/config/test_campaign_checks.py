@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from glyphoxa.cli.main import main
-from glyphoxa.config.campaign_checks import role_in
+from glyphoxa.config.campaign_checks import SecretBlock, hint_for, remark_on_secret, role_in
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.context.selection import ByName
@@ -53,11 +53,11 @@ def edges(*lines: str) -> list[Relationship]:
         (("mira LOCATED_AT inn", "inn LOCATED_AT mill", "mill LOCATED_AT inn"), False),
     ],
 )
-def test_whom_a_place_reaches(ties: tuple[str, ...], reaches: bool) -> None:
+def test_place_reaches_npcs_with_a_path_to_it(ties: tuple[str, ...], reaches: bool) -> None:
     assert (reached_from({EntityId("town")}, [MIRA], edges(*ties)) == [MIRA.id]) is reaches
 
 
-def test_a_path_leads_over_nothing_that_is_hidden_or_waits_for_the_dm() -> None:
+def test_path_skips_hidden_and_unreviewed_relations() -> None:
     ends = EntityId("mira"), EntityId("town"), "LOCATED_AT"
     for tie in (Relationship(*ends, hidden=True), Relationship(*ends, confidence=0.5, dm_confirmed=False)):
         assert reached_from({EntityId("town")}, [MIRA], [tie]) == []
@@ -133,9 +133,9 @@ def test_known_by_adds_to_known_in(tmp_path: Path) -> None:
     ("was", "now", "told"),
     [
         ("known_in: [Saltmere]", "known_in: [Saltmare]", "8: unknown entity 'Saltmare', did you mean 'Saltmere'?"),
-        ("known_in: [Saltmere]", "known_in: [Tamsin]", "8: nobody under `npcs:` has a path to Tamsin"),
+        ("known_in: [Saltmere]", "known_in: [Tamsin]", "8: no NPC has a path to Tamsin"),
         ("{name: Two towns}", "{name: Two towns, known_in: [Salt]}", "1: unknown entity 'Salt'"),
-        ("{description: The", "{known_in: Saltmere, description: The", "8: 'known_in' says nothing as an attribute"),
+        ("{description: The", "{known_in: Saltmere, description: The", "8: 'known_in' has no effect as an attribute"),
     ],
 )
 def test_mistakes_are_told_with_their_line(tmp_path: Path, was: str, now: str, told: str) -> None:
@@ -146,7 +146,7 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, was: str, now: str, t
     assert f"{path}:{told}" in str(caught.value)
 
 
-# What `campaign check` says of an NPC that would play badly
+# The warnings of `campaign check` about an NPC that would play badly
 
 GOOD = {"persona": "You are Oskar, a tired harbourmaster.", "examples": [{"said": "Hello.", "reply": "Good day."}]}
 
@@ -176,7 +176,7 @@ def remarks(path: Path, language: str = "en", **changes: Any) -> list[tuple[str,
     return [(lines[int(line) - 1].strip(" -"), text) for line, _, text in found]
 
 
-def test_an_npc_that_plays_well_is_not_remarked_on(tmp_path: Path) -> None:
+def test_npc_without_problems_gets_no_warning(tmp_path: Path) -> None:
     assert remarks(tmp_path) == []
     assert remarks(tmp_path, "de", persona="Du bist Oskar, ein müder Hafenmeister.") == []
     assert remarks(tmp_path, "fr", persona="Tu es Oskar.") == []
@@ -191,12 +191,12 @@ def test_an_npc_that_plays_well_is_not_remarked_on(tmp_path: Path) -> None:
             "persona: Oskar is a harbourmaster",
             "is not in the second person ('Oskar is a harbourmaster who cares about...'): write 'You are Oskar, ...'",
         ),
-        ({"persona": "You are Oskar. " * 100}, "persona: ", "more than 1,200 crowd out the talk"),
-        ({"examples": []}, "entity: Oskar", "'Oskar' has no `examples`: default ones are used"),
+        ({"persona": "You are Oskar. " * 100}, "persona: ", "more than 1,200 leave too little room"),
+        ({"examples": []}, "entity: Oskar", "'Oskar' has no `examples`: neutral ones"),
         (
             {"examples": [{"said": "Peter says: Hello.", "reply": "Good day."}]},
             "said: 'Peter says: Hello.'",
-            "`said` says already who speaks ('Peter says:'): write only the words",
+            "`said` already names the speaker ('Peter says:'): write only the words",
         ),
         (
             {"examples": [{"said": "Hello.", "facts": "Facts: It rains.", "reply": "Good day."}]},
@@ -213,13 +213,11 @@ def test_an_npc_that_plays_well_is_not_remarked_on(tmp_path: Path) -> None:
             "reply: '*nods* Good day.'",
             "'*nods* Good day.' is not what 'Oskar' would say aloud",
         ),
-        ({"examples": [{"said": "Hello.", "reply": "Oskar: Aye."}]}, "reply: 'Oskar: Aye.'", "no name in front"),
-        ({"examples": [{"said": "Hello.", "reply": "Oskar nods."}]}, "reply: Oskar nods.", "no stage direction"),
+        ({"examples": [{"said": "Hello.", "reply": "Oskar: Aye."}]}, "reply: 'Oskar: Aye.'", "a name before the words"),
+        ({"examples": [{"said": "Hello.", "reply": "Oskar nods."}]}, "reply: Oskar nods.", "without stage directions"),
     ],
 )
-def test_what_makes_an_npc_play_badly_is_said_with_its_line(
-    tmp_path: Path, changes: dict[str, Any], line: str, text: str
-) -> None:
+def test_npc_problem_is_reported_with_its_line(tmp_path: Path, changes: dict[str, Any], line: str, text: str) -> None:
     [(at, told)] = remarks(tmp_path, **changes)
     assert at.startswith(line)
     assert text in told
@@ -242,7 +240,7 @@ def test_how_the_prompts_of_an_npc_begin_is_shown(tmp_path: Path, capsys: pytest
     shown = capsys.readouterr().out
     assert shown.startswith("[system]\nYou are Oskar, a tired harbourmaster.\nYou speak aloud, as Oskar,")
     assert "[user]\nPeter says: Hello, Oskar. How are you?\n\n[assistant]\n" in shown
-    assert "`examples:` under 'Oskar' in the file replaces them" in shown
+    assert "write `examples:` under 'Oskar'" in shown
     assert shown.endswith("included only if the conversation is about them:\n  You take bribes.\n")
 
 
@@ -270,7 +268,7 @@ def test_an_npc_that_is_not_in_the_file_has_no_prompt(tmp_path: Path, capsys: py
         ("", "Ina", ""),
     ],
 )
-def test_the_role_is_what_the_first_sentence_says_behind_the_name(persona: str, name: str, role: str) -> None:
+def test_role_comes_from_the_first_sentence_after_the_name(persona: str, name: str, role: str) -> None:
     assert role_in(persona, name=name) == role
 
 
@@ -285,7 +283,7 @@ scenes: [{location: Mill, npcs: [Odo]}]
 """
 
 
-def test_the_file_may_say_another_role_and_that_an_npc_answers_only_who_calls(tmp_path: Path) -> None:
+def test_file_overrides_the_role_and_sets_address_only(tmp_path: Path) -> None:
     path = tmp_path / "harbour.yaml"
     path.write_text(HARBOUR % "speaks: [English]", "utf-8")
     (odo,) = read_campaign(path).campaign.npcs
@@ -302,3 +300,29 @@ def test_a_wrong_role_is_told_with_its_line(tmp_path: Path, key: str) -> None:
     with pytest.raises(InvalidFile) as raised:
         read_campaign(path)
     assert "7" in str(raised.value) and key.partition(":")[0] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("relation", "hint"),
+    [
+        ("BROTHER_OF", "relationship type 'BROTHER_OF' is a custom type"),
+        ("LOCATED_IN", "relationship type 'LOCATED_IN' is a custom type; did you mean 'LOCATED_AT'?"),
+        ("KNOWS", None),
+    ],
+)
+def test_only_a_close_relationship_type_is_suggested(relation: str, hint: str | None) -> None:
+    assert hint_for(relation) == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "known_by", "is_fine"),
+    [
+        ("You sold the chain.", ("Grimjaw",), True),
+        ("Grimjaw sold the chain.", ("Grimjaw", "Elowen"), True),
+        ("You sold the chain.", ("Grimjaw", "Elowen"), False),
+        ("You sold the chain.", (), False),
+    ],
+)
+def test_secret_says_you_only_to_one_npc(text: str, known_by: tuple[str, ...], is_fine: bool) -> None:
+    block = SecretBlock(text=text, known_by=known_by, hidden=not known_by)
+    assert (remark_on_secret(block, language="en") == "") is is_fine

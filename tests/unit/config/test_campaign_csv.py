@@ -68,7 +68,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path, content: bytes) -> None
     )
 
 
-def test_text_in_quotes_may_go_over_several_lines_and_lines_are_still_counted(tmp_path: Path) -> None:
+def test_quoted_csv_text_may_span_lines_and_lines_are_counted(tmp_path: Path) -> None:
     quoted = 'name,type,lore\nOrla,npc,"She said:\n""No, never."""\nBo,ncp,\n'
     assert mistakes(tables(tmp_path, entities=quoted))[0].startswith("entities.csv:4: unknown entity type 'ncp'")
     good = read(tables(tmp_path, entities=quoted.replace("ncp", "npc")))
@@ -83,7 +83,7 @@ def test_an_entity_that_is_there_is_added_to_under_its_own_name_and_id(tmp_path:
 def test_what_the_campaign_file_says_otherwise_is_pointed_out(tmp_path: Path) -> None:
     path = tables(tmp_path, entities="name,type,description\nGrimjaw,npc,An elf.\n")
     warnings = read_tables(path, into=a_campaign()).warnings
-    assert warnings == (f"{path}/entities.csv:2: Grimjaw: the campaign file has its own 'description', which stands",)
+    assert warnings == (f"{path}/entities.csv:2: Grimjaw: the campaign file has its own 'description', which is kept",)
 
 
 def test_who_may_know_it_is_a_column_and_no_attribute(tmp_path: Path) -> None:
@@ -105,22 +105,22 @@ def test_who_may_know_it_is_a_column_and_no_attribute(tmp_path: Path) -> None:
         ("nmae,type\nOrla,npc\n", "1: the columns are not those of a table: 'name' missing (there is 'nmae', did you"),
         ("Name\tType\nOrla\tnpc\n", "1: the columns are not those of a table"),
         ("name,type,aliasses\nOrla,npc,x\n", "1: unknown column 'aliasses', did you mean 'aliases'?"),
-        ("name,type,hat,Hat\nOrla,npc,x,y\n", "1: column 'Hat' stands here twice"),
-        ("name,type,secret\nOrla,npc,x\n", "1: 'secret' would be known to everybody as an attribute"),
-        ("name,type,\nOrla,npc,x\n", "2: 'x' stands in a column without a name"),
-        ("name,type\nOrla\n", "2: a row of 1 cells, where the header names 2 columns"),
-        ("name,type\nOrla,npc,x\n", "2: a row of 3 cells, where the header names 2 columns"),
+        ("name,type,hat,Hat\nOrla,npc,x,y\n", "1: column 'Hat' is here twice"),
+        ("name,type,secret\nOrla,npc,x\n", "1: everybody would know an attribute 'secret'"),
+        ("name,type,\nOrla,npc,x\n", "2: 'x' is in a column without a name"),
+        ("name,type\nOrla\n", "2: a row of 1 cells; the header names 2 columns"),
+        ("name,type\nOrla,npc,x\n", "2: a row of 3 cells; the header names 2 columns"),
         ("name,type\n,npc\n", "2: 'name' is empty"),
-        ("name,type\nOrla,npc\norla,npc\n", "3: entity 'orla' stands here twice, first on line 2"),
-        ("name,type\nOld Mill,item\nOld-Mill,item\n", "3: 'Old-Mill' and 'Old Mill' make the same id, 'old-mill'"),
-        ("name,type\n!!,npc\n", "2: '!!' holds no letter or digit to make an id of"),
+        ("name,type\nOrla,npc\norla,npc\n", "3: entity 'orla' is here twice, first on line 2"),
+        ("name,type\nOld Mill,item\nOld-Mill,item\n", "3: 'Old-Mill' and 'Old Mill' give the same id, 'old-mill'"),
+        ("name,type\n!!,npc\n", "2: '!!' has no letter or digit to make an id from"),
         ("name,type\nGrimjaw,item\n", "2: 'Grimjaw' is an entity of type 'npc' in this campaign, not 'item'"),
-        ("name,type,known_by\nOrla,npc,Grimjor\n", "2: 'Grimjor' is no NPC of the campaign file, did you"),
+        ("name,type,known_by\nOrla,npc,Grimjor\n", "2: 'Grimjor' is not an NPC of the campaign file, did you"),
         ("name,type,hidden\nOrla,npc,maybe\n", "2: hidden: 'maybe' is not valid, valid: yes, true"),
-        ("name,type,hidden\nGrimjaw,npc,yes\n", "2: 'Grimjaw' is an NPC of the campaign file and cannot be hidden"),
+        ("name,type,hidden\nGrimjaw,npc,yes\n", "2: 'Grimjaw' is an NPC of the campaign file, and an NPC cannot"),
         ('name,type\n"Orla"x,npc\n', "2: not CSV from here on"),
         ('name,type\n"Orla,npc\n', "2: not CSV from here on"),
-        ('name,type\n"Or\nla",npc\n', "2: 'Or\\nla': a name is one line of text"),
+        ('name,type\n"Or\nla",npc\n', "2: 'Or\\nla': a name must be one line of text"),
         (f"name,type\n{'x' * 300},npc\n", "2: 'xxxxxxxxxx"),
         (b"name,type\nM\xfcller,npc\n", "2: not UTF-8 text; save the table as UTF-8"),
         ("name,type\nOrla,npc\n".encode("utf-16"), "1: not UTF-8 text"),

@@ -66,12 +66,12 @@ def test_a_list_inside_an_item_grows_too() -> None:
     ids=["shared", "merged", "no list"],
 )
 def test_where_the_place_is_not_clear_the_block_is_shown_instead(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"under `npcs:`.*write this there by hand:\n  - entity: Bart"):
+    with pytest.raises(InvalidInput, match=r"under `npcs:`.*add this there by hand:\n  - entity: Bart"):
         insert(text, Insertion(("npcs",), {"entity": "Bart"}))
 
 
 def test_a_text_with_mistakes_grows_once_they_are_corrected() -> None:
-    with pytest.raises(InvalidInput, match="2: key 'npcs' stands here twice"):
+    with pytest.raises(InvalidInput, match="2: key 'npcs' is here twice"):
         insert("npcs: []\nnpcs: []\n", Insertion(("npcs",), {"entity": "Bart"}))
 
 

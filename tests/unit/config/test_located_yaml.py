@@ -49,7 +49,7 @@ def test_a_comma_between_braces_does_not_lose_half_of_a_text(tmp_path: Path) -> 
     text = "attributes: {description: In the Night of Reeds seven fishers drowned, ten years ago.}"
     with pytest.raises(InvalidFile) as caught:
         read_campaign(campaign_with(tmp_path, text))
-    assert "campaign.yaml:5: 'ten years ago.' has no value: between braces a comma ends" in str(caught.value)
+    assert "campaign.yaml:5: 'ten years ago.' has no value: between braces, a comma ends" in str(caught.value)
     assert "put the text in quotes or on a line of its own" in str(caught.value)
 
 
@@ -120,10 +120,10 @@ def test_a_setting_takes_a_switch_and_a_number_however_they_are_written(tmp_path
     ("text", "refused"),
     [
         ("a: &Co the merchants\n", "1: `&Co` names a value that nothing refers to"),
-        ("a: b\n&Co the merchants: x\n", "2: `&Co` in front of a key"),
-        ("a: &x b\nc: &x d\ne: *x\n", "2: `&x` stands here twice, first on line 1"),
+        ("a: b\n&Co the merchants: x\n", "2: `&Co` before a key"),
+        ("a: &x b\nc: &x d\ne: *x\n", "2: `&x` is here twice, first on line 1"),
         ("a: *bold\n", "1: `*bold` refers to a value that nothing above names"),
-        ("a: 1\nb: 2\na: 3\n", "3: key 'a' stands here twice, first on line 1"),
+        ("a: 1\nb: 2\na: 3\n", "3: key 'a' is here twice, first on line 1"),
         ("a: !Help me\n", "1: values of type '!Help' are not used here"),
         ("a: !Help [me]\n", "1: values of type '!Help' are not used here"),
         ("a: !!int me\n", "1: values of type 'tag:yaml.org,2002:int' are not used here"),
@@ -146,7 +146,7 @@ def test_what_would_be_lost_is_refused_with_its_line(tmp_path: Path, text: str, 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: b\nc: Note: it is cold\n", 2, "a ': ' inside a text, or a line that is indented wrongly"),
+        ("a: b\nc: Note: it is cold\n", 2, "a ': ' inside a text, or a line with wrong indentation"),
         ("a: b\n\tc: d\n", 2, "a tab; indent with spaces"),
         ("a: @home\n", 1, "a text begins with `@`"),
         ("a: `home`\n", 1, "a text begins with ``"),
@@ -156,13 +156,13 @@ def test_what_would_be_lost_is_refused_with_its_line(tmp_path: Path, text: str, 
         ("a: [b, c\n", 2, "a `[` that is not closed"),
         ("a: b\nand a line\n", 2, "a line without `key: value`"),
         ("a:\n  - b\n  c\n", 3, "a line"),
-        ("a: - b\n", 1, "`- ` stands behind a key"),
+        ("a: - b\n", 1, "`- ` after a key"),
         ("a: \"C:\\quay\"\n", 1, "a `\\` in double quotes begins an escape"),
-        ("a: > text\n  more\n", 1, "text right behind `|` or `>`"),
+        ("a: > text\n  more\n", 1, "text directly after `|` or `>`"),
         ("a: **bold**\n", 1, "a text that begins with `&` or `*`"),
         ("a: %x\n", 1, "a text begins with `%`"),
         ("a: !h!x y\n", 1, "a text that begins with `!`"),
-        ("a:\n    b: c\n  d: e\n", 3, "indented"),
+        ("a:\n    b: c\n  d: e\n", 3, "indentation"),
     ],
 )  # fmt: skip
 def test_what_is_not_yaml_is_told_in_words_that_help(tmp_path: Path, text: str, line: int, words: str) -> None:

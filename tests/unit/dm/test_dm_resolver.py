@@ -23,7 +23,7 @@ def test_an_entity_goes_by_id_name_and_alias_in_any_case(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Grimjow", "", "  ", "!"])
-def test_who_names_nobody_is_told_whom_there_is(name: str) -> None:
+def test_unknown_npc_error_lists_the_npcs(name: str) -> None:
     with pytest.raises(NotFound, match=r"no entity .* in campaign 'town': (did you mean 'Grimjaw'|valid: .*Eldrinax)"):
         a_cast().entity(name)
     with pytest.raises(NotFound, match=r"no NPC .* in campaign 'town': (did you mean 'Grimjaw'|valid: .*Mirelle)"):
@@ -39,6 +39,20 @@ def test_an_alias_of_two_npcs_names_neither() -> None:
     resolver = a_cast(grimjaw=("the keeper",), mirelle=("the keeper",))
     with pytest.raises(InvalidInput, match=r"'The Keeper' matches several NPCs: Grimjaw \(id grimjaw\), Mirelle"):
         resolver.npc("The Keeper")
+
+
+def test_word_of_a_name_means_it_if_no_other_has_the_word() -> None:
+    resolver = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw Ironhand"})
+    assert (resolver.npc("ironhand"), resolver.npc("smith"), resolver.entity("Ironhand").id) == (
+        SMITH,
+        SMITH,
+        "e-grimjaw",
+    )
+    with pytest.raises(NotFound):
+        resolver.npc("the")
+    shared = a_cast(grimjaw=("old keeper",), mirelle=("young keeper",))
+    with pytest.raises(InvalidInput, match=r"'Keeper' may be several NPCs: .*; write more of the name"):
+        shared.npc("Keeper")
 
 
 def test_an_npc_goes_by_the_name_it_was_given_since() -> None:

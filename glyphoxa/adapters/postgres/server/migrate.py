@@ -107,7 +107,9 @@ async def migrate(
         if not any_model:
             _check_model(dimensions, model, wanted_dimensions=embedding_dimensions, wanted_model=embedding_model)
         for migration in migrations[len(rows) :]:
-            await _apply(connection, migration, dimensions)
+            await _apply(connection, migration, dimensions, is_new=not rows)
+        if not rows and migrations:
+            logger.info("database created ({} migrations)", len(migrations))
         await _give_rights(connection)
         return len(migrations) - len(rows)
     finally:
@@ -178,7 +180,9 @@ async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     logger.info("restored the privileges of the database")
 
 
-async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int) -> None:
+async def _apply(
+    connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int, *, is_new: bool
+) -> None:
     try:
         async with connection.transaction():
             await connection.execute(migration.text.replace("{{embedding_dimensions}}", str(int(dimensions))))
@@ -195,4 +199,4 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
         ) from None
     except (asyncpg.UndefinedFileError, asyncpg.FeatureNotSupportedError) as error:
         raise InvalidInput(f"this PostgreSQL server has no pgvector extension, which memory needs: {error}") from None
-    logger.info("applied migration {:04}_{}", migration.number, migration.name)
+    logger.log("DEBUG" if is_new else "INFO", "applied migration {:04}_{}", migration.number, migration.name)
