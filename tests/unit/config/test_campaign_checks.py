@@ -100,7 +100,7 @@ def knowers(tmp_path: Path, text: str) -> dict[str, tuple[str, ...]]:
     return {entity.name: entity.known_by for entity in read_campaign(path).campaign.entities}
 
 
-def test_what_is_public_in_one_town_is_not_known_in_the_other(tmp_path: Path) -> None:
+def test_public_fact_of_one_town_is_unknown_in_another(tmp_path: Path) -> None:
     known_by = knowers(tmp_path, TWO_TOWNS)
     assert known_by["The Tithe"] == ("mira",)
     assert {known_by[name] for name in ("Mira", "Grim", "Saltmere", "Drumkeld", "Tamsin")} == {()}
@@ -234,7 +234,7 @@ def test_the_check_warns_and_passes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err.count("warning:") == 2
 
 
-def test_how_the_prompts_of_an_npc_begin_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_of_an_npcs_prompts_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, {"persona": GOOD["persona"]})
     assert main(["campaign", "prompt", str(file), "--npc", "The Harbourmaster"]) == 0
     shown = capsys.readouterr().out

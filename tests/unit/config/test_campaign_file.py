@@ -216,7 +216,7 @@ def test_a_mistake_in_who_may_know_it_is_reported(tmp_path: Path, was: str, wron
     assert found[0].startswith(mistake)
 
 
-def test_what_can_be_in_one_place_at_a_time_is_not_put_in_two(tmp_path: Path) -> None:
+def test_entity_cannot_have_two_places(tmp_path: Path) -> None:
     twice = TWO + (
         "relationships:\n  - {source: Grimjaw, type: LOCATED_AT, target: The Forge}\n"
         "  - {source: grimjaw, type: LOCATED_AT, target: The Mill}\n"
@@ -255,7 +255,7 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
         (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: has no known key (only"),
     ],
 )  # fmt: skip
-def test_what_is_no_campaign_file_is_told_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
+def test_invalid_campaign_file_is_reported_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
     path = tmp_path / "campaign.yaml"
     path.write_bytes(content)
     with pytest.raises(InvalidFile) as caught:
@@ -335,7 +335,7 @@ def test_a_picture_is_served_upright_small_and_with_its_transparency() -> None:
         (a_picture("PNG") + bytes(MOST_BYTES), "more than 2,000 kB"),
     ],
 )
-def test_what_is_no_picture_or_too_large_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+def test_invalid_or_large_picture_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "korvald.png").write_bytes(content)
     with pytest.raises(InvalidInput, match=why):
         read_portrait(tmp_path, "korvald.png")
