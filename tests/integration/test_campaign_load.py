@@ -190,7 +190,7 @@ async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: St
     await store.campaigns.load(a_campaign())
     tables = Tables((Entity(ORLA, "npc", "Orla"),), (Relationship(ORLA, ELDRINAX, "KNOWS"),))
     told = await store.campaigns.add_tables(CAMPAIGN, tables)
-    assert told.added == ("Orla (npc)", "Orla KNOWS Eldrinax")
+    assert told.added == ("Orla (npc)", "Orla knows Eldrinax")
     assert (await store.world.events(CAMPAIGN, limit=1, latest_first=True))[0].cause.by == "import"
     assert (await store.campaigns.add_tables(CAMPAIGN, tables)).is_empty
     assert (await store.campaigns.load(a_campaign())).is_empty
