@@ -105,7 +105,7 @@ async def test_a_campaign_is_forked(cli: CommandLine, tmp_path: Path) -> None:
     await cli.told(*load(smaller))
     shown = await cli.told("campaign", "show", "saltmere-2")
     assert shown.startswith("Other (saltmere-2)") and "Tidewhisper" in shown
-    assert "there is a campaign 'saltmere-2' already" in await cli.problem("campaign", "fork", "saltmere", "saltmere-2")
+    assert "a campaign 'saltmere-2' already exists" in await cli.problem("campaign", "fork", "saltmere", "saltmere-2")
 
 
 async def test_a_campaign_file_is_for_its_own_campaign(cli: CommandLine) -> None:

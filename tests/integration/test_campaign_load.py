@@ -129,7 +129,7 @@ async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:
     shown = await store.campaigns.changes(without_eldrinax())
     assert shown.removed == ("Eldrinax (npc)",)
     await store.world.commit(CAMPAIGN, [EntityRemoved(ELDRINAX)], DECIDED)
-    with pytest.raises(InvalidInput, match="has changed meanwhile; nothing was loaded"):
+    with pytest.raises(InvalidInput, match="has changed in the meantime; nothing was loaded"):
         await store.campaigns.load(without_eldrinax(), only_if=shown)
     assert await store.campaigns.get(CAMPAIGN) == a_campaign()
 

@@ -189,7 +189,7 @@ async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
         (("retract", " "), "name an utterance by its id"),
         (("retract", "Elowen"), "'Elowen' matches several utterances: "),
         (("correct", "Grimjaw is a baker", "  "), "an utterance without words is none"),
-        (("correct", "What a night.", "What a night."), "says just this already"),
+        (("correct", "What a night.", "What a night."), "already has the text"),
     ],
 )
 async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(
