@@ -87,7 +87,7 @@ class TableMemory:
         around: Search for talk around an entity; None if the graph does not support it.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         store: Store | None,
         campaign: Campaign,

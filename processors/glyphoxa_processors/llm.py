@@ -79,7 +79,7 @@ class SpokenLLM(OpenAILLMService):
         others: As for `OpenAILLMService`: address, key ...
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         *,
         settings: OpenAILLMSettings,

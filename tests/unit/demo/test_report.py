@@ -301,7 +301,7 @@ def test_a_misheard_name_fails_its_check_with_its_line() -> None:
     ("became", "why"),
     [
         ((), "not heard"),
-        ((at(4_000, npc_id=None, outcome=Outcome.NOT_ADDRESSED, address_reason="Odo is only talked about"),), "talked"),
+        ((at(4_000, npc_id=None, outcome=Outcome.NOT_ADDRESSED, address_reason="Odo is only mentioned"),), "mentioned"),
         ((at(4_000, outcome=Outcome.FAILED, error="the model is away"),), "the model is away"),
         ((at(4_000, npc_id=WIDOW),), "answered"),
         ((at(4_000, outcome=Outcome.INTERRUPTED, reply_heard=""),), "interrupted"),
