@@ -189,7 +189,7 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
     rows = [
         ("first audio", _percentiles(figures.first_audio_p50_ms, figures.first_audio_p95_ms)),
         ("with fillers", _percentiles(figures.first_sound_p50_ms, figures.first_sound_p95_ms)),
-        ("names right", names),
+        ("names recognised", names),
         (
             "names corrected",
             f"{figures.corrections} corrections; ordinary words changed: {figures.ordinary_words_changed}",

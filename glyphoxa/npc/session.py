@@ -242,7 +242,7 @@ class TableSession:
         self.supervisor.start("the DM's commands", commands.run)
         self.supervisor.start("the DM's controls", controls.run)
 
-    # -- what is there
+    # -- state
 
     @property
     def campaign(self) -> Campaign:
@@ -284,7 +284,7 @@ class TableSession:
         """Wait until every NPC is ready, before measuring answers. Nobody may speak meanwhile."""
         await self._preparation.wait_until_done()
 
-    # -- what happens
+    # -- events
 
     async def seat(self, player: Player) -> Seat:
         return await self._seats.seat(player)
@@ -345,7 +345,7 @@ class TableSession:
         self.parts.names.left(player)
         self._room.mailbox.post(Leave(player))
 
-    # -- actors that crash
+    # -- crashes
 
     def _on_crash(self, group: str, error: BaseException) -> None:
         self._alarm(f"{group} crashed and was restarted ({type(error).__name__})", Trouble.RESTARTED, group)
@@ -354,7 +354,7 @@ class TableSession:
         """Keep a group as an NPC that declines, so that questions to it are answered."""
         self._alarm(f"{group} crashed too often and is off until the session is opened again", Trouble.OUT, group)
         if (npc := self._npc_of(group)) is not None:
-            self.supervisor.start(f"{group}, who declines", npc.decline)
+            self.supervisor.start(f"{group} (declining)", npc.decline)
 
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
@@ -364,7 +364,7 @@ class TableSession:
     def _npc_of(self, group: str) -> NpcActor | None:
         return next((npc for npc in self.parts.npcs.values() if _group_of(npc) == group), None)
 
-    # -- the end
+    # -- shutdown
 
     def adopt(self, stack: AsyncExitStack) -> None:
         """Close these resources with the table, last one first."""
@@ -376,7 +376,7 @@ class TableSession:
         self._is_closing = True
         await self._seats.leave_all(LEAVE_MS)
         self._room.mailbox.post(End())
-        await within(FALL_SILENT_MS, "an NPC that speaks", self._room.wait_until_quiet())
+        await within(FALL_SILENT_MS, "the speaking NPC", self._room.wait_until_quiet())
         await self._stack.aclose()
 
     async def _write_down(self) -> None:

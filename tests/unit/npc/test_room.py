@@ -296,7 +296,7 @@ async def test_an_npc_that_is_out_for_good_owes_nobody_an_answer_for_long(table:
     await table.supervisor.stop(SMITH)
     table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), table.now_ms))
     await table.settle()
-    table.supervisor.start("grimjaw, who declines", table.npcs[SMITH].decline)
+    table.supervisor.start("grimjaw (declining)", table.npcs[SMITH].decline)
     await table.settle()
     table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, are you there?"), table.now_ms))
     await table.settle()
