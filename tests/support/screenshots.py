@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
 from glyphoxa.adapters.postgres.store import open_store
@@ -25,6 +26,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.desk import DeskSource
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.browser import a_browser
+from tests.support.builders import an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, DEBT, SALTMERE, two_evenings
 from tests.support.postgres import TestServer, a_directory, a_test_server
 from tests.support.web_door import NOW, Door, a_door
@@ -50,6 +52,16 @@ DESK = (
     "/desk/table",
     "/desk/links",
 )
+README_PAGES = ("player-table", "desk-review")
+GAP_PX = 20
+SAID = (
+    ("Tamsin", "Grimjaw, is my blade done?"),
+    ("Grimjaw", "Sharp as the north wind, Tamsin. Come and see it."),
+    ("Borin", "What do you ask for it?"),
+    ("Grimjaw", "Five crowns, as we agreed."),
+    ("Tamsin", "And what do you know about the bell?"),
+    ("Grimjaw", "Only what the miller told me: it rang, and nobody was in the tower."),
+)
 SIZES = {"phone": (390, 844), "screen": (1_440, 900)}
 
 
@@ -61,6 +73,7 @@ async def a_played_campaign(directory: Path, server: TestServer) -> AsyncIterato
     name = await server.create(filled=two_evenings)
     async with open_store(server.server.dsn(name), data_dir=directory) as store:
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+        table.earlier = [an_utterance(text, id=f"said-{n}", speaker=who) for n, (who, text) in enumerate(SAID)]
         source = DeskSource(store, Settings(campaign=file), SALTMERE)
         async with a_door(directory, table, desk=source) as door:
             yield door
@@ -102,7 +115,7 @@ async def _all(browser: Browser, door: Door, how: tuple[str, str], options: argp
 
 
 async def _at_the_table(page: Page, out: Path, look: str) -> list[str]:
-    """A player's way from the lobby: the test of the microphone, then their seat."""
+    """Draw a player's way from the lobby: the test of the microphone, then their seat."""
     await page.get_by_role("button", name="Test the microphone").click()
     await expect(page.locator("#test-dialog")).to_be_visible()
     problems = await _one(page, "the microphone test", out / f"{look}-player-microphone.png")
@@ -119,6 +132,16 @@ async def _one(page: Page, path: str, file: Path) -> list[str]:
     return [f"{file.stem}: {path} is {widest} pixels wider than the window"] if widest > 0 else []
 
 
+def join_for_readme(out: Path) -> None:
+    """Write `table.png`: the players' page beside the DM's review page, as the README shows them."""
+    pages = [Image.open(out / f"screen-light-{name}.png").crop((0, 0, *SIZES["screen"])) for name in README_PAGES]
+    picture = Image.new("RGB", (sum(page.width for page in pages) + GAP_PX, pages[0].height), "white")
+    for n, page in enumerate(pages):
+        picture.paste(page, (n * (page.width + GAP_PX), 0))
+    half = picture.resize((picture.width // 2, picture.height // 2), Image.Resampling.LANCZOS)
+    half.quantize(128).save(out / "table.png", optimize=True)
+
+
 def _named(path: str) -> str:
     return re.sub(r"\W+", "-", path.partition("?")[0]).strip("-") or "player"
 
@@ -130,6 +153,8 @@ def main() -> int:
     options = parser.parse_args()
     with a_directory() as directory, a_test_server() as server:
         problems = asyncio.run(draw(options, directory, server))
+    if not options.only:
+        join_for_readme(options.out)
     for problem in problems:
         sys.stderr.write(f"{problem}\n")
     sys.stdout.write(f"{len(list(options.out.glob('*.png')))} pictures are in {options.out}\n")
