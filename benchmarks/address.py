@@ -47,7 +47,7 @@ class CasePlayer(BaseModel):
     name: str
 
 
-class SaidBefore(BaseModel):
+class EarlierTalk(BaseModel):
     """`to`: who answered or was meant; None for nobody."""
 
     speaker: str
@@ -67,7 +67,7 @@ class Case(BaseModel):
     language: str = "en"
     npcs: list[CaseNpc]
     players: list[CasePlayer]
-    before: list[SaidBefore] = []
+    before: list[EarlierTalk] = []
     speaker: str
     text: str
     expected: list[str]

@@ -65,7 +65,7 @@ def waterfall(turn: TurnRecord) -> list[tuple[str, int, int]]:
     return spans
 
 
-class Programme:
+class ConsoleReport:
     """Prints a session as it happens. Subscribe `told` to a table."""
 
     def __init__(self, campaign: Campaign, console: Console | None = None) -> None:

@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BudgetTier, Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 
@@ -161,8 +161,8 @@ PATIENT: Final = RecallSettings(
 """Within the limit of a tool of that tier; the first question reads years of transcripts."""
 
 
-def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
-    return MemoryOf(
+def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
+    return NpcMemory(
         campaign.id,
         npc,
         store.graph,
@@ -174,7 +174,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
     )
 
 
-def memory_tools(memory: MemoryOf) -> list[OfferedTool]:
+def memory_tools(memory: NpcMemory) -> list[OfferedTool]:
     """All four memory tools. The viewer is fixed here; no argument of a call changes it."""
     tools = MemoryTools(memory, tier=TIER)
     return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo.console import Programme, changed_spans, waterfall
+from demo.console import ConsoleReport, changed_spans, waterfall
 from demo.page import MAX_SOUND_BYTES, embedded_rate_hz, page, turn_span_ms
 from demo.played import LinePlayed, NpcSpoke, SessionPlayed
 from demo.report import evening_json, figures, ordinary_words_changed, percentile, since_speech_end
@@ -377,7 +377,7 @@ def test_only_what_differs_in_words_is_marked() -> None:
 
 def printed(width: int) -> str:
     out = io.StringIO()
-    programme = Programme(CAMPAIGN, Console(file=out, width=width, highlight=False))
+    programme = ConsoleReport(CAMPAIGN, Console(file=out, width=width, highlight=False))
     programme.open(1, "Evening")
     programme.told(SceneChanged(CAMPAIGN.scenes[0], 0))
     programme.told(TurnFinished(STAGED))
