@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # built with the locked back ends of requirements/build.txt, never with the newest ones (--no-build-isolation).
 INSTALL := $(BIN)/python -m pip install -q --no-deps --no-build-isolation --require-hashes
 VERIFY := $(BIN)/python -m pip check
-# Without bytecode on disk every process, and there are many in the tests, compiles all modules anew.
+# Without bytecode on disk every process, and there are many in the tests, compiles all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 # For two cores: half of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
 JOBS ?= 4

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SPEECH = Path(__file__).parents[2] / "demo" / "players" / "greeting.wav"
 LONG_REPLY_MS = 3_000
-"""For who listens to it."""
+"""Of the NPC, for the player who hears it."""
 
 
 async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, opened: Open) -> None:
@@ -259,9 +259,7 @@ async def tab_to(page: Page, is_there: str) -> None:
     raise AssertionError(f"the Tab key never led to: {is_there}")
 
 
-async def test_that_memory_is_away_is_shown_until_it_is_back_also_to_who_comes_later(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_missing_memory_is_shown_to_all_until_it_returns(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
         notice = page.locator('.notice[data-topic="memory"]')

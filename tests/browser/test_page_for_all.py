@@ -1,4 +1,4 @@
-"""The page for who does not use a mouse, does not see it, or needs large letters and clear colours."""
+"""The page works without a mouse, with a screen reader, and with large text and strong contrast."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ async def test_the_focus_goes_along_when_one_sits_down_leaves_and_dismisses(tabl
         await expect(page.locator("#lobby-title")).to_be_focused()
         await page.keyboard.press("Tab")
         await expect(page.locator(".seat").first).to_be_focused()
-        # Somebody else sits down: the seats are drawn anew.
+        # Somebody else sits down: the seats are drawn again.
         async with opened(url) as other:
             await sit(other, "bran")
             await expect(page.locator('.seat[data-player="bran"]')).to_be_disabled()

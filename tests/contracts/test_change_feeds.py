@@ -1,4 +1,4 @@
-"""What every stream of changes gives to who follows it, in PostgreSQL and in memory alike."""
+"""Every change feed behaves the same in PostgreSQL and in memory."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ async def test_changes_come_in_the_order_of_their_numbers_page_by_page(stream: S
     assert list(await stream.changes(0, 0)) == []
 
 
-async def test_who_knows_a_change_gets_it_again_and_what_is_behind_it(stream: Stream) -> None:
+async def test_reader_gets_known_change_again_and_later_ones(stream: Stream) -> None:
     await stream.happens("a", "b")
     *_, last = await stream.changes(0, MANY)
     assert list(await stream.changes(stream.seq(last), MANY)) == [last]
@@ -188,7 +188,7 @@ async def a_cursor_at_the_end(stream: Stream) -> Any:
 
 
 @pytest.mark.parametrize("meanwhile", [[], ["x"], ["x", "y"], ["x", "y", "z", "w"]])
-async def test_a_stream_that_was_put_back_from_a_backup_is_another_one(stream: Stream, meanwhile: list[str]) -> None:
+async def test_stream_restored_from_a_backup_is_a_new_stream(stream: Stream, meanwhile: list[str]) -> None:
     """Whether or not what happened since has the numbers that other changes had."""
     await stream.happens("a", "b", "c")
     cursor = await a_cursor_at_the_end(stream)
@@ -198,7 +198,7 @@ async def test_a_stream_that_was_put_back_from_a_backup_is_another_one(stream: S
     assert await cursor.read(stream.changes, limit=MANY) is None
 
 
-async def test_a_stream_that_was_put_back_to_where_it_is_read_is_the_same_one(stream: Stream) -> None:
+async def test_stream_restored_to_the_read_position_is_the_same(stream: Stream) -> None:
     await stream.happens("a", "b")
     cursor = await a_cursor_at_the_end(stream)
     await stream.put_back(stream.seq(cursor.last))

@@ -73,7 +73,7 @@ async def test_counts_are_of_a_campaign_or_of_one_of_its_sessions(log: Transcrip
     assert await log.count(CAMPAIGN, SessionId("s3")) == await log.count(CampaignId("other")) == 0
 
 
-async def test_better_words_take_the_place_of_those_they_are_for(log: TranscriptLog) -> None:
+async def test_revision_replaces_the_words_of_its_utterance(log: TranscriptLog) -> None:
     said = replace(an_utterance("Where is fay lith?"), raw_text="Where is fay lith?")
     by_name = Correction(9, 17, "fay lith", "Vaelith", 0.9, "review", "it was spelled out")
     better = replace(said, text="Where is Vaelith?", corrections=(by_name,))
@@ -91,7 +91,7 @@ async def test_words_that_are_the_same_are_no_revision(log: TranscriptLog) -> No
     assert not await log.revise(said, was=said)
 
 
-async def test_what_nobody_said_cannot_be_revised(log: TranscriptLog) -> None:
+async def test_unknown_utterance_cannot_be_revised(log: TranscriptLog) -> None:
     said = an_utterance("It rains.", id="u9")
     with pytest.raises(NotFound, match="'u9'"):
         await log.revise(replace(said, text="It pours."), was=said)

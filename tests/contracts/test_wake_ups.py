@@ -86,7 +86,7 @@ async def until_nobody_listens(store: Store) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_at_first_anything_may_have_changed_and_then_each_change_is_told(what: Any) -> None:
+async def test_listener_first_reports_possible_changes_then_each_change(what: Any) -> None:
     async with aclosing(what.follow(CAMPAIGN)) as changes:
         await anext(changes)
         for _ in range(2):
@@ -106,7 +106,7 @@ async def test_changes_of_another_campaign_wake_nobody(what: Any) -> None:
         await waiting
 
 
-async def test_a_connection_that_was_lost_is_made_anew_and_anything_may_have_changed(what: Any, store: Store) -> None:
+async def test_listener_reconnects_and_reports_possible_changes(what: Any, store: Store) -> None:
     async with aclosing(what.follow(CAMPAIGN)) as changes:
         await anext(changes)
         async with store.database.administer() as connection:
@@ -116,7 +116,7 @@ async def test_a_connection_that_was_lost_is_made_anew_and_anything_may_have_cha
         await anext(changes)
 
 
-async def test_all_who_follow_share_one_connection_which_ends_with_the_last_of_them(store: Store) -> None:
+async def test_listeners_share_one_connection_until_the_last_leaves(store: Store) -> None:
     names, talk = Names(store), Talk(store)
     async with aclosing(names.follow(CAMPAIGN)) as first:
         await anext(first)

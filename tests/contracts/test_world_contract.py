@@ -70,14 +70,14 @@ async def test_a_commit_is_all_or_nothing(world: World) -> None:
     assert await known(world) == set()
 
 
-async def test_what_was_decided_on_another_state_is_not_committed(world: World) -> None:
+async def test_commit_based_on_an_old_state_is_refused(world: World) -> None:
     await world.commit(TOWN, [CALLED], DM, expect=3)
     with pytest.raises(InvalidInput):
         await world.commit(TOWN, [AT_THE_INN], DM, expect=3)
     assert await known(world) == {CALLED.claim}
 
 
-async def test_what_is_undone_is_as_if_it_had_not_been_and_comes_back_with_the_undoing_undone(world: World) -> None:
+async def test_undo_removes_an_event_and_its_undo_restores_it(world: World) -> None:
     await world.commit(TOWN, [AT_THE_INN], DM)
     await world.commit(TOWN, [AT_THE_FORGE], DM)
     undoing = await world.undo(TOWN, 5, DM)
@@ -88,12 +88,12 @@ async def test_what_is_undone_is_as_if_it_had_not_been_and_comes_back_with_the_u
 
 
 @pytest.mark.parametrize("seq", [0, 99])
-async def test_what_never_happened_cannot_be_undone(world: World, seq: int) -> None:
+async def test_unknown_event_cannot_be_undone(world: World, seq: int) -> None:
     with pytest.raises(NotFound, match=str(seq)):
         await world.undo(TOWN, seq, DM)
 
 
-async def test_nothing_is_undone_twice(world: World) -> None:
+async def test_event_cannot_be_undone_twice(world: World) -> None:
     await world.commit(TOWN, [CALLED], DM)
     await world.undo(TOWN, 4, DM)
     with pytest.raises(NotFound, match="undone already"):

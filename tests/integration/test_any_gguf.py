@@ -47,7 +47,7 @@ class Hub(HubServer):
         gated: Only for users with this token.
         refuse: Answers every request, if set.
         asked: Paths, in order.
-        tokens: What each request for bytes, behind the redirect, was told of a token.
+        tokens: The token of each request for bytes after the redirect.
         cut_after: The next answers break off after so many bytes.
     """
 

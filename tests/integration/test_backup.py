@@ -67,7 +67,7 @@ async def ids(store: Store, question: str = QUESTION) -> list[UtteranceId]:
 
 
 async def goes_on_as_before(before: Store, after: Store) -> None:
-    """The same talk is recalled, and new talk by whoever holds the old, exactly as by who reads all anew."""
+    """A cache that follows the restored log recalls exactly what a new cache recalls."""
     assert await talk_in(after) == await talk_in(before)
     assert await ids(after) == await ids(before)
     for n in range(100, 103):

@@ -172,7 +172,7 @@ async def test_two_who_load_the_same_campaign_at_once_tell_it_once(store: Store)
     assert {fact.mentions for fact in state.facts.values()} == {1}
 
 
-async def test_a_campaign_from_before_there_were_events_is_told_anew(store: Store, dsn: str) -> None:
+async def test_campaign_without_events_is_loaded_again(store: Store, dsn: str) -> None:
     """Its document is kept from then on, and nothing is in its world."""
     await store.campaigns.load(a_campaign())
     dm = await asyncpg.connect(dsn)

@@ -66,7 +66,7 @@ async def progress(store: Store) -> SessionProgress:
     return one
 
 
-async def test_what_was_said_is_known_to_who_heard_it_and_to_nobody_else(table: Store) -> None:
+async def test_learned_fact_is_known_only_to_those_who_heard_it(table: Store) -> None:
     await table.log.append(
         [
             said(1, "My sister Wenna Thistlebrook lives in Dunharrow."),

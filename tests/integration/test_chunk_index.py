@@ -132,7 +132,7 @@ async def test_talk_that_is_rolled_back_is_not_found_and_comes_back_with_its_und
         assert await found(store, "kin") == ids
 
 
-async def test_only_what_changed_is_embedded_anew(dsn: str, tmp_path: Path) -> None:
+async def test_only_changed_chunks_are_embedded_again(dsn: str, tmp_path: Path) -> None:
     embedded: list[str] = []
 
     async def noting(texts: list[str]) -> NDArray[float32] | None:

@@ -93,7 +93,7 @@ async def test_a_campaign_that_is_not_stored_is_shown_as_its_first_turn_sends_it
     assert text_of(before) == turn.prompt_text
 
 
-async def test_it_says_of_each_part_where_it_is_from_and_how_long_it_took(
+async def test_each_prompt_part_shows_its_source_and_duration(
     settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await played(read_settings(settings_file), monkeypatch, "Grimjaw, my brother Joren was lost in the fen.")

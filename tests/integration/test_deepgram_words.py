@@ -1,4 +1,4 @@
-"""What Deepgram tells of each word, in the shapes its messages have had."""
+"""Deepgram's data for each word, in every shape that its messages have had."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_sai
     assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.")
 
 
-async def test_a_database_that_is_there_and_cannot_be_used_is_as_good_as_away_until_it_is_put_right(
+async def test_unusable_database_counts_as_away_until_repaired(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another password, another schema: nothing that passes by waiting, and nothing that costs a word."""

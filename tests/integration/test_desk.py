@@ -429,7 +429,7 @@ async def test_a_long_session_is_paged_and_searched(dm: Visitor, store: Store) -
     await page(dm, f"{own}?line=x", 400)
 
 
-async def test_a_line_is_put_right_or_retracted_with_what_rests_on_it(dm: Visitor) -> None:
+async def test_line_is_corrected_or_retracted_with_dependent_facts(dm: Visitor) -> None:
     own = "/desk/sessions/s1/line"
     assert "debt" in await page(dm, f"{own}?line=2")
     put = await post(dm, own, do="correct", line="3", text="Grimjaw is a <b>smith</b>.")
@@ -541,7 +541,7 @@ async def test_the_palette_finds_pages_by_a_part_of_a_name(dm: Visitor, words: s
         assert (await dm.http.get(each["url"])).status_code == 200
 
 
-async def test_the_live_pages_line_leads_to_where_it_is_put_right(dm: Visitor) -> None:
+async def test_live_line_links_to_its_correction_page(dm: Visitor) -> None:
     answer = await dm.http.get("/desk/lines/s1-2", follow_redirects=True)
     assert answer.url.path == "/desk/sessions/s1/line"
     assert "I heard she owes forty silver." in answer.text

@@ -55,7 +55,7 @@ def everything_said() -> Iterator[io.StringIO]:
         try:
             yield said
         finally:
-            with suppress(ValueError):  # a verb sets the log up anew
+            with suppress(ValueError):  # a verb configures the log again
                 logger.remove(sink)
 
 

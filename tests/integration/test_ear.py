@@ -288,7 +288,7 @@ async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_model
 @pytest.mark.models
 @pytest.mark.usefixtures("however_long")
 async def test_a_pause_at_a_comma_ends_neither_the_turn_nor_the_sentence() -> None:
-    """320 ms behind the name: longer than the detector's pause, shorter than the end of a turn."""
+    """320 ms after the name: longer than the detector's pause, shorter than the end of a turn."""
     whisper = Whisper(WeightStore().path("whisper-tiny.en"))
     whisper.warm_up()
     recorded = read_recording(Path(__file__).parents[2] / "demo" / "players" / "fen.wav")

@@ -82,7 +82,7 @@ def test_the_server_stops_after_its_last_client_however_that_one_ends(reachable_
 
 
 @pytest.mark.parametrize("sign", [".supervisor", ".launching", "pgdata/postmaster.pid"])
-def test_a_client_that_is_killed_while_it_starts_the_server_leaves_none(reachable_dir: Path, sign: str) -> None:
+def test_client_killed_during_startup_leaves_no_server(reachable_dir: Path, sign: str) -> None:
     client = subprocess.Popen([sys.executable, "-c", CLIENT, str(reachable_dir)], stdin=subprocess.PIPE)
     wait_until((reachable_dir / sign).exists)
     client.kill()

@@ -83,7 +83,7 @@ async def test_a_name_and_a_type_are_changed(cli: CommandLine) -> None:
     assert "also called: the blue blade, Vaelith" in shown
 
 
-async def test_that_there_is_such_a_thing_may_be_a_secret(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> None:
+async def test_existence_of_an_entity_can_be_secret(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> None:
     cli = CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
     async def grimjaw_knows() -> bool:

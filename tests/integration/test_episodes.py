@@ -56,7 +56,7 @@ async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:
     assert await table.summaries.latest(CAMPAIGN, SMITH, but=SessionId("next"), limit=5) == [told[SMITH]]
 
 
-async def test_it_is_written_once_and_anew_when_the_talk_is_another(table: Store) -> None:
+async def test_summary_is_written_once_and_again_after_changes(table: Store) -> None:
     writer = await episode_writer(table, CAMPAIGN)
     await writer.write(EVENING)
     events = await table.world.events(CAMPAIGN)
@@ -92,7 +92,7 @@ async def test_what_a_second_look_corrects_is_not_recalled_as_it_was(table: Stor
     assert "ten crowns" in (await recalled(table, SMITH) or "")
 
 
-async def test_what_the_dm_says_of_a_session_stands(table: Store) -> None:
+async def test_dms_session_summary_is_kept(table: Store) -> None:
     desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), table.talk_search, lambda: 3_000_000)
     await desk.summarise(EVENING, "They met the smith.", [SMITH])
     assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None

@@ -194,7 +194,7 @@ async def test_one_after_the_other_is_asked_and_the_turn_fails_only_with_the_las
     assert finished.error
 
 
-async def test_after_five_failures_it_is_let_be_for_half_a_minute_and_trusted_after_three_answers() -> None:
+async def test_provider_pauses_after_five_failures_and_needs_three_answers() -> None:
     async with (
         OpenAiServer([Reply("Well met.")]) as good,
         OpenAiServer([Reply("Aye.")], refuse_with=500) as bad,

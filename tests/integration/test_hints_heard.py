@@ -25,7 +25,7 @@ DEMO = Path(__file__).resolve().parents[2] / "demo"
 
 
 def is_written(name: str, text: str) -> bool:
-    """Whether the words of a name stand in a text, whatever their case; a possessive ending does not count."""
+    """Whether a text contains the words of a name, ignoring case and possessive endings."""
     of_name, of_text = (
         " ".join(re.findall(r"[^\W_]+", re.sub(r"['\u2019]s", "", each.casefold()))) for each in (name, text)
     )

@@ -53,9 +53,7 @@ def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
     return Step("confirmed", entity, "dm", "", at_ms)
 
 
-async def test_what_the_dm_confirmed_is_put_right_from_then_on_until_it_is_undone(
-    learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
+async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearnedNames, learning: NameLearning) -> None:
     said = "So we asked Mellow Dracks."
     assert await corrected(learned, said) == said
     pair = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
@@ -213,7 +211,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
-        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for who plays
+        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for players
         await learning.confirm("Finkeldrum", ELDRINAX, names)
         assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
         await store.campaigns.load(a_campaign())  # nothing is new in it

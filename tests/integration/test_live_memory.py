@@ -68,7 +68,7 @@ async def asked(evening: Evening, text: str) -> TurnRecord:
 
 
 async def of_both(evening: Evening, question: str) -> tuple[str, str]:
-    """What stands in the prompts of Grimjaw and of Eldrinax when they are asked this."""
+    """The prompts of Grimjaw and Eldrinax when they are asked this."""
     prompts = [(await asked(evening, f"{name}, {question}")).prompt_text for name in ("Grimjaw", "Eldrinax")]
     return prompts[0], prompts[1]
 

@@ -123,7 +123,7 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
         assert ear.partial("and then vash karri came") == "and then vash karri came"
 
 
-async def test_what_the_dm_takes_away_of_the_campaign_s_file_is_no_longer_expected_or_put_right(
+async def test_removed_name_is_no_longer_hinted_or_corrected(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = [{"name": "Zorvaq", "id": "zorvaq", "type": "item", "aliases": ["Mumblesnort"]}]
@@ -182,7 +182,7 @@ def right_name(body: Mapping[str, Any]) -> Reply:
     return Reply(json.dumps({"corrections": [edit], "corrected_text": whole}))
 
 
-async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalled_and_learned(
+async def test_missed_garble_is_corrected_in_the_background_and_learned(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line, better = "I met the linux in the hills.", "I met Eldrinax in the hills."
@@ -207,7 +207,7 @@ async def test_a_garble_that_the_ear_missed_is_put_right_behind_the_talk_recalle
     assert pair.status.utterances == (said.id,)
 
 
-async def test_what_a_provider_wrote_down_of_an_npc_s_voice_is_put_right_behind_the_talk(
+async def test_provider_transcript_of_an_npc_is_corrected_later(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_for(write_campaign(tmp_path, engine="s2s"), dsn, tmp_path)

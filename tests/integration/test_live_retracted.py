@@ -100,7 +100,7 @@ async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
         assert "are you sure" not in prompt
 
 
-async def test_other_words_stand_in_the_prompt_at_once_and_the_old_ones_nowhere(
+async def test_corrected_words_replace_the_old_ones_in_prompts(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:

@@ -110,7 +110,7 @@ async def test_every_server_does_what_the_protocol_asks(transport: Callable[[], 
 
         for arguments in ({"dice": 7}, {"dice": "a pint"}, {}, {"dice": "d4", "more": 1}):
             refused = (await ask(a_request(6, "tools/call", name="roll", arguments=arguments)))["result"]
-            assert refused["isError"] is True, "what a model may put right is told to the model"
+            assert refused["isError"] is True, "the model is told what it can correct"
 
         for method in ("no/such", "resources/list", "prompts/list"):
             assert (await ask(a_request(7, method)))["error"]["code"] == NO_METHOD

@@ -146,7 +146,7 @@ async def test_a_long_answer_is_cut_and_markers_of_a_chat_mean_nothing() -> None
         assert text.isprintable() and text.endswith(" tell everything < /tool_response>")
 
 
-async def test_a_server_that_fell_is_reached_again() -> None:
+async def test_crashed_server_is_reconnected() -> None:
     fails: list[str] = []
     async with opened(hostile("dies"), again_s=(0.01,)) as servers:
         [tool] = servers.tools("odd")
@@ -160,7 +160,7 @@ async def test_a_server_that_fell_is_reached_again() -> None:
         await fail()
         assert fails == ["the MCP server odd closed the connection", "the MCP server odd is not there now"]
         async with asyncio.timeout(DEADLINE_S):
-            while fails[-1] != fails[0]:  # it was there again, and closed the connection as it does
+            while fails[-1] != fails[0]:  # it restarted, and closed the connection as it does
                 await asyncio.sleep(0.01)
                 await fail()
 

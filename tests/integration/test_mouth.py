@@ -277,7 +277,7 @@ async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) 
 
 
 async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> None:
-    """Assembled before the call, in front of the question; the shared prompt stays as it was."""
+    """Assembled before the call and placed before the question; the shared prompt is unchanged."""
     memory = Memory(facts=("The blade is cracked.",), omitted=("recall: late by 4 ms",))
     async with stage(server, context=memory) as play:
         asked = prompt("How is my blade?")

@@ -1,4 +1,4 @@
-"""What OpenAI's clients are kept from doing: collecting half a second of sound, and connecting anew for each turn."""
+"""OpenAI's clients neither buffer half a second of audio nor reconnect for each turn."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def port_of(request: web.Request) -> int:
 ASKED = PrimeFrame(Prompt(NpcId("grimjaw"), (Message("user", "Alice: How is"),), "How is", "Alice"))
 
 
-async def test_behind_an_answer_that_was_called_off_a_connection_is_open_before_the_next_question_ends() -> None:
+async def test_connection_reopens_after_a_cancelled_answer() -> None:
     question = LLMContextFrame(context=LLMContext([{"role": "user", "content": "Well?"}]))
     async with Ports() as server:
         provider = ProviderNamed("openai-compatible", server.base_url, model="some-model")

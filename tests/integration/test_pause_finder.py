@@ -51,7 +51,7 @@ async def test_a_pause_is_reported_when_it_is_over(name: str, before_ms: int, wa
 
 
 async def test_a_breath_that_is_shorter_than_the_pause_ends_nothing(waits_ms: list[int]) -> None:
-    """320 ms behind the name."""
+    """320 ms after the name."""
     assert len(await pauses(BY_NAME["fen"], pause_ms=400, before_ms=1_000, waits_ms=waits_ms)) == 1
     assert len(await pauses(BY_NAME["fen"], pause_ms=200, before_ms=1_000, waits_ms=waits_ms)) == 2
 

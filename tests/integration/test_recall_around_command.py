@@ -30,7 +30,7 @@ async def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine
 ASKED = ("recall", "Who keeps from the water?", "--lexical", "--around", "The Anvil", "--npc")
 
 
-async def test_what_was_said_of_who_is_there_is_found_by_the_place(cli: CommandLine) -> None:
+async def test_lines_about_people_at_a_place_are_found_by_the_place(cli: CommandLine) -> None:
     shown = await cli.told(*ASKED, "Grimjaw", "--explain")
     assert "Elowen never goes near the water" in shown
     assert "names Elowen, 1 relation from The Anvil" in shown

@@ -169,7 +169,7 @@ async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm:
         await asked(talk, settings_with("llm", **llm), "llm", environ={})
 
 
-def test_who_works_behind_the_talk_takes_no_npc_s_place_in_the_local_model() -> None:
+def test_background_work_takes_no_npc_slot_in_the_local_model() -> None:
     campaign = a_campaign()
     recalling = settings_with("llm", name="local")
     both = recalling.model_copy(

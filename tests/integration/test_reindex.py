@@ -90,7 +90,7 @@ async def models(dsn: str) -> dict[str, int]:
     return {row["model"]: row["n"] for row in rows}
 
 
-async def test_what_is_missing_is_embedded_and_what_is_there_is_let_be(dsn: str) -> None:
+async def test_missing_vectors_are_added_and_existing_ones_skipped(dsn: str) -> None:
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1), said(2), said(3, campaign_id=OTHER)])
         await store.chunks.fill_missing(CAMPAIGN)
@@ -128,7 +128,7 @@ async def test_the_tables_are_then_as_if_they_had_been_made_for_the_new_model(
 async def shape(dsn: str) -> dict[str, list[Any]]:
     connection = await asyncpg.connect(dsn)
     queries = {
-        # A table that is made anew has no gap where another once dropped a column.
+        # A new table has no gap where an older one dropped a column.
         "columns": """SELECT c.relname::text, a.attname::text,
                              row_number() OVER (PARTITION BY a.attrelid ORDER BY a.attnum),
                              format_type(a.atttypid, a.atttypmod),

@@ -1,4 +1,4 @@
-"""All talk is embedded anew, by the real command on the real server, while a table recalls it."""
+"""The real command embeds the whole transcript again on the real server while a table recalls it."""
 
 from __future__ import annotations
 

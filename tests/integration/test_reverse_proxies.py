@@ -137,7 +137,7 @@ async def behind(recipe: Recipe, place: Path) -> AsyncIterator[Proxied]:
 @pytest.mark.parametrize("recipe", [nginx, caddy])
 async def test_a_player_comes_in_talks_and_hears_behind_a_server_with_https(recipe: Recipe, tmp_path: Path) -> None:
     async with behind(recipe, tmp_path) as table:
-        # What a client says of itself is believed of nobody.
+        # No client is believed about its own address.
         joined = await table.http.post(
             "/api/join", json={"token": table.token}, headers={"X-Forwarded-For": "203.0.113.9"}
         )

@@ -79,7 +79,7 @@ async def test_what_was_said_is_then_recalled_by_the_right_name_by_words_and_by_
     await store.chunks.fill_missing(CAMPAIGN)
     assert await recalled(store, "tell me of Eldrinax") == []
     assert await store.log.revise(NOW, was=WAS)
-    # By words at once, by meaning once it is embedded anew.
+    # By words at once, by meaning once it is embedded again.
     assert await recalled(store, "tell me of Eldrinax") == ["Ironhold: where Eldrinax lives"]
     assert (await store.chunks.fill_missing(CAMPAIGN)).embedded == 1
     async with store.database.use(CAMPAIGN) as connection:

@@ -134,7 +134,7 @@ async def test_a_tool_call_is_answered_by_the_same_handler_and_the_reply_goes_on
 
 
 @every_provider
-async def test_a_session_that_dies_fails_the_turn_and_the_next_one_is_told_everything_anew(kind: Any) -> None:
+async def test_session_crash_fails_the_turn_and_the_next_gets_all_context(kind: Any) -> None:
     replies = [SpokenReply("It is sharp and", dies_after=2), SpokenReply("Aye.")]
     async with brisk(kind, replies) as server, play_with(server) as play:
         finished = await play.answer()

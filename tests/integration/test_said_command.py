@@ -1,4 +1,4 @@
-"""The DM's word on one utterance: retracted, or corrected; and all that rests on it follows."""
+"""The DM retracts or corrects an utterance, and everything that depends on it follows."""
 
 from __future__ import annotations
 

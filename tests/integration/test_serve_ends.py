@@ -254,7 +254,7 @@ def test_ctrl_c_while_modules_are_imported_prints_no_traceback(tmp_path: Path, m
         "-X", "importtime", "-m", "glyphoxa.cli.main", "serve", "--config", settings, "--port", 0
     ) as process:
         assert process.stderr is not None
-        if hasattr(fcntl, "F_SETPIPE_SZ"):  # it cannot run far ahead of who reads what it imports
+        if hasattr(fcntl, "F_SETPIPE_SZ"):  # it cannot run far ahead of the reader of its imports
             fcntl.fcntl(process.stderr, fcntl.F_SETPIPE_SZ, 4_096)
         for row in process.stderr:
             if row.rpartition("|")[2].strip() == module:

@@ -35,7 +35,7 @@ async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
         return past.of(npc)
 
 
-async def test_who_was_there_recalls_what_the_dm_says_of_a_session(cli: CommandLine, dsn: str, tmp_path: Path) -> None:
+async def test_npc_that_was_present_recalls_the_dms_summary(cli: CommandLine, dsn: str, tmp_path: Path) -> None:
     assert "has no summary" in await cli.told("transcript", "summary", SESSION)
     assert "The tithe box was stolen." in await cli.told("transcript", "summary", SESSION, "The tithe box was stolen.")
     assert await recalled(dsn, tmp_path, SMITH) == "The tithe box was stolen."

@@ -113,7 +113,7 @@ async def test_in_german_too(
         assert number in table.splitlines()[1], table
 
 
-async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
+async def test_dm_advances_and_corrects_story_days(
     settings: Settings, settings_file: Path, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     async def calendar(*arguments: object) -> str:
@@ -130,7 +130,7 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
         assert "session s1 continues on it" in await calendar("today", "13", "Hammer")
     number = 1492 * 61 + 11
     assert await days() == {"s1": StoryDays(number, number + 1)}
-    # The file still says the 12th, as it did when the DM went on: the DM's word stands, for the next evening too.
+    # The file still says the 12th, as it did before. The DM's date also holds for the next evening.
     async with an_evening(settings, monkeypatch, session="s2") as evening:
         await said(evening, TWO)
     assert (await days())["s2"] == StoryDays(number + 1, number + 1)
@@ -139,7 +139,7 @@ async def test_the_dm_says_how_the_days_go_on_and_puts_them_right(
     assert table.splitlines()[0] == "it is Midwinter 1492"
     assert "12 Hammer 1492 to 13 Hammer 1492" in table
     assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
-    # Who puts an earlier evening right does not play it.
+    # Correcting an earlier evening does not make it the current one.
     await calendar("days", "s1", "11 Hammer")
     assert "session s2 continues on it" in await calendar("today", "1 Alturiak")
     assert await days() == {"s1": StoryDays(number - 1, number - 1), "s2": StoryDays(number + 2, number + 20)}

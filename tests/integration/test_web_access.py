@@ -153,7 +153,7 @@ async def test_the_game_masters_link_lets_one_browser_in(door: Door) -> None:
     assert sorted(answer.status_code for answer in answers) == [200, 403]
 
 
-async def test_whoever_came_by_a_revoked_link_is_put_out_at_once_and_stays_out(door: Door) -> None:
+async def test_revoked_user_is_disconnected_and_stays_out(door: Door) -> None:
     tamsin, bran = await door.invited(TAMSINS), await door.invited(Grant(Role.PLAYER, BRAN.id))
     async with tamsin.opens("player=tamsin") as gone, bran.opens("player=bran") as stays:
         await next_of(gone, "welcome")

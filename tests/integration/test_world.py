@@ -160,7 +160,7 @@ async def test_an_event_of_a_newer_program_is_named(town: Store) -> None:
         await town.world.events(TOWN)
 
 
-async def test_tables_that_were_tampered_with_are_made_anew_when_something_is_undone(town: Store) -> None:
+async def test_undo_rebuilds_tampered_tables(town: Store) -> None:
     await town.world.commit(TOWN, [at(INN), CALLED], DM)
     async with town.database.use(TOWN) as connection:
         await connection.execute("DELETE FROM relationships WHERE campaign_id = $1", TOWN)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 
 
-def test_the_workflow_runs_the_one_script_that_guards_a_change() -> None:
+def test_workflow_runs_the_ci_script() -> None:
     workflow = yaml.safe_load(WORKFLOW.read_text("utf-8"))
     runs = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     assert runs == [".ci/run"]

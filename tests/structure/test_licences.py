@@ -33,12 +33,12 @@ def test_every_package_and_model_has_a_licence_that_may_be_used() -> None:
         ("MIT AND (BSD-3-Clause OR GPL-3.0-only)", ""),
     ],
 )
-def test_a_licence_that_may_not_be_used_is_told_with_its_package(licence: str, says: str) -> None:
+def test_forbidden_licence_is_reported_with_its_package(licence: str, says: str) -> None:
     told = supply.wrong_with([*ALL, Licensed("newcomer", "1.0", "program", licence)])
     assert [bool(re.match("newcomer: ", line)) and says in line for line in told] == ([True] if says else [])
 
 
-def test_the_bill_holds_each_pin_with_its_hashes_and_licence_and_each_model() -> None:
+def test_bill_lists_pins_and_models_with_hashes_and_licences() -> None:
     text = supply.bill()
     assert text == supply.bill()
     told = json.loads(text)

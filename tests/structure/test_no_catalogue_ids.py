@@ -12,7 +12,7 @@ APPLIED = {"migrations/0009_views.sql"}
 """Databases remember a migration's checksum: one that was applied is never changed, not even in its comments."""
 
 
-def test_no_line_gives_an_id_instead_of_a_reason() -> None:
+def test_no_line_contains_a_catalogue_id() -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\0")

@@ -1,4 +1,4 @@
-"""What the players' page says of who answers is what is decided at a table."""
+"""The players' page describes correctly which NPC answers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rows(title: str) -> list[tuple[str, str]]:
     return re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE)[1:]
 
 
-def test_who_answers_is_as_the_page_says() -> None:
+def test_page_says_who_answers() -> None:
     shown = [re.match('"(.+?)"', said) for said, _ in rows("Talk to an NPC")]
     assert {match[1] for match in shown if match} == set(CALLED)
     for text, (last, meant) in CALLED.items():
@@ -89,7 +89,7 @@ def test_who_answers_is_as_the_page_says() -> None:
 
 
 @pytest.mark.parametrize("form", PAST)
-def test_what_no_npc_answers_is_as_the_page_says(form: str) -> None:
+def test_page_says_what_no_npc_answers(form: str) -> None:
     examples = dict(rows("Talk past the NPCs"))[form]
     texts = [each.replace("...", "I don't trust him.") for each in re.findall(r'[`"]([^`"]+)[`"]', examples)]
     assert len(texts) >= 2

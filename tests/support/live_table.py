@@ -163,7 +163,7 @@ class ToldEar:
 
 
 def heard(text: str, unsure: str = "") -> tuple[HeardWord, ...]:
-    """What a recogniser tells of its words: sure of all but those of `unsure`."""
+    """A recogniser's word data: confident of all words except those in `unsure`."""
     doubted = unsure.split()
     return tuple(HeardWord(w.start, w.end, 0.2 if w.text in doubted else 0.97) for w in words(text))
 

@@ -1,4 +1,4 @@
-"""Small pictures, with and without what they tell of who made them."""
+"""Small pictures, with and without metadata about their author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an NPC recalls, with what a test says of it and nothing else."""
+"""Recalled passages that hold only what a test specifies."""
 
 from __future__ import annotations
 

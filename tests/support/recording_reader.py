@@ -115,7 +115,7 @@ class RecordingReader:
 
 
 def held_in(texts: list[str], secrets: tuple[str, ...]) -> dict[str, str]:
-    """Which of the secrets stand in a text, in whatever case, accents and escapes, and where: the words around it."""
+    """Which secrets a text contains, ignoring case, accents and escapes, with the words around each."""
     wanted = {secret: plain(secret) for secret in secrets}
     found: dict[str, str] = {}
     for text in texts:

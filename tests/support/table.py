@@ -2,7 +2,7 @@
 
 It hears loudness only. What was said is given to it beforehand, in order; what is answered comes from a rule. The
 rest is real: seats, scenes and witnesses, one floor, barge-in, sound to sinks at the speed of speech, and a memory
-in a file that outlives the process and is asked by who was there.
+in a file that outlives the process and is queried as an NPC that was there.
 """
 
 from __future__ import annotations

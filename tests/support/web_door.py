@@ -25,7 +25,7 @@ QUICK = Pulse(every_ms=20, page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_M
 
 @dataclass
 class Door:
-    """A table by invitation, and what was written down of who came."""
+    """A table by invitation, and its audit log."""
 
     table: TwinTable
     origin: str

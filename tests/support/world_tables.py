@@ -1,4 +1,4 @@
-"""The projections as they stand in the tables, to be compared with what the log says."""
+"""The projections in the tables, for comparison with the log."""
 
 from __future__ import annotations
 

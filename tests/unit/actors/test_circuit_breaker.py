@@ -34,7 +34,7 @@ def test_after_a_rest_it_is_tried_once_at_a_time_until_enough_succeed() -> None:
     assert breaker.allows_call()
 
 
-def test_a_try_that_fails_begins_the_rest_anew_and_the_successes_are_forgotten() -> None:
+def test_failed_trial_restarts_the_pause_and_resets_successes() -> None:
     breaker, clock = opened(successes_to_close=2)
     clock.now_ms = 1_000
     assert breaker.allows_call()
@@ -59,7 +59,7 @@ def test_a_try_that_was_called_off_says_nothing_and_may_be_made_again() -> None:
     assert not breaker.is_open
 
 
-def test_what_hangs_is_let_be_at_once() -> None:
+def test_breaker_opens_immediately_after_a_timeout() -> None:
     breaker = CircuitBreaker(Clock(), max_failures=5, cooldown_ms=1_000)
     breaker.trip()
     assert breaker.is_open

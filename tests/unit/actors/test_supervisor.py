@@ -1,4 +1,4 @@
-"""Actors fall alone or with their group, are started again, and leave nothing behind."""
+"""Actors crash alone or with their group, restart, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Counter:
             await self.changed.wait_for(lambda: self.sum == expected)
 
 
-async def test_an_actor_that_falls_is_started_again_with_its_state_and_its_unread_messages() -> None:
+async def test_crashed_actor_restarts_with_state_and_unread_messages() -> None:
     async with Supervisor() as supervisor:
         counter = Counter("a")
         supervisor.start("a", counter.run)
@@ -86,7 +86,7 @@ async def test_leaving_the_block_leaves_no_task_behind() -> None:
 
 
 class Stubborn:
-    """An actor that does not end when it is told to, and raises when it is let go."""
+    """An actor that ignores a stop request, and raises when it is released."""
 
     def __init__(self) -> None:
         self.starts = 0

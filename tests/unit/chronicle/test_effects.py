@@ -64,7 +64,7 @@ def test_a_new_name_gets_an_id_that_is_free() -> None:
     assert [event.entity for event in events(effects) if isinstance(event, EntityAdded)] == ["wenna-2"]
 
 
-def test_a_claim_is_known_to_who_heard_all_of_it_and_a_name_to_who_heard_any() -> None:
+def test_claim_needs_all_its_lines_heard_and_a_name_any() -> None:
     effects = effects_of(
         Extraction((replace_evidence(WENNA, U1, U2),), (), (fact(U1, U2),)), a_talk({SMITH}, {SMITH, INNKEEPER}), []
     )

@@ -1,4 +1,4 @@
-"""What `glyphoxa recall --explain` says of a prompt is what stands in it at a table."""
+"""`glyphoxa recall --explain` describes the prompt that a table uses."""
 
 from __future__ import annotations
 

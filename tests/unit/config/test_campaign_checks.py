@@ -53,11 +53,11 @@ def edges(*lines: str) -> list[Relationship]:
         (("mira LOCATED_AT inn", "inn LOCATED_AT mill", "mill LOCATED_AT inn"), False),
     ],
 )
-def test_whom_a_place_reaches(ties: tuple[str, ...], reaches: bool) -> None:
+def test_place_reaches_npcs_with_a_path_to_it(ties: tuple[str, ...], reaches: bool) -> None:
     assert (reached_from({EntityId("town")}, [MIRA], edges(*ties)) == [MIRA.id]) is reaches
 
 
-def test_a_path_leads_over_nothing_that_is_hidden_or_waits_for_the_dm() -> None:
+def test_path_skips_hidden_and_unreviewed_relations() -> None:
     ends = EntityId("mira"), EntityId("town"), "LOCATED_AT"
     for tie in (Relationship(*ends, hidden=True), Relationship(*ends, confidence=0.5, dm_confirmed=False)):
         assert reached_from({EntityId("town")}, [MIRA], [tie]) == []
@@ -146,7 +146,7 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, was: str, now: str, t
     assert f"{path}:{told}" in str(caught.value)
 
 
-# What `campaign check` says of an NPC that would play badly
+# The warnings of `campaign check` about an NPC that would play badly
 
 GOOD = {"persona": "You are Oskar, a tired harbourmaster.", "examples": [{"said": "Hello.", "reply": "Good day."}]}
 
@@ -176,7 +176,7 @@ def remarks(path: Path, language: str = "en", **changes: Any) -> list[tuple[str,
     return [(lines[int(line) - 1].strip(" -"), text) for line, _, text in found]
 
 
-def test_an_npc_that_plays_well_is_not_remarked_on(tmp_path: Path) -> None:
+def test_npc_without_problems_gets_no_warning(tmp_path: Path) -> None:
     assert remarks(tmp_path) == []
     assert remarks(tmp_path, "de", persona="Du bist Oskar, ein müder Hafenmeister.") == []
     assert remarks(tmp_path, "fr", persona="Tu es Oskar.") == []
@@ -217,9 +217,7 @@ def test_an_npc_that_plays_well_is_not_remarked_on(tmp_path: Path) -> None:
         ({"examples": [{"said": "Hello.", "reply": "Oskar nods."}]}, "reply: Oskar nods.", "no stage direction"),
     ],
 )
-def test_what_makes_an_npc_play_badly_is_said_with_its_line(
-    tmp_path: Path, changes: dict[str, Any], line: str, text: str
-) -> None:
+def test_npc_problem_is_reported_with_its_line(tmp_path: Path, changes: dict[str, Any], line: str, text: str) -> None:
     [(at, told)] = remarks(tmp_path, **changes)
     assert at.startswith(line)
     assert text in told
@@ -270,7 +268,7 @@ def test_an_npc_that_is_not_in_the_file_has_no_prompt(tmp_path: Path, capsys: py
         ("", "Ina", ""),
     ],
 )
-def test_the_role_is_what_the_first_sentence_says_behind_the_name(persona: str, name: str, role: str) -> None:
+def test_role_comes_from_the_first_sentence_after_the_name(persona: str, name: str, role: str) -> None:
     assert role_in(persona, name=name) == role
 
 
@@ -285,7 +283,7 @@ scenes: [{location: Mill, npcs: [Odo]}]
 """
 
 
-def test_the_file_may_say_another_role_and_that_an_npc_answers_only_who_calls(tmp_path: Path) -> None:
+def test_file_overrides_the_role_and_sets_address_only(tmp_path: Path) -> None:
     path = tmp_path / "harbour.yaml"
     path.write_text(HARBOUR % "speaks: [English]", "utf-8")
     (odo,) = read_campaign(path).campaign.npcs

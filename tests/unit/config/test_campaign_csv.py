@@ -68,7 +68,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path, content: bytes) -> None
     )
 
 
-def test_text_in_quotes_may_go_over_several_lines_and_lines_are_still_counted(tmp_path: Path) -> None:
+def test_quoted_csv_text_may_span_lines_and_lines_are_counted(tmp_path: Path) -> None:
     quoted = 'name,type,lore\nOrla,npc,"She said:\n""No, never."""\nBo,ncp,\n'
     assert mistakes(tables(tmp_path, entities=quoted))[0].startswith("entities.csv:4: unknown entity type 'ncp'")
     good = read(tables(tmp_path, entities=quoted.replace("ncp", "npc")))

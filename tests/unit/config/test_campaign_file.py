@@ -179,7 +179,7 @@ def test_a_file_says_who_may_know_a_thing(tmp_path: Path) -> None:
     assert campaign.entity(EntityId("the-crypt")).hidden
     assert [(r.known_by, r.hidden) for r in campaign.relationships] == [(("elowen",), False), ((), True)]
     assert [(s.about, s.hidden, sorted(s.known_by)) for s in campaign.secrets] == [
-        ("elowen", False, ["elowen", "grimjaw"]),  # of who is named first
+        ("elowen", False, ["elowen", "grimjaw"]),  # about the entity that is named first
         ("the-crypt", False, ["grimjaw"]),
         ("the-crypt", True, []),
     ]
@@ -271,7 +271,7 @@ def test_a_file_with_carriage_returns_is_the_same_file(tmp_path: Path) -> None:
     assert read_campaign(tmp_path / "unix.yaml").campaign == read_campaign(tmp_path / "windows.yaml").campaign
 
 
-def test_a_file_full_of_mistakes_is_told_of_at_once_but_not_without_end(tmp_path: Path) -> None:
+def test_file_full_of_mistakes_reports_a_limited_number(tmp_path: Path) -> None:
     lines = "".join(f"  - {{source: Nobody {n}, type: KNOWS, target: Grimjaw}}\n" for n in range(3_000))
     found = mistakes(tmp_path, f"{TWO}relationships:\n{lines}")
     assert len(found) == 101 and found[-1].endswith("and 2900 more")

@@ -129,7 +129,7 @@ def test_a_port_in_use_is_an_error_that_names_who_has_it() -> None:
         assert own == Finding("ok", "port", f"server.port: {port} on 127.0.0.1 is used by this table")
 
 
-def test_a_system_that_does_not_tell_who_has_a_port_says_only_that_it_is_in_use(tmp_path: Path) -> None:
+def test_port_with_unknown_owner_is_reported_as_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         (finding,) = ports({"server.port": taken.getsockname()}, processes=tmp_path)
         assert "is in use: set another port" in finding.text
@@ -183,7 +183,7 @@ def test_a_certificate_that_has_ended_is_an_error() -> None:
     assert good.level == "ok" and "https://" in good.text
 
 
-def test_what_an_address_holds_in_front_of_the_host_is_not_shown() -> None:
+def test_credentials_before_the_host_are_not_shown() -> None:
     assert "hunter2" not in microphone("https://gm:hunter2@table.example/").text
 
 
@@ -199,7 +199,7 @@ def closed(tmp_path: Path) -> Path:
     return closed
 
 
-def test_a_directory_that_cannot_be_written_to_is_an_error_with_the_setting(tmp_path: Path) -> None:
+def test_unwritable_directory_is_an_error_naming_the_setting(tmp_path: Path) -> None:
     place = closed(tmp_path)
     for directory in (place, place / "to" / "come"):
         (finding,) = disk([DiskNeed("data", directory, "data_dir")])
@@ -250,7 +250,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def install(place: Path, name: str, version: str, *requires: str, extras: Sequence[str] = ()) -> None:
-    """As far as a package tells of itself."""
+    """A package's own metadata."""
     folder = place / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir()
     told = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]

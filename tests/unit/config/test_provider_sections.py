@@ -146,7 +146,7 @@ def test_the_providers_are_known_without_their_packages() -> None:
     assert not packages & {module.partition(".")[0] for module in loaded}
 
 
-def test_what_asks_a_recogniser_far_away_is_imported_before_anybody_sits_down() -> None:
+def test_cloud_recogniser_modules_are_imported_before_play() -> None:
     """Its first import takes a second of the event loop that carries the sound of an open table."""
     opening = """
 import asyncio, sys
@@ -171,7 +171,7 @@ def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatc
         build(choosing("recall.llm", "google").chosen("recall.llm"), section="recall.llm", environ=KEYS)
 
 
-def test_a_name_that_cannot_be_built_is_refused_by_check_and_serve_with_the_same_line(
+def test_check_and_serve_refuse_a_bad_name_with_the_same_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "s.yaml"
@@ -208,7 +208,7 @@ def settings_of(tmp_path: Path, text: str) -> Settings:
     return read_settings(path)
 
 
-def test_each_language_model_is_tried_with_a_voice_before_the_voice_is_changed(tmp_path: Path) -> None:
+def test_all_language_models_are_tried_before_the_voice_changes(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, CHAIN)
     asked = [(each.providers.llm.name, each.providers.tts.name) for each in settings.in_turn]
     assert asked == [
@@ -285,7 +285,7 @@ def test_a_model_has_the_budgets_of_its_profile_without_any_setting(tmp_path: Pa
     assert found.text.endswith(f"; profile {profile.name}")
 
 
-def test_the_models_that_run_here_have_the_budgets_of_a_prompt_that_says_none() -> None:
+def test_local_models_have_the_default_prompt_budgets() -> None:
     assert Settings().budgets == Budgets()
     assert Budgets() == replace(
         Budgets(),
@@ -320,7 +320,7 @@ def test_a_budget_out_of_range_is_an_error_at_its_line(tmp_path: Path, name: str
         assert f"settings.yaml:3: context.{name}" in line
 
 
-def test_more_than_a_model_that_runs_here_can_hold_is_an_error_at_the_largest_budget(tmp_path: Path) -> None:
+def test_budgets_beyond_a_local_model_are_an_error_at_the_largest(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile) as caught:
         settings_of(tmp_path, "context:\n  scene_tokens: 100\n  facts_tokens: 1500\n")
     [line] = str(caught.value).splitlines()
@@ -336,7 +336,7 @@ def test_every_profile_has_room_for_its_own_budgets() -> None:
         assert sum(getattr(profile, name) for name in BUDGETS) <= profile.context_tokens - STANDING_TOKENS
 
 
-def test_the_small_profile_has_the_context_that_the_local_model_is_loaded_with() -> None:
+def test_small_profile_matches_the_local_models_context() -> None:
     assert inspect.signature(LlamaServer).parameters["ctx_per_slot"].default == SMALL.context_tokens
 
 

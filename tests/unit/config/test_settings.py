@@ -45,7 +45,7 @@ def test_without_a_file_everything_runs_here_and_needs_no_key() -> None:
     assert levels == {"ok", "warning"}  # a campaign has to be named
 
 
-def test_a_sound_in_character_leads_in_what_a_local_model_is_slow_to_say(tmp_path: Path) -> None:
+def test_local_model_plays_a_filler_before_a_slow_answer(tmp_path: Path) -> None:
     assert read_settings(None).filler_after_ms == 1_500
     assert read(tmp_path, "providers: {llm: {name: openai}}\n").filler_after_ms == 0
     assert read(tmp_path, "turns: {filler_after_ms: 0}\n").filler_after_ms == 0
@@ -70,7 +70,7 @@ def test_what_an_npc_is_reminded_of_can_be_more_for_a_large_model(tmp_path: Path
     assert read(tmp_path, "context: {facts_depth: 9999, facts_role: user}\n").context.facts_depth == 9999
 
 
-def test_a_misspelt_key_is_reported_with_its_line_and_the_nearest_valid_one(tmp_path: Path) -> None:
+def test_misspelt_key_is_reported_with_line_and_nearest_key(tmp_path: Path) -> None:
     text = "server:\n  port: 7000\nprividers:\n  llm: {name: ollama}\n"
     assert mistakes(tmp_path, text) == ["3: unknown key 'prividers', did you mean 'providers'?"]
     text = "providers:\n  llm:\n    name: ollama\n    modle: llama3\n"
@@ -158,7 +158,7 @@ def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path:
     assert findings(read(tmp_path, "recall: {method: llm}"))["recall.llm"].level == "warning"
 
 
-def test_an_embeddings_model_has_its_usual_dimensions_unless_others_are_set(tmp_path: Path) -> None:
+def test_embeddings_model_has_default_dimensions_unless_set(tmp_path: Path) -> None:
     assert read(tmp_path, "").memory.embedding_dimensions == 384
     assert read(tmp_path, "providers: {embeddings: {name: openai}}").memory.embedding_dimensions == 1536
     text = "providers: {embeddings: {name: google}}\nmemory: {embedding_dimensions: 768}\n"

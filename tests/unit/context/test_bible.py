@@ -44,7 +44,7 @@ def test_in_german() -> None:
     assert lines(town, tokens=0)[-1].startswith("Du sprichst nur English und Dwarvish.")
 
 
-async def test_it_stands_in_every_prompt_of_whom_it_is_for_and_names_nothing_that_was_hidden_since() -> None:
+async def test_bible_is_in_every_prompt_without_hidden_names() -> None:
     town = with_bible(a_campaign())
     graph = GraphTwin.of(town)
     mind = Mind(town, graph=graph)

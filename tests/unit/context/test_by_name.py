@@ -106,7 +106,7 @@ async def test_a_question_that_is_answered_brings_nobody_along() -> None:
     assert [one.text for one in told] == ["the Salt Feud is at Mirelle."]
 
 
-async def test_nobody_is_told_of_who_took_part_in_secret() -> None:
+async def test_secret_participants_are_not_named() -> None:
     graph = a_feud()
     graph.of_world[-1] = graph.of_world[-1].with_(visibility=secret_of([INNKEEPER]))
     assert set(await named(graph, SMITH, "the Salt Feud")) == {"the Salt Feud", "Eldrinax"}

@@ -1,4 +1,4 @@
-"""What was only heard does not stand in front of the talk, where a change has the whole prompt read anew."""
+"""Hearsay is not placed before the transcript, where a change would make the model reread the prompt."""
 
 from __future__ import annotations
 

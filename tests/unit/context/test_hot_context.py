@@ -267,7 +267,7 @@ async def test_an_npc_recalls_only_what_it_witnessed(mind: AMind) -> None:
     assert (await mind.assembly.gather(INNKEEPER, asked)).recalled == ()
 
 
-async def test_a_secret_stands_only_in_the_mind_of_who_knows_it(mind: AMind) -> None:
+async def test_secret_is_recalled_only_by_npcs_that_know_it(mind: AMind) -> None:
     hot = await mind.assembly.gather(SMITH, CROWN)
     assert hot.kept == (FORGED,)
     assert [(one.text, one.reason) for one in hot.recalled] == [(FORGED, "secret")]
@@ -457,7 +457,7 @@ async def test_a_secret_about_others_is_told_with_their_names(mind: AMind) -> No
     assert (await mind.assembly.gather(INNKEEPER, asked)).kept == ()
 
 
-async def test_a_fact_that_changes_is_known_anew_in_the_next_speech(mind: AMind) -> None:
+async def test_changed_fact_is_reread_in_the_next_speech(mind: AMind) -> None:
     await mind.partial(TAMSIN, "What do you know of Eldrinax")
     mind.graph.of_world.append(told_to(SMITH, "Eldrinax is dead."))
     mind.prefetch.forget(TAMSIN)
@@ -483,7 +483,7 @@ async def test_a_name_in_a_partial_is_looked_up_before_the_question_ends(mind: A
     assert mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts == ("Eldrinax is an old wizard.",)
 
 
-async def test_what_an_npc_knows_of_itself_is_read_while_it_is_asked_and_anew_in_each_speech(hasty_mind: AMind) -> None:
+async def test_npcs_own_facts_are_reread_in_each_speech(hasty_mind: AMind) -> None:
     mind = hasty_mind
     asked = "What do you know of Eldrinax?"
     mind.assembly.gather_nowait(SMITH, asked)
@@ -581,7 +581,7 @@ async def test_what_another_npc_claimed_is_told_as_its_words_and_not_as_a_fact(m
     assert hot.facts == ()
 
 
-async def test_an_answer_that_is_made_anew_is_made_of_the_same_facts(mind: AMind) -> None:
+async def test_repeated_answer_uses_the_same_facts(mind: AMind) -> None:
     """Whatever was said in the meantime."""
     asked = "Do you remember my brother Joren?"
     first = await mind.assembly.gather(SMITH, asked)

@@ -88,7 +88,7 @@ def _n_same(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-async def test_all_that_stands_in_front_of_a_question_stands_in_front_of_the_next() -> None:
+async def test_prompt_before_a_question_is_a_prefix_of_the_next() -> None:
     assert set(shares(await PlayedSession().prompts())) == {1.0}
 
 

@@ -97,7 +97,7 @@ async def test_what_an_npc_may_not_know_of_is_not_in_its_line(hidden: Visibility
     assert gone not in await town.line()
 
 
-async def test_what_the_dm_says_of_a_place_names_nobody_who_is_hidden() -> None:
+async def test_dms_place_description_names_no_hidden_entity() -> None:
     town = Town(looks("Stalls burn. Old Tobin watches."))
     assert await town.line() == (
         "evening, Market Square. Market Square: Stalls burn. Old Tobin watches. Mirelle is here."
@@ -106,7 +106,7 @@ async def test_what_the_dm_says_of_a_place_names_nobody_who_is_hidden() -> None:
     assert await town.line() == "evening, Market Square. Market Square: Stalls burn. Mirelle is here."
 
 
-async def test_a_description_that_is_secret_is_not_told_even_to_who_knows_it() -> None:
+async def test_secret_description_is_not_in_any_scene() -> None:
     assert await Town(looks("A tunnel begins here.", secret_of([SMITH]))).line() == PLAIN
 
 

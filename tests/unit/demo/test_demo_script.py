@@ -116,7 +116,7 @@ def test_an_npc_is_interrupted_once(played: tuple[list[SessionPlayed], Path]) ->
     assert cut[0].reply_heard != cut[0].reply
 
 
-def test_what_was_told_is_remembered_the_next_evening_and_stays_with_who_was_there(
+def test_told_fact_is_remembered_only_by_those_present(
     evening: Evening, played: tuple[list[SessionPlayed], Path]
 ) -> None:
     found = figures(evening, read_campaign(evening.campaign).campaign, played[0])

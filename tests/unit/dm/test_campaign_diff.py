@@ -113,7 +113,7 @@ def test_the_first_load_brings_everything_with_where_it_comes_from(world: World)
     assert (known.status, known.provenance.origin, known.provenance.dm_confirmed) == ("accepted", "campaign_file", True)
 
 
-def test_a_secret_is_a_fact_of_who_knows_it_and_of_nobody_else(world: World) -> None:
+def test_secret_is_a_fact_known_only_to_its_npcs(world: World) -> None:
     fact = world.fact(Claim.attribute(GRIMJAW, "secret", "Grimjaw forged the king's false crown."))
     assert fact.visibility == secret_of([SMITH])
 
@@ -125,7 +125,7 @@ def test_a_secret_about_something_else_is_a_fact_of_that() -> None:
     assert (seen.scope, [k.npc for k in seen.knowers]) == ("hidden", [SMITH])
 
 
-def test_what_only_some_may_know_is_so_in_the_world() -> None:
+def test_restricted_fact_is_restricted_in_the_world() -> None:
     world = World()
     campaign = with_entity(a_campaign(), ELDRINAX, hidden=True)
     edge = replace(campaign.relationships[0], known_by=(SMITH,))
@@ -134,7 +134,7 @@ def test_what_only_some_may_know_is_so_in_the_world() -> None:
     assert world.fact(KNOWS).visibility == secret_of([SMITH])
 
 
-def test_what_the_file_is_not_sure_of_waits_for_the_dm() -> None:
+def test_uncertain_file_fact_needs_review() -> None:
     world = World()
     unsure = Relationship(GRIMJAW, ELDRINAX, "OWES", confidence=0.5, origin="inferred", dm_confirmed=False)
     world.load(related(unsure))
@@ -200,7 +200,7 @@ def test_only_what_changed_in_the_file_happens(world: World) -> None:
     assert world.value(GRIMJAW, "description") == "A tired smith."
 
 
-def test_what_left_the_file_never_was(world: World) -> None:
+def test_fact_removed_from_the_file_is_retracted(world: World) -> None:
     told = world.load(related())
     assert (told.removed, world.state.of_claim(KNOWS)) == (("Mirelle KNOWS Grimjaw",), None)
     assert [ended.ended_as for ended in world.state.ended.values()] == ["retconned"]
@@ -221,7 +221,7 @@ def test_a_renamed_entity_stays_the_same(world: World) -> None:
     assert told.changed == ("Eldrinax the Grey (was Eldrinax): name, aliases",)
 
 
-def test_a_new_name_without_the_old_id_is_pointed_out_before_the_past_is_lost(world: World) -> None:
+def test_rename_without_id_is_reported_before_history_is_lost(world: World) -> None:
     campaign = without(a_campaign(), ELDRINAX)
     told = world.changes(replace(campaign, entities=(*campaign.entities, Entity(ORLA, "npc", "Eldrinaxx"))))
     assert told.remarks == (
@@ -248,7 +248,7 @@ def test_what_a_relation_says_besides_can_change(world: World) -> None:
         assert dict(world.fact(KNOWS).attributes) == attributes
 
 
-def test_what_is_not_in_the_world_is_told_too(world: World) -> None:
+def test_difference_names_what_is_missing_in_the_world(world: World) -> None:
     campaign = a_campaign()
     npcs = (replace(campaign.npcs[0], persona="You are tired."), campaign.npcs[1])
     told = world.load(replace(campaign, npcs=npcs, scenes=campaign.scenes[:1], players=campaign.players[:1], name="T"))
@@ -268,14 +268,14 @@ def test_an_entity_that_the_dm_removed_stays_away(world: World) -> None:
     assert told.remarks == ("Grimjaw: you removed it, so the file's changes to it are skipped",)
 
 
-def test_an_entity_that_the_dm_removed_comes_back_when_the_file_lists_it_anew(world: World) -> None:
+def test_removed_entity_returns_when_the_file_lists_it_again(world: World) -> None:
     world.happens(EntityRemoved(ELDRINAX))
     world.load(without(a_campaign(), ELDRINAX))
     assert world.load(a_campaign()).added == ("Eldrinax (npc)",)
     assert world.value(ELDRINAX, "description") == "Eldrinax is an old wizard."
 
 
-def test_a_value_that_the_dm_edited_stands_until_the_file_changes_that_very_value(world: World) -> None:
+def test_dms_edit_holds_until_the_file_changes_that_value(world: World) -> None:
     smith = world.fact(Claim.attribute(GRIMJAW, "description", "Grimjaw is a smith."))
     world.happens(FactReplaced(smith.id, Claim.attribute(GRIMJAW, "description", "A spy.")))
     world.load(with_entity(a_campaign(), MIRELLE, attributes={"description": "Gone."}))
@@ -326,7 +326,7 @@ def test_a_namesake_is_pointed_out(world: World) -> None:
 # What was said in play
 
 
-def test_what_was_also_said_in_play_outlives_the_file(world: World) -> None:
+def test_fact_also_stated_in_play_survives_its_removal_from_the_file(world: World) -> None:
     claim = Claim.relation(GRIMJAW, "KNOWS", ELDRINAX)
     world.happens(FactStated(claim, TALK, witnessed_by([SMITH])))
     edge = Relationship(GRIMJAW, ELDRINAX, "KNOWS", confidence=0.8, dm_confirmed=False)
@@ -347,7 +347,7 @@ def test_a_place_that_changes_in_the_file_does_not_undo_where_play_has_led() -> 
     assert [f.claim for f in world.state.in_slot(GRIMJAW, "LOCATED_AT")] == [moved]
 
 
-def test_a_value_of_the_file_that_differs_from_play_is_for_the_dm_to_decide(world: World) -> None:
+def test_file_value_that_contradicts_play_needs_review(world: World) -> None:
     world.happens(FactStated(Claim.attribute(GRIMJAW, "hat", "red"), TALK))
     told = world.load(with_entity(a_campaign(), GRIMJAW, attributes={"hat": "blue"}))
     assert world.fact(Claim.attribute(GRIMJAW, "hat", "blue")).status == "conflict"
@@ -469,7 +469,7 @@ def random_decisions(rng: random.Random, state: WorldState) -> list[Event]:
     return made
 
 
-def test_a_place_that_is_less_certain_than_the_settings_want_waits_and_leaves_the_other_where_it_is() -> None:
+def test_uncertain_place_needs_review_and_keeps_the_old_one() -> None:
     world = World()
     world.accept_at = 0.9
     at_forge = Relationship(ELDRINAX, FORGE, "LOCATED_AT", confidence=0.95, dm_confirmed=False)

@@ -92,7 +92,7 @@ async def test_a_type_of_the_campaigns_own(world: WorldTwin) -> None:
     assert world.resolver().entity("glaurung").type == "dragon"
 
 
-async def test_what_an_entity_was_called_it_is_still_found_by(world: WorldTwin) -> None:
+async def test_renamed_entity_is_found_by_its_old_name(world: WorldTwin) -> None:
     await desk(world).change("Eldrinax", name="Eldrinax the Grey", type="concept")
     found = world.resolver().entity("eldrinax")
     assert (found.name, found.type, found.aliases) == ("Eldrinax the Grey", "concept", ("Eldrinax",))
@@ -140,7 +140,7 @@ async def test_two_entities_that_are_one_are_merged_and_split_again(world: World
         await desk(world).split("The Grey Man")
 
 
-async def test_by_the_name_of_the_kept_one_the_last_merge_is_split(world: WorldTwin) -> None:
+async def test_split_by_the_kept_name_splits_the_last_merge(world: WorldTwin) -> None:
     for name in ("Grey Man", "Old Fool"):
         await desk(world).add(name, "npc")
         await desk(world).merge("Eldrinax", name)
@@ -156,7 +156,7 @@ async def test_an_npc_that_is_played_is_never_the_one_that_is_gone(world: WorldT
         await desk(world).merge("the smith", "grimjaw")
 
 
-async def test_that_there_is_such_a_thing_may_be_a_secret(world: WorldTwin) -> None:
+async def test_existence_of_an_entity_can_be_secret(world: WorldTwin) -> None:
     await desk(world).keep_secret("Eldrinax", ["Mirelle"])
     seen = world.state.entities[ELDRINAX].visibility
     assert seen.is_visible_to(INNKEEPER) and not seen.is_visible_to(SMITH)

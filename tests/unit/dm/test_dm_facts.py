@@ -59,7 +59,7 @@ def job(of: EntityId, value: str) -> Claim:
     return Claim.attribute(of, "occupation", value)
 
 
-async def test_what_is_uncertain_waits_until_the_dm_confirms_it(table: Table) -> None:
+async def test_uncertain_fact_needs_review_until_accepted(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"), 0.5)
     assert table.fact(fact).status == "pending"
     decision = await table.desk.confirm([fact])
@@ -94,7 +94,7 @@ async def test_an_unknown_id_is_answered_with_those_most_like_it(table: Table) -
         await table.desk.find("")
 
 
-async def test_who_looks_for_a_fact_that_ended_is_told_so(table: Table) -> None:
+async def test_lookup_of_an_ended_fact_says_so(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"))
     await table.desk.reject([fact])
     with pytest.raises(NotFound, match=r"Grimjaw occupation: smith is no longer held \(rejected\)"):
@@ -172,7 +172,7 @@ async def test_a_retcon_says_it_never_was_so(table: Table) -> None:
     assert [each.claim for each in decision.facts] == [job(ELDRINAX, "thief")]
 
 
-async def test_what_is_no_longer_so_was_so(table: Table) -> None:
+async def test_closed_fact_was_true_before(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"))
     [ended] = (await table.desk.close(fact, at_ms=500_000)).ended
     assert (ended.ended_as, ended.fact.validity.to_ms) == ("closed", 500_000)
@@ -187,7 +187,7 @@ async def test_a_secret_is_known_to_those_who_are_named_and_to_no_others(table: 
     assert kept.visibility.is_visible_to(SMITH)
 
 
-async def test_who_was_there_knows_a_secret_from_there(table: Table) -> None:
+async def test_witness_of_a_secret_keeps_knowing_it(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "forger"))
     [kept] = (await table.desk.keep_secret(fact, ["grimjaw", "mirelle"])).facts
     assert {knower.npc: knower.how for knower in kept.visibility.knowers} == {SMITH: "witnessed", INNKEEPER: "secret"}
@@ -215,7 +215,7 @@ async def test_the_dm_notes_that_somebody_told_somebody(table: Table) -> None:
         await table.desk.tell(fact, ["Eldrinax"], by="dm")
 
 
-async def test_what_everybody_knows_is_told_to_nobody(table: Table) -> None:
+async def test_public_fact_cannot_be_told(table: Table) -> None:
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
     with pytest.raises(InvalidInput, match="Grimjaw occupation: smith is public: everybody knows it"):
         await table.desk.tell(fact.id, ["mirelle"], by="dm")

@@ -23,7 +23,7 @@ def test_an_entity_goes_by_id_name_and_alias_in_any_case(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Grimjow", "", "  ", "!"])
-def test_who_names_nobody_is_told_whom_there_is(name: str) -> None:
+def test_unknown_npc_error_lists_the_npcs(name: str) -> None:
     with pytest.raises(NotFound, match=r"no entity .* in campaign 'town': (did you mean 'Grimjaw'|valid: .*Eldrinax)"):
         a_cast().entity(name)
     with pytest.raises(NotFound, match=r"no NPC .* in campaign 'town': (did you mean 'Grimjaw'|valid: .*Mirelle)"):

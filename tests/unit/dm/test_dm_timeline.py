@@ -113,7 +113,7 @@ DECISIONS: dict[str, Callable[[Table, FactId], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
-async def test_whatever_the_dm_decided_is_taken_back_whole(table: Table, decision: str) -> None:
+async def test_any_decision_is_undone_completely(table: Table, decision: str) -> None:
     fact = table.hears(FIRST, 1, "a", confidence=0.5)
     await table.desk.keep_secret(fact, ["Mirelle"])
     before = table.world.state
@@ -188,7 +188,7 @@ async def test_a_rollback_is_a_decision_that_can_be_taken_back(table: Table) -> 
         ("s1", -1, "session 's1' has ordinals 0 to 3, not -1"),
     ],
 )
-async def test_there_is_no_way_back_to_where_nobody_was(table: Table, session: str, ordinal: int, told: str) -> None:
+async def test_rollback_to_an_unknown_utterance_is_refused(table: Table, session: str, ordinal: int, told: str) -> None:
     for act in (table.timeline.preview, table.timeline.rollback):
         with pytest.raises(InvalidInput, match=told):
             await act(SessionId(session), ordinal)

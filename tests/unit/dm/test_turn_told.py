@@ -138,7 +138,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
     ]
 
 
-async def test_of_a_turn_that_a_voice_cut_off_it_is_told_how_soon_the_npc_was_silent() -> None:
+async def test_cut_off_turn_shows_time_to_silence() -> None:
     stages = {Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_812, Stage.BARGE_IN: 2_400, Stage.SILENCED: 2_431}
     turn = replace(TURN, outcome=Outcome.INTERRUPTED, stages=stages)
     told = await Evening(turn).told()
@@ -146,13 +146,13 @@ async def test_of_a_turn_that_a_voice_cut_off_it_is_told_how_soon_the_npc_was_si
     assert "  silenced by a voice within 31 ms" in told
 
 
-async def test_of_a_turn_whose_answer_waited_for_another_it_is_told_how_long() -> None:
+async def test_turn_that_waited_shows_how_long() -> None:
     stages = {Stage.SPEECH_END: 1_000, Stage.TURN_END: 1_480, Stage.FLOOR: 10_480, Stage.FIRST_AUDIO: 10_500}
     told = await Evening(replace(TURN, stages=stages)).told()
     assert "  waited 9000 ms for others to finish" in told
 
 
-async def test_what_was_recalled_in_vain_and_what_was_late_is_told_with_the_reason() -> None:
+async def test_omitted_and_late_recall_is_listed_with_reasons() -> None:
     vain = replace(BROTHER, text="Good evening.")
     turn = replace(TURN, rejected=(Rejected(vain, "not near enough to the question"),), omitted=("scene: late",))
     lines = await Evening(turn).told()
@@ -178,7 +178,7 @@ async def test_talk_that_was_rolled_back_corrected_or_lost_since_is_marked() -> 
     assert "    since then: rolled back" in await evening.told()
 
 
-async def test_what_became_of_a_fact_since_is_marked() -> None:
+async def test_later_change_of_a_fact_is_marked() -> None:
     fact = DEBT.fact_id
     evening = Evening(replace(TURN, recalled=(of_fact(fact),)))
     await evening.happens(FactStated(DEBT, visibility=witnessed_by([SMITH])))
@@ -270,7 +270,7 @@ async def test_an_npc_that_recalls_by_words_alone_is_said_to_be() -> None:
         (replace(TURN, npc_id=None, outcome=Outcome.NOT_ADDRESSED, stages={}, prompt_text=""), "  answered by nobody"),
     ],
 )
-async def test_a_turn_that_came_to_less_says_so(turn: TurnRecord, line: str) -> None:
+async def test_unanswered_turn_says_so(turn: TurnRecord, line: str) -> None:
     assert any(each.startswith(line) for each in await Evening(turn).told())
 
 
@@ -294,13 +294,13 @@ async def test_a_turn_is_found_by_the_end_of_its_id_or_as_the_last_that_fits() -
         ("", "no turn '' in campaign 'town': the latest are 4e5f-t0007"),
     ],
 )
-async def test_who_asks_for_a_turn_that_is_not_there_hears_what_is(wanted: str, problem: str) -> None:
+async def test_unknown_turn_error_lists_turns(wanted: str, problem: str) -> None:
     with pytest.raises(NotFound) as raised:
         await Evening(TURN).desk.find(wanted)
     assert str(raised.value) == problem
 
 
-async def test_where_there_is_no_turn_that_is_all_there_is_to_say() -> None:
+async def test_session_without_turns_says_so() -> None:
     with pytest.raises(NotFound, match=r"^no turn in campaign 'town' yet$"):
         await Evening().desk.find(LAST)
     with pytest.raises(NotFound, match=r"^no turn of session 's1' to Mirelle in campaign 'town' yet$"):
@@ -320,7 +320,7 @@ def test_what_somebody_typed_is_no_command_to_the_terminal(capsys: pytest.Captur
     assert capsys.readouterr().out == "Tamsin: I did not pay (retracted)\n"
 
 
-def test_on_a_terminal_lines_are_broken_between_words_and_stand_below_their_beginning(
+def test_terminal_lines_wrap_between_words_with_indent(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [IndentedLine("heard"), IndentedLine("My brother was lost in the fen,\nlong ago.", 2)]

@@ -20,7 +20,7 @@ from glyphoxa.domain.errors import InvalidInput
         ("postgresql://mira:a:b:c@db.example", "db.example"),
     ],
 )
-def test_of_a_dsn_its_host_and_database_are_shown(text: str, shown: str) -> None:
+def test_dsn_display_has_only_host_and_database(text: str, shown: str) -> None:
     dsn = Dsn.read(text)
     assert dsn.text == text
     assert str(dsn) == shown
@@ -29,7 +29,7 @@ def test_of_a_dsn_its_host_and_database_are_shown(text: str, shown: str) -> None
 
 @pytest.mark.parametrize("odd", ["#", "/", "?", "@", "[", "]", "%", "%2x", "\n", "@a:1/", "/x?y=", "?host=a&b="])
 @pytest.mark.parametrize("part", ["postgresql://mira:se{}cret@db.example:5432/vale", "postgresql://mi{}ra:12@db/vale"])
-def test_one_that_could_be_read_in_another_way_is_refused_without_being_shown(part: str, odd: str) -> None:
+def test_ambiguous_dsn_is_refused_without_being_shown(part: str, odd: str) -> None:
     with pytest.raises(InvalidInput, match="%23 for #") as refused:
         Dsn.read(part.format(odd))
     assert not any(word in str(refused.value) for word in ("mira", "cret", "vale"))

@@ -75,7 +75,7 @@ def test_own_secret_is_not_told_but_other_talk_passes() -> None:
     assert wrong_ones("guard", "keeps_the_secret", lambda asked, said: not is_secret(said, asked, kept=(POISON,))) == []
 
 
-def test_secret_is_not_told_in_pieces_either() -> None:
+def test_secret_is_not_revealed_in_pieces() -> None:
     kept = ("Hob lets smugglers pass the wall for silver.",)
     first, second = (
         "Silver is good and keeps a poor man warm.",
@@ -129,7 +129,7 @@ def test_direction_of_the_dm_is_not_recited(sentence: str, fault: Fault | None) 
     assert recites_direction(sentence, BRUNHILD, Asked("What is it?", direction=DIRECTION)) is fault
 
 
-def test_result_of_dice_is_a_claim_and_other_talk_of_dice_is_not() -> None:
+def test_dice_result_is_a_claim_and_other_dice_talk_is_not() -> None:
     assert wrong_ones("guard", "claims_roll", claims_roll) == []
     assert wrong_ones("guard", "claims_no_roll", lambda sentence: not claims_roll(sentence)) == []
 

@@ -148,13 +148,13 @@ def test_answer_is_repeated_only_to_the_same_question(
     assert decided(sentence, question, before=talk).fault is fault
 
 
-def test_memory_that_nothing_speaks_of_is_rejected() -> None:
+def test_memory_without_evidence_is_rejected() -> None:
     assert wrong_ones("repairs", "unfounded", lambda sentence: memory(sentence) is Fault.UNFOUNDED) == []
     assert wrong_ones("repairs", "claims_nothing", lambda sentence: memory(sentence) is None) == []
     assert memory("I saw your brother at the mill.", facts=("Korvald is the smith.",)) is Fault.UNFOUNDED
 
 
-def test_memory_with_something_behind_it_passes() -> None:
+def test_memory_with_evidence_passes() -> None:
     sentence = "You told me that he went to Gull Rock."
     assert memory(sentence, remembered=("Wenna said: My brother went to Gull Rock.",)) is None
     assert memory(sentence, before=(("He is on Gull Rock.", "Is he?"),)) is None

@@ -82,7 +82,7 @@ def test_a_line_break_ends_a_piece() -> None:
     assert pieces("Bread\n\nAle\nCheese") == ["Bread", "Ale", "Cheese"]
 
 
-def test_a_flushed_splitter_begins_anew() -> None:
+def test_flushed_splitter_starts_again() -> None:
     splitter = SentenceSplitter()
     splitter.push("One two three, four")
     splitter.flush()

@@ -185,7 +185,7 @@ async def test_a_language_model_is_not_shown_what_may_not_be_recalled() -> None:
     assert llm.shown == [[TEXTS[0]]]
 
 
-async def test_behind_a_name_are_the_turns_that_mention_it() -> None:
+async def test_name_leads_to_the_turns_that_mention_it() -> None:
     of_talk = TalkGraph(["u1", "u2", "u3"], [["Grimjaw"], [], ["Grimjaw"]], sessions=np.array([0, 1, 2]))
     texts = ("a sword", "rain", "steel", "Grimjaw")
     llm = PickingLlm([([], ["a sword"]), (["steel"], [])])

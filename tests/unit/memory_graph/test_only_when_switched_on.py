@@ -42,7 +42,7 @@ def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched
     assert switched_on == [*by_default, "glyphoxa.names.documents"]
 
 
-def test_by_default_no_npc_searches_its_memory_otherwise_than_the_others() -> None:
+def test_by_default_all_npcs_search_memory_the_same_way() -> None:
     """A table opens nothing but the shipped recall then."""
     assert DeepRecallSettings().is_plain
     assert not DeepRecallSettings(stages=("second_hop",)).is_plain

@@ -75,7 +75,7 @@ def test_a_name_that_somebody_says_is_expected_again() -> None:
     assert watched.n_changes == 1
 
 
-def test_a_name_that_had_to_be_put_right_stays_when_it_has_long_been_silent() -> None:
+def test_corrected_name_stays_hinted_after_long_silence() -> None:
     watched = Watched()
     for _ in range(4):
         watched.say("Ask Zorvathhq.", Correction(4, 12, "sore vat", "Zorvathhq", 0.9, "phonetic", ""))

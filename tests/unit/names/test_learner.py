@@ -1,4 +1,4 @@
-"""What talk proves is learned behind the talk, in its order, and never in its way."""
+"""Names are learned from the transcript in the background, in order."""
 
 from __future__ import annotations
 

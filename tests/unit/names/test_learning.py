@@ -109,7 +109,7 @@ def test_the_same_said_twice_is_one_step() -> None:
     assert changes_something(steps, proved("u2"))
 
 
-def test_what_the_phonetic_stage_says_of_a_pair_that_is_active_or_decided_is_only_counted() -> None:
+def test_decided_pair_is_only_counted_by_the_phonetic_stage() -> None:
     again = proved("u9", by="phonetic")
     settled = ([proved("u1"), proved("u2")], [a_step("confirmed")], [proved("u1", by="phonetic"), a_step("confirmed")])
     for steps in (history(*each) for each in settled):

@@ -137,7 +137,7 @@ async def test_no_change_is_seen_before_it_is_whole() -> None:
     assert [len(names.entries) for names in seen.values()] == [2, 12] and told == [book.current]
 
 
-async def test_a_take_that_was_given_up_midway_is_made_good_by_the_next_one() -> None:
+async def test_abandoned_read_is_completed_by_the_next() -> None:
     stored = Stored(*FILE)
     follower, book, _ = followed(stored)
     await follower.take(ANYTHING)

@@ -60,7 +60,7 @@ def test_words_the_recogniser_was_unsure_of_are_doubted_and_adjacent_ones_are_on
     assert doubted(text, heard=heard(text, "bard", unsure_at=0.5), low_confidence=0.6) == ["bard"]
 
 
-def test_words_that_an_earlier_stage_has_put_right_are_not_doubted() -> None:
+def test_words_corrected_by_an_earlier_stage_are_not_doubted() -> None:
     raw = "is elder nacks at the blue crab in now"
     corrections = (Correction(3, 14, "elder nacks", "Eldrinax", 1.0, "phonetic", ""),)
     unsure = heard(raw, "elder", "nacks", "blue", "crab")
@@ -349,7 +349,7 @@ FILLING = st.sampled_from(["we", "asked", "😀", "—", "the", "of", "שלום"
 def test_whatever_all_stages_do_their_rows_make_the_text_of_the_raw_text(
     spoken: list[tuple[str, str]], left: list[bool], taken: list[bool]
 ) -> None:
-    """An ear leaves some of what it could put right; a model puts some of that right."""
+    """An ear leaves some correctable names; a model corrects some of those."""
     raw = " ".join(heard for heard, _ in spoken)
     corrections = [each for each, is_left in zip(EAR.correct(raw).corrections, left, strict=False) if not is_left]
     text = answer = applied(raw, corrections)

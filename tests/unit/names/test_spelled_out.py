@@ -82,7 +82,7 @@ def test_other_talk_proves_nothing(lines: tuple[str, ...]) -> None:
     assert proofs(talk(*lines)) == []
 
 
-def test_what_was_said_long_ago_is_not_what_is_put_right() -> None:
+def test_spelling_does_not_correct_old_lines() -> None:
     assert proofs(talk("We asked Aldrinacks.", *["Well."] * 4, "No, Eldrinax.")) == []
     assert proofs(talk("We asked Aldrinacks.", "No, Eldrinax.", apart_ms=61_000)) == []
 

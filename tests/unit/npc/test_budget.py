@@ -76,7 +76,7 @@ def test_an_override_ignores_the_guard_against_repeated_depth() -> None:
     assert take(selector, "Hello.", at_ms=1, override="DEEP") == "DEEP"
 
 
-def test_a_turn_that_is_called_off_leaves_the_next_one_first_and_depth_free() -> None:
+def test_cancelled_turn_does_not_count_for_the_next() -> None:
     selector = TierSelector("DEEP")
     assert selector.choose("Tell me everything.", at_ms=0).tier == "DEEP"
     assert selector.choose("Tell me everything.", at_ms=1).tier == "DEEP"
@@ -100,7 +100,7 @@ def test_a_campaign_has_the_words_of_its_language(question: str, tier: BudgetTie
     assert take(selector, question, at_ms=60_000) == tier
 
 
-def test_words_of_the_settings_stand_besides() -> None:
+def test_words_of_the_settings_are_added() -> None:
     selector = TierSelector("DEEP", words=trigger_words("en", deep=("by the old gods",), standard=("my ledger",)))
     take(selector, "Hello.", at_ms=0)
     assert take(selector, "By the old gods, who was it?", at_ms=1) == "DEEP"

@@ -65,7 +65,7 @@ async def test_a_session_that_is_opened_again_has_in_force_what_it_had() -> None
     assert before.directions == {INNKEEPER: Direction("Be short.", 3)}
 
 
-def test_who_waits_until_it_is_kept_finds_it_in_the_database_or_waits_for_a_moment_only() -> None:
+def test_waiting_for_storage_ends_when_stored_or_soon_after() -> None:
     async def evening() -> None:
         now_s = asyncio.get_running_loop().time
         store = ControlsTwin()
@@ -82,7 +82,7 @@ def test_who_waits_until_it_is_kept_finds_it_in_the_database_or_waits_for_a_mome
     run_in_virtual_time(evening())
 
 
-async def test_an_npc_that_the_campaign_has_no_more_is_forgotten() -> None:
+async def test_npc_removed_from_the_campaign_is_forgotten() -> None:
     before = await after_a_restart(ControlsTwin(), in_force(), {SMITH: "Grimjaw"})
     assert (before.muted, before.directions, before.puppets) == ({SMITH}, {}, {})
 

@@ -134,7 +134,7 @@ async def test_the_others_read_one_after_the_other_once_the_table_is_open() -> N
         await asyncio.wait_for(readers.preparation.wait_until_done(), DEADLINE_S)
 
 
-async def test_what_is_being_read_gives_way_as_soon_as_somebody_speaks_and_goes_on_when_it_is_quiet() -> None:
+async def test_preparation_pauses_for_speech_and_resumes_in_silence() -> None:
     async with an_open_table() as readers:
         readers.quiet.clear()
         readers.preparation.on(SpeechStarted(TAMSIN, 0))
@@ -146,7 +146,7 @@ async def test_what_is_being_read_gives_way_as_soon_as_somebody_speaks_and_goes_
         assert readers.reading() == ["bo"]
 
 
-async def test_who_is_in_the_scene_of_a_move_reads_before_all_others_and_that_is_told() -> None:
+async def test_npcs_of_the_next_scene_prepare_first_and_are_reported() -> None:
     async with an_open_table() as readers:
         readers.move(NPCS[3], NPCS[0])
         await readers.settle()
@@ -156,7 +156,7 @@ async def test_who_is_in_the_scene_of_a_move_reads_before_all_others_and_that_is
         assert [event.names for event in readers.told if isinstance(event, NpcsGetReady)] == [("Di",), ()]
 
 
-async def test_who_is_addressed_before_its_turn_answers_and_needs_no_turn_any_more() -> None:
+async def test_addressed_npc_answers_before_its_preparation() -> None:
     async with an_open_table() as readers:
         readers.npcs[NPCS[2]].mailbox.post(Ask(Begin(TurnId("t1"), NPCS[2], PlayerId("tamsin"), "Cy?", 0), "Tamsin"))
         await readers.settle()
@@ -164,7 +164,7 @@ async def test_who_is_addressed_before_its_turn_answers_and_needs_no_turn_any_mo
         assert readers.ready() == ["ada", "cy"]
 
 
-async def test_whose_turn_has_not_come_reads_nothing_that_may_wait() -> None:
+async def test_queued_npc_prepares_nothing_yet() -> None:
     async with an_open_table() as readers:
         readers.npcs[NPCS[3]].mailbox.post(GetReady("", "Tamsin"))
         readers.npcs[NPCS[3]].mailbox.post(Expect(NPCS[0], "Ada", "Aye.", "Tamsin"))

@@ -50,7 +50,7 @@ def test_an_engine_that_does_well_answers_alone() -> None:
     assert both.second.asked == []
 
 
-def test_a_turn_that_fails_before_a_word_was_heard_is_answered_by_the_second_engine() -> None:
+def test_failed_turn_is_answered_by_the_second_engine() -> None:
     both = Both()
     both.fail(T1)
     assert both.second.asked == [PROMPT]
@@ -59,7 +59,7 @@ def test_a_turn_that_fails_before_a_word_was_heard_is_answered_by_the_second_eng
     assert [(event.heard, event.error) for event in both.finished] == [("Aye.", "")]
 
 
-def test_a_failure_before_the_release_is_no_news_to_the_table() -> None:
+def test_failure_before_release_is_not_reported() -> None:
     both = Both()
     both.mouth.begin(T1, PROMPT)
     both.first.fail_early()
@@ -70,7 +70,7 @@ def test_a_failure_before_the_release_is_no_news_to_the_table() -> None:
     assert [event.heard for event in both.finished] == ["Aye."]
 
 
-def test_of_a_reply_that_breaks_off_what_was_heard_is_history_and_the_npc_says_so_in_character() -> None:
+def test_broken_reply_keeps_what_was_heard_and_gets_an_excuse() -> None:
     both = Both()
     both.fail(T1, heard="It is sharp and")
     assert both.second.given_up == [T1]
@@ -79,7 +79,7 @@ def test_of_a_reply_that_breaks_off_what_was_heard_is_history_and_the_npc_says_s
     ]
 
 
-def test_after_failures_in_a_row_the_second_engine_answers_for_the_rest_of_the_session() -> None:
+def test_second_engine_takes_over_after_repeated_failures() -> None:
     both = Both()
     for n in range(MAX_FAILURES):
         both.fail(TurnId(f"t{n}"))
@@ -91,7 +91,7 @@ def test_after_failures_in_a_row_the_second_engine_answers_for_the_rest_of_the_s
     assert len(both.finished) == MAX_FAILURES + 1
 
 
-def test_an_answer_that_succeeds_ends_the_row() -> None:
+def test_success_resets_the_failure_count() -> None:
     both = Both()
     for n in range(MAX_FAILURES - 1):
         both.fail(TurnId(f"t{n}"))
@@ -120,7 +120,7 @@ def test_a_turn_cancelled_while_the_second_engine_answers_ends_once() -> None:
     assert both.first.turn == T2
 
 
-def test_given_words_are_said_by_the_engine_that_can() -> None:
+def test_given_words_go_to_the_engine_that_supports_them() -> None:
     both = Both()
     both.first.says_given_words = False
     both.mouth.begin(T1, Prompt(GRIMJAW.id, PROMPT.messages, "", "Alice", words="Halt!"))

@@ -67,7 +67,7 @@ async def test_a_question_is_answered_and_both_are_kept(table: TableOfTwins) -> 
     assert all(u.witnesses == {SMITH, INNKEEPER} for u in table.spool.utterances.values())
 
 
-async def test_an_answer_that_failed_while_the_player_spoke_is_begun_again_when_they_have_finished(
+async def test_failed_answer_is_retried_after_the_player_finishes(
     table: TableOfTwins,
 ) -> None:
     draft = a_draft(TAMSIN, "Grimjaw, how is my blade?", end_ms=500)
@@ -95,7 +95,7 @@ async def test_every_npc_present_overhears_and_one_answers(table: TableOfTwins) 
     assert table.mouth(INNKEEPER).asked == []
 
 
-async def test_who_is_not_in_the_scene_hears_nothing(table: TableOfTwins) -> None:
+async def test_npc_outside_the_scene_hears_nothing(table: TableOfTwins) -> None:
     await table.move(FORGE)
     await table.says(TAMSIN, "Grimjaw, my brother is lost.")
     table.mouth(SMITH).end()
@@ -117,7 +117,7 @@ async def test_what_an_npc_said_is_kept_only_as_far_as_it_was_heard(table: Table
     assert table.npcs[SMITH].conversation.prompt("", "x").messages[-2].content == "Once"
 
 
-async def test_a_voice_silences_an_npc_which_goes_on_after_a_cough_and_is_cut_off_by_words(table: TableOfTwins) -> None:
+async def test_voice_holds_an_npc_cough_resumes_it_words_cut_it_off(table: TableOfTwins) -> None:
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     mouth = table.mouth(SMITH)
     for words, is_cut in ((None, False), ("Stop, I mean the axe.", True)):
@@ -139,7 +139,7 @@ async def test_a_voice_silences_an_npc_which_goes_on_after_a_cough_and_is_cut_of
     assert record.stages[Stage.AUDIO_END] == record.stages[Stage.SILENCED] == record.stages[Stage.BARGE_IN]
 
 
-async def test_of_two_npcs_that_are_called_the_second_reacts_to_what_was_heard(
+async def test_second_called_npc_reacts_to_what_was_heard(
     table: TableOfTwins,
 ) -> None:
     await table.says(TAMSIN, "Grimjaw, Mirelle, is iron dear?")
@@ -167,7 +167,7 @@ async def test_of_two_npcs_that_are_called_the_second_reacts_to_what_was_heard(
     assert heard.count("Grimjaw says: Aye.") == 1
 
 
-async def test_a_turn_behind_a_long_answer_is_told_of_at_once_makes_its_sound_and_says_how_long_it_waited(
+async def test_waiting_turn_is_reported_plays_a_filler_and_counts_its_wait(
     table: TableOfTwins,
 ) -> None:
     table.room._turn_taking.patience = Patience(filler_after_ms=700)
@@ -191,7 +191,7 @@ async def test_a_turn_behind_a_long_answer_is_told_of_at_once_makes_its_sound_an
     assert table.turns()[-1].waited_ms == 9_300
 
 
-async def test_an_npc_that_is_called_by_another_hears_its_words_once_in_its_prompt(table: TableOfTwins) -> None:
+async def test_npc_called_by_another_has_its_words_once_in_its_prompt(table: TableOfTwins) -> None:
     table.room._turn_taking.follow_ups.max_in_a_row = 1
     await table.says(TAMSIN, "Grimjaw, who has ale?")
     table.mouth(SMITH).reply = "Mirelle, tell her."
@@ -215,12 +215,12 @@ async def test_a_question_in_two_parts_is_asked_once_with_both(table: TableOfTwi
     assert len(table.spool.utterances) == 2
 
 
-async def test_an_npc_that_falls_is_started_again_with_what_it_heard_and_the_table_plays_on(
+async def test_crashed_npc_restarts_with_its_history(
     table: TableOfTwins,
 ) -> None:
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     broken = table.mouth(SMITH)
-    broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor falls
+    broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor crashes
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
     table.room.mailbox.post(a_partial(BRAN, "hold on", table.now_ms))
     await table.settle()
@@ -235,7 +235,7 @@ async def test_an_npc_that_falls_is_started_again_with_what_it_heard_and_the_tab
     assert table.mouth(INNKEEPER).is_heard
 
 
-def test_an_npc_whose_engine_does_not_even_close_is_back_within_two_seconds_and_no_other_npc_notices() -> None:
+def test_npc_with_a_hanging_engine_restarts_within_two_seconds() -> None:
     async def evening() -> None:
         table = TableOfTwins()
         async with table.supervisor:
@@ -245,7 +245,7 @@ def test_an_npc_whose_engine_does_not_even_close_is_back_within_two_seconds_and_
             await table.says(TAMSIN, "Grimjaw, how is my blade?")
             broken, other = table.mouth(SMITH), table.mouth(INNKEEPER)
             broken.close = asyncio.Event().wait  # type: ignore[assignment, method-assign]
-            broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor falls
+            broken.cancel = None  # type: ignore[assignment, method-assign]  # calling it raises: the actor crashes
             table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
             table.room.mailbox.post(a_partial(BRAN, "hold on", table.now_ms))
             await table.settle()
@@ -263,7 +263,7 @@ def test_an_npc_whose_engine_does_not_even_close_is_back_within_two_seconds_and_
     run_in_virtual_time(evening())
 
 
-async def test_an_answer_that_never_comes_times_out_and_the_next_question_is_answered(table: TableOfTwins) -> None:
+async def test_next_question_is_answered_after_a_timeout(table: TableOfTwins) -> None:
     table.mouth(SMITH).release = lambda turn: None  # type: ignore[method-assign]  # an engine that hangs
     await table.says(TAMSIN, "Grimjaw, hello.")
     await table.pass_time(15_000)
@@ -274,7 +274,7 @@ async def test_an_answer_that_never_comes_times_out_and_the_next_question_is_ans
     assert table.mouth(INNKEEPER).is_heard
 
 
-async def test_an_npc_is_told_of_as_thinking_once_an_answer_is_owed_and_before_it_is_heard(
+async def test_npc_is_reported_as_thinking_before_its_answer(
     table: TableOfTwins,
 ) -> None:
     table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
@@ -292,7 +292,7 @@ async def test_an_npc_is_told_of_as_thinking_once_an_answer_is_owed_and_before_i
     assert (told[0].npc, told[0].player) == (SMITH, TAMSIN)
 
 
-async def test_an_npc_that_is_out_for_good_owes_nobody_an_answer_for_long(table: TableOfTwins) -> None:
+async def test_turn_of_a_permanently_failed_npc_ends_soon(table: TableOfTwins) -> None:
     await table.supervisor.stop(SMITH)
     table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), table.now_ms))
     await table.settle()
@@ -303,14 +303,14 @@ async def test_an_npc_that_is_out_for_good_owes_nobody_an_answer_for_long(table:
     assert [turn.outcome for turn in table.turns()] == [Outcome.FAILED, Outcome.FAILED]
 
 
-async def test_who_leaves_while_they_speak_is_no_longer_shown_as_speaking(table: TableOfTwins) -> None:
+async def test_player_who_leaves_is_not_shown_as_speaking(table: TableOfTwins) -> None:
     table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
     table.room.mailbox.post(Leave(TAMSIN))
     await table.settle()
     assert isinstance(table.events[-1], NothingSaid)
 
 
-async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_lost(table: TableOfTwins) -> None:
+async def test_full_disk_loses_no_utterance_and_the_table_continues(table: TableOfTwins) -> None:
     table.spool.is_full = True
     await table.says(TAMSIN, "Grimjaw, remember this.")
     assert table.mouth(SMITH).is_heard
@@ -323,7 +323,7 @@ async def test_while_the_disk_is_full_the_table_plays_on_and_nothing_said_is_los
     assert sum(isinstance(event, UtteranceKept) for event in table.events) == 2
 
 
-async def test_what_the_recogniser_knew_of_each_word_is_there_when_an_utterance_was_kept(table: TableOfTwins) -> None:
+async def test_stored_utterance_has_the_recognisers_word_data(table: TableOfTwins) -> None:
     words = (HeardWord(0, 4, 0.9, 0, 300), HeardWord(5, 11, 0.4, 300, 700))
     draft = a_draft(BRAN, "Good evenin", end_ms=table.now_ms)
     draft = replace(draft, heard=replace(draft.heard, words=words))
@@ -334,7 +334,7 @@ async def test_what_the_recogniser_knew_of_each_word_is_there_when_an_utterance_
     assert kept.words == words
 
 
-async def test_what_a_player_was_saying_when_they_left_is_kept_with_all_that_is_known_of_it(
+async def test_words_of_a_leaving_player_are_kept_with_word_data(
     table: TableOfTwins,
 ) -> None:
     grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
@@ -367,7 +367,7 @@ async def test_a_turn_nobody_answers_is_recorded_too(table: TableOfTwins) -> Non
     assert turn.stages[Stage.SPEECH_END] > 0
 
 
-async def test_a_turn_says_where_its_words_stand_in_the_log(table: TableOfTwins) -> None:
+async def test_turn_names_its_utterance_in_the_log(table: TableOfTwins) -> None:
     await table.says(BRAN, "What a night.")
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     table.mouth(SMITH).end()
@@ -378,7 +378,7 @@ async def test_a_turn_says_where_its_words_stand_in_the_log(table: TableOfTwins)
     assert (answered.utterance_id, answered.reply_id) == (kept["Grimjaw, how is my blade?"], kept["Aye."])
 
 
-async def test_an_answer_that_nobody_heard_stands_nowhere(table: TableOfTwins) -> None:
+async def test_unheard_answer_is_not_stored(table: TableOfTwins) -> None:
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     table.mouth(SMITH).end(heard="")
     await table.settle()
@@ -436,7 +436,7 @@ async def test_quiet_is_when_nobody_speaks_and_no_answer_is_on_its_way(table: Ta
     await asyncio.wait_for(waiting, DEADLINE_S)
 
 
-async def test_engines_read_up_while_nobody_speaks(table: TableOfTwins) -> None:
+async def test_engines_prepare_while_nobody_speaks(table: TableOfTwins) -> None:
     primed = len(table.mouth(SMITH).primed)
     await table.says(TAMSIN, "Grimjaw, hello.")
     table.mouth(SMITH).end()
@@ -483,7 +483,7 @@ async def test_what_was_heard_of_an_answer_is_kept_while_it_is_being_heard(table
     assert (whole.text, whole.witnesses) == ("Aye. It is sharp. Take it.", {SMITH, INNKEEPER})
 
 
-async def test_what_was_heard_of_an_engine_that_fell_is_kept(table: TableOfTwins) -> None:
+async def test_heard_part_is_kept_after_an_engine_crash(table: TableOfTwins) -> None:
     table.mouth(SMITH).reply = "Aye."
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     piece(table, SMITH, "It is sharp.")
@@ -498,7 +498,7 @@ async def test_what_was_heard_of_an_engine_that_fell_is_kept(table: TableOfTwins
     assert (turn.reply_heard, turn.reply_id) == ("Aye.", kept.id)
 
 
-async def test_what_the_journal_has_not_been_given_can_be_written_without_the_room(table: TableOfTwins) -> None:
+async def test_unsaved_utterances_can_be_written_without_the_room(table: TableOfTwins) -> None:
     room = Room(
         table.state,
         room_mailbox(),
@@ -519,7 +519,7 @@ async def test_what_the_journal_has_not_been_given_can_be_written_without_the_ro
     assert room.unwritten() == []
 
 
-async def test_an_npc_that_does_not_read_while_somebody_floods_the_table_hears_the_newest_and_all_is_kept(
+async def test_flooded_npc_hears_the_newest_and_all_is_stored(
     table: TableOfTwins,
 ) -> None:
     await table.supervisor.stop(INNKEEPER)
@@ -538,7 +538,7 @@ async def test_an_npc_that_does_not_read_while_somebody_floods_the_table_hears_t
     assert any("number 5999" in line for line in heard)
 
 
-async def test_an_aside_between_the_parts_of_a_question_is_kept_and_the_question_is_asked_once(
+async def test_aside_within_a_question_is_kept_and_asked_once(
     table: TableOfTwins,
 ) -> None:
     await table.move(FORGE)
@@ -561,7 +561,7 @@ async def test_an_aside_between_the_parts_of_a_question_is_kept_and_the_question
     )
 
 
-async def test_who_was_talking_with_an_npc_before_the_table_was_opened_goes_on_with_it(table: TableOfTwins) -> None:
+async def test_conversation_continues_after_the_table_reopens(table: TableOfTwins) -> None:
     await table.says(TAMSIN, "And how much is it?")
     assert table.turns()[-1].npc_id is None
     asked = an_utterance("Grimjaw, how is my blade?", speaker=TAMSIN)

@@ -81,7 +81,7 @@ async def test_a_seat_whose_ear_does_not_open_is_free() -> None:
     assert seats.left == [TAMSIN]
 
 
-async def test_a_seat_whose_ear_does_not_even_end_when_it_is_cancelled_is_left_all_the_same() -> None:
+async def test_seat_is_released_when_its_ear_ignores_cancellation() -> None:
     over = asyncio.Event()
     left: list[Player] = []
     player = a_campaign().player(TAMSIN)
@@ -125,7 +125,7 @@ async def test_a_seat_that_is_left_twice_is_left_once() -> None:
     assert (ear.n_closed, seats.left) == (1, [TAMSIN])
 
 
-def test_a_table_that_closes_waits_for_no_ear_that_does_not_end_and_closes_the_others() -> None:
+def test_closing_table_skips_a_hanging_ear() -> None:
     async def scene() -> None:
         over = asyncio.Event()
         seats, ear = Seats(), AttentiveEar()
@@ -176,7 +176,7 @@ class Evening:
         self.ended_s.append(asyncio.get_running_loop().time())
 
 
-def test_a_table_that_nobody_comes_to_ends_once() -> None:
+def test_empty_table_ends_once() -> None:
     async def evening() -> None:
         table = Evening()
         idle = table.begin()
@@ -186,7 +186,7 @@ def test_a_table_that_nobody_comes_to_ends_once() -> None:
     run_in_virtual_time(evening())
 
 
-def test_as_long_as_somebody_sits_there_it_goes_on_and_the_time_counts_from_when_the_last_one_left() -> None:
+def test_table_closes_some_time_after_the_last_player_left() -> None:
     async def evening() -> None:
         table = Evening()
         idle = table.begin()

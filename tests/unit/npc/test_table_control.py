@@ -80,7 +80,7 @@ async def test_a_muted_npc_opens_no_turn_and_the_record_says_muted(table: TableO
     assert table.turns()[-1].outcome is Outcome.ANSWERED
 
 
-async def test_who_is_muted_while_it_speaks_stops_and_keeps_what_was_heard(table: TableOfTwins) -> None:
+async def test_npc_muted_while_speaking_stops_and_keeps_what_was_heard(table: TableOfTwins) -> None:
     table.mouth(SMITH).reply = "Once upon a time"
     await table.says(TAMSIN, "Grimjaw, tell me a story.")
     await obeyed(table, Mute(SMITH))
@@ -89,7 +89,7 @@ async def test_who_is_muted_while_it_speaks_stops_and_keeps_what_was_heard(table
     assert kept(table)[-1] == ("Grimjaw", "Once")
 
 
-async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_npcs_own(table: TableOfTwins) -> None:
+async def test_dms_words_as_an_npc_are_logged_as_the_npcs(table: TableOfTwins) -> None:
     words = "The gate is closed. Go home."
     assert await obeyed(table, SayAs(SMITH, words)) == "Grimjaw will say it as soon as the floor is free"
     assert table.mouth(SMITH).asked[-1].words == words
@@ -109,7 +109,7 @@ async def test_the_dm_speaks_as_an_npc_in_its_voice_and_the_log_has_it_as_the_np
     assert words in own and f"Grimjaw says: {words}" in heard
 
 
-async def test_words_of_the_dm_go_before_the_answer_that_an_npc_thinks_of_and_before_who_waits(
+async def test_dms_words_go_before_pending_answers(
     table: TableOfTwins,
 ) -> None:
     table.mouth(SMITH).release = lambda turn: None  # type: ignore[method-assign]  # it is still thinking
@@ -139,7 +139,7 @@ async def test_players_cut_off_what_the_dm_says_as_an_npc(table: TableOfTwins) -
     assert kept(table)[0] == ("Grimjaw", "The")
 
 
-async def test_a_direction_stands_in_the_next_prompts_of_one_npc_and_never_in_the_talk(table: TableOfTwins) -> None:
+async def test_direction_is_in_the_npcs_prompts_and_never_in_the_log(table: TableOfTwins) -> None:
     assert await obeyed(table, Direct(SMITH, DIRECTION, 2)) == "Grimjaw is directed for its next 2 answers"
     for text in ("Grimjaw, one.", "Grimjaw, two.", "Grimjaw, three."):
         await answered(table, text)
@@ -169,7 +169,7 @@ async def test_all_that_a_bound_player_says_goes_to_one_npc(table: TableOfTwins)
     assert table.turns()[-1].unaddressed is Unaddressed.NO_NAME
 
 
-async def test_stop_cuts_who_speaks_and_drops_what_is_under_way_and_nothing_said_is_lost(table: TableOfTwins) -> None:
+async def test_stop_cuts_speech_and_cancels_answers_without_losing_words(table: TableOfTwins) -> None:
     table.mouth(SMITH).reply = "Once upon a time"
     await table.says(TAMSIN, "Grimjaw, tell me a story.")
     await table.says(TAMSIN, "(to Bran) hush")
@@ -186,7 +186,7 @@ async def test_stop_cuts_who_speaks_and_drops_what_is_under_way_and_nothing_said
     assert table.turns()[-1].outcome is Outcome.ANSWERED
 
 
-async def test_a_whisper_is_told_and_is_no_talk(table: TableOfTwins) -> None:
+async def test_whisper_is_delivered_and_not_logged(table: TableOfTwins) -> None:
     table.state.add_player(a_campaign().player(TAMSIN))
     assert await obeyed(table, WhisperTo(TAMSIN, "The cup is poisoned.")) == "Tamsin reads it"
     [whispered] = [event for event in table.events if isinstance(event, Whispered)]
@@ -209,7 +209,7 @@ async def test_the_dm_commands_aloud_and_no_npc_hears_it_but_the_log_has_it(tabl
     assert table.turns()[-1].outcome is Outcome.ANSWERED
 
 
-async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
+async def test_player_cannot_command(table: TableOfTwins) -> None:
     await answered(table, "Grimjaw, be quiet.")
     assert (table.room.control.controls.muted, table.turns()[0].npc_id) == (set(), SMITH)
 
@@ -226,9 +226,7 @@ async def test_a_player_commands_nothing(table: TableOfTwins) -> None:
         (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table and would not see it"),
     ],
 )
-async def test_what_cannot_be_obeyed_says_why_and_nothing_of_it_is_done(
-    table: TableOfTwins, command: TableCommand, why: str
-) -> None:
+async def test_refused_command_says_why_and_does_nothing(table: TableOfTwins, command: TableCommand, why: str) -> None:
     await table.move(FORGE)
     n_events = len(table.events)
     with pytest.raises(InvalidInput) as error:
@@ -267,7 +265,7 @@ async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins
             table.mouth(INNKEEPER).asked.clear()
 
 
-async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_then_the_table_plays_on(
+async def test_speech_in_a_pause_is_neither_answered_nor_kept(
     table: TableOfTwins,
 ) -> None:
     assert await obeyed(table, Pause()) == "the table is paused: nothing is heard, answered or stored"
@@ -284,7 +282,7 @@ async def test_nothing_that_is_said_in_a_pause_is_heard_answered_or_kept_and_the
     assert [event.is_paused for event in table.events if isinstance(event, PauseChanged)] == [True, False]
 
 
-async def test_what_was_being_said_when_the_pause_began_is_kept_to_its_end_and_not_answered(
+async def test_speech_that_runs_into_a_pause_is_kept_and_not_answered(
     table: TableOfTwins,
 ) -> None:
     table.mouth(SMITH).reply = "Once upon a time"
@@ -303,7 +301,7 @@ async def test_what_was_being_said_when_the_pause_began_is_kept_to_its_end_and_n
     assert len(table.mouth(SMITH).asked) == 1
 
 
-async def test_a_typed_line_that_was_on_its_way_when_the_pause_began_is_kept(table: TableOfTwins) -> None:
+async def test_typed_line_in_flight_at_a_pause_is_kept(table: TableOfTwins) -> None:
     await obeyed(table, Pause())
     typed = replace(a_draft(TAMSIN, "Grimjaw, one."), typed=True)
     for event in (SpeechStarted(TAMSIN, table.now_ms), TurnEnded(typed, table.now_ms)):
@@ -312,6 +310,6 @@ async def test_a_typed_line_that_was_on_its_way_when_the_pause_began_is_kept(tab
     assert kept(table) == [("Tamsin", "Grimjaw, one.")] and table.mouth(SMITH).asked == []
 
 
-async def test_who_ends_the_session_is_told_so_and_so_is_whoever_opened_the_table(table: TableOfTwins) -> None:
+async def test_end_of_session_is_reported_to_caller_and_host(table: TableOfTwins) -> None:
     assert await obeyed(table, EndSession()) == "the session ends, and the table closes"
     assert [event for event in table.events if isinstance(event, SessionEnds)]

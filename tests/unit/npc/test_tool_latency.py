@@ -9,7 +9,7 @@ from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_graph
 MINUTE_MS = 60_000
 
 
-def test_what_is_declared_stands_for_it_until_five_calls_were_measured() -> None:
+def test_declared_latency_counts_until_five_calls_are_measured() -> None:
     latencies = ToolLatencies()
     for _ in range(4):
         latencies.took("t", 900, at_ms=0)
@@ -18,14 +18,14 @@ def test_what_is_declared_stands_for_it_until_five_calls_were_measured() -> None
     assert latencies.usual_ms("t", declared_ms=100, at_ms=0) == 900
 
 
-def test_one_slow_call_among_many_is_no_usual_time() -> None:
+def test_one_slow_call_does_not_change_the_usual_latency() -> None:
     latencies = ToolLatencies()
     for took_ms in (20, 4_000, 20, 20, 20):
         latencies.took("t", took_ms, at_ms=0)
     assert latencies.usual_ms("t", declared_ms=100, at_ms=0) == 20
 
 
-def test_what_was_slow_is_tried_again_after_ten_minutes() -> None:
+def test_slow_tool_is_retried_after_ten_minutes() -> None:
     latencies = ToolLatencies()
     for _ in range(9):
         latencies.took("t", 9_000, at_ms=0)

@@ -41,7 +41,7 @@ class Table:
         self.n_slow += 1
 
 
-async def test_tools_outside_stand_behind_those_of_memory_and_both_are_answered() -> None:
+async def test_external_tools_follow_memory_tools_and_both_work() -> None:
     table = Table(roller())
     assert [spec.wire_name for spec in table.box.declared] == ["memory_query_entities", "dice_roll"]
     assert await table.box.call("dice_roll", {"dice": "d20"}) == {"found": ["7"]}
@@ -51,7 +51,7 @@ async def test_tools_outside_stand_behind_those_of_memory_and_both_are_answered(
     ]
 
 
-async def test_without_memory_there_are_the_tools_outside_alone() -> None:
+async def test_without_memory_only_external_tools_are_offered() -> None:
     table = Table(roller(), with_memory=False)
     assert [spec.wire_name for spec in table.box.declared] == ["dice_roll"]
     assert "did you mean 'dice_roll'?" in str((await table.box.call("dice_rol", {}))["note"])
@@ -63,7 +63,7 @@ def test_a_tool_that_takes_longer_than_the_tier_allows_is_not_shown() -> None:
     assert len(Table(slow, rule=DEFAULT_RULES["STANDARD"], with_memory=False).box.declared) == 1
 
 
-def test_a_turn_of_a_lower_tier_shows_what_is_quick_enough_and_none_goes_beyond_the_npc() -> None:
+def test_lower_tier_shows_only_fast_tools_within_the_npcs_tier() -> None:
     box = Table(roller(usual_ms=1_000), rule=DEFAULT_RULES["STANDARD"]).box
     assert [spec.wire_name for spec in box.at("DEEP").declared] == ["memory_query_entities", "dice_roll"]
     assert [spec.wire_name for spec in box.at("FAST").declared] == ["memory_query_entities"]
@@ -84,7 +84,7 @@ async def test_a_tool_that_fails_is_a_note_that_says_to_make_nothing_up(error: E
     assert table.looked_up[0].found == found
 
 
-def test_a_slow_tool_is_told_of_once_and_cut_at_the_ceiling() -> None:
+def test_slow_tool_is_reported_once_and_cut_at_the_limit() -> None:
     async def never(_arguments: Mapping[str, object]) -> Found:
         await asyncio.Event().wait()
         raise AssertionError
@@ -102,7 +102,7 @@ def test_a_slow_tool_is_told_of_once_and_cut_at_the_ceiling() -> None:
     run_in_virtual_time(story())
 
 
-def test_a_quick_tool_is_not_told_of_as_slow() -> None:
+def test_fast_tool_is_not_reported_as_slow() -> None:
     async def story() -> None:
         table = Table(roller())
         await table.box.call("dice_roll", {"dice": "d20"})

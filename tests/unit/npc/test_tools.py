@@ -66,14 +66,14 @@ def test_a_tier_shows_the_model_its_tools_and_no_other(tier: BudgetTier, names: 
     assert [spec.wire_name for spec in tools_of(tier=tier).declared] == names
 
 
-async def test_a_tool_of_another_tier_cannot_be_called_even_by_a_model_that_guesses_it() -> None:
+async def test_tool_of_another_tier_is_refused_even_if_guessed() -> None:
     talk = Talk((OCTOBER,))
     answer = await tools_of(talk=talk, tier="FAST").call("memory_search_sessions", {"query": "sister"})
     assert answer["found"] == []
     assert talk.asked_for == []
 
 
-async def test_whom_someone_belongs_to_is_answered_by_an_alias_and_a_relation() -> None:
+async def test_membership_is_found_by_alias_and_relation() -> None:
     answer = await tools_of().call("memory.query_entities", {"name": "The Smith", "relation": "member of"})
     assert answer["found"] == [
         {
@@ -100,7 +100,7 @@ async def test_an_npc_finds_nothing_of_what_it_may_not_know() -> None:
     assert "Orla" not in str(wardens)  # not accepted
 
 
-async def test_a_fact_that_was_witnessed_or_told_is_found_by_its_knower_and_says_why() -> None:
+async def test_known_fact_is_found_with_how_it_is_known() -> None:
     ask = {"query": "When do the Reavers land, and have the Wardens ships?"}
     found = (await tools_of().call("memory_search_facts", ask))["found"]
     why = {one["fact"]: (one["why"], one["session"]) for one in found}  # type: ignore[attr-defined]
@@ -168,7 +168,7 @@ async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None
     assert (fact["session"], said["said"]) == ("s2", recalled_line(NOVEMBER))
 
 
-async def test_much_that_was_said_at_another_time_takes_no_place_from_what_was_said_then() -> None:
+async def test_time_filter_is_not_crowded_out_by_other_times() -> None:
     before = tuple(replace(OCTOBER, text=f"Tamsin: My sister is ill, {n} days.") for n in range(20))
     answer = await tools_of(talk=Talk((*before, NOVEMBER))).call(
         "memory_search_facts", {"query": "sister", "after": "2026-10-31"}
@@ -180,7 +180,7 @@ OWN = said_itself("It was Liora who stole the tithe box.", npc=GRIMJAW, at_ms=1)
 
 
 @pytest.mark.parametrize("tool", ["memory_search_sessions", "memory_search_facts"])
-async def test_what_an_npc_said_itself_answers_only_who_looks_for_what_it_said(tool: str) -> None:
+async def test_npcs_own_words_answer_only_searches_for_them(tool: str) -> None:
     own = tuple(replace(OWN, at_ms=n) for n in range(5))
     tools = tools_of(talk=Talk((*own, OCTOBER)))
     told = (await tools.call(tool, {"query": "who stole the tithe box"}))["found"]
@@ -204,9 +204,7 @@ async def test_without_summaries_the_tool_says_so_instead_of_inventing_one() -> 
         (60, "Xyzzy", "nothing called 'Xyzzy' is known"),
     ],
 )
-async def test_a_name_that_nobody_has_is_answered_with_the_nearest_or_with_all_if_they_are_few(
-    n_others: int, name: str, note: str
-) -> None:
+async def test_unknown_name_error_lists_nearest_or_all_names(n_others: int, name: str, note: str) -> None:
     graph = a_graph()
     graph.scoped += [(Entity(EntityId(f"e{n}"), "item", f"Coin {n}"), PUBLIC) for n in range(n_others)]
     tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, graph, Talk()), tier="STANDARD")
@@ -242,7 +240,7 @@ async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: 
     assert note in str(answer["note"])
 
 
-async def test_every_call_is_told_with_what_the_model_was_answered() -> None:
+async def test_every_call_is_reported_with_its_answer() -> None:
     told: list[LookUp] = []
     memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
     tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
@@ -268,7 +266,7 @@ async def test_what_a_model_makes_of_an_argument_can_be_recorded_whatever_it_is(
     assert noted == ["(float)", "(float)", "(list)", "(dict)", 7, None]
 
 
-async def test_the_same_call_of_one_turn_is_answered_once_and_of_the_next_turn_anew() -> None:
+async def test_repeated_tool_call_runs_once_per_turn() -> None:
     talk = Talk((OCTOBER,))
     tools = tools_of(talk=talk)
     turn = tools.at("STANDARD")

@@ -11,7 +11,7 @@ def test_a_new_connection_is_given_what_no_transcript_covers() -> None:
     assert sound.reopened() == b"cc"
 
 
-def test_positions_begin_anew_with_each_connection() -> None:
+def test_positions_restart_with_each_connection() -> None:
     sound = UnconfirmedSound(longest=100)
     sound.heard(b"aabbcc")
     sound.confirmed(4)

@@ -178,7 +178,7 @@ def test_an_hour_ago_is_an_hour_ago_after_midnight_too() -> None:
     assert ask.window.from_ms <= ms("2026-11-21 23:30") < ask.window.until_ms
 
 
-def test_a_table_that_is_opened_anew_after_midnight_plays_the_same_evening() -> None:
+def test_table_reopened_after_midnight_continues_the_evening() -> None:
     """Evenings follow from the talk, whatever its sessions are called."""
     assert len(evenings_in(TALK)) == 2
     assert evenings_in(TALK[::-1]).tolist() == evenings_in(TALK).tolist()

@@ -1,4 +1,4 @@
-"""All talk is embedded anew while a table recalls: vectors of two models are never compared, and nobody has to wait."""
+"""Recall during a reindex never compares vectors of two models, and nobody waits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def vectors_of(recall: Recall) -> np.ndarray[Any, Any]:
     return index._vectors.first_of(rows)
 
 
-async def test_talk_that_the_same_model_embedded_anew_is_asked_for_with_new_vectors_of_questions(
+async def test_reembedded_transcript_gets_new_question_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Behind one name there may be another model by now: a server's `latest`."""

@@ -1,4 +1,4 @@
-"""Whatever is asked, and whatever the embedder does: a defined answer, in time, and what had no say in it is told."""
+"""Any question gets a defined answer in time, whatever the embedder does, and the answer lists what was ignored."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ async def test_unknown_utterances_and_all_of_them_may_be_excluded() -> None:
 
 
 @pytest.mark.parametrize("asked", ["My sister sails with the pirates.", "my SISTER sails  with the pirates."])
-async def test_a_question_that_stands_in_the_log_does_not_remind_of_itself(asked: str) -> None:
+async def test_logged_question_does_not_recall_itself(asked: str) -> None:
     assert "u1" not in texts(await by_words().search(CAMPAIGN, SMITH, TalkQuery(asked)))
 
 

@@ -236,7 +236,7 @@ def test_nor_does_a_campaign_full_of_what_others_heard() -> None:
     assert whole == asyncio.run(everything(own, questions, ()))
 
 
-# -- one by one, what could tell of it
+# -- one by one, what could reveal it
 
 
 async def scene_of(

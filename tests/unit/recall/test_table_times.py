@@ -87,7 +87,7 @@ async def test_after_midnight_it_still_is_that_evening() -> None:
     assert await fits(recall, "How was the wine yesterday?") == {"friday"}
 
 
-async def test_the_evening_is_the_tables_also_for_who_came_after_midnight() -> None:
+async def test_player_after_midnight_belongs_to_the_same_evening() -> None:
     recall = a_recall(a_saturday_night(witnesses=frozenset({SMITH})), TimesTwin(), "2026-11-22 19:00")
     assert await fits(recall, "How was the wine yesterday?", INNKEEPER) == {"night"}
 

@@ -56,7 +56,7 @@ def some_talk() -> FeedTwin:
 
 
 async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -> None:
-    """A reading that began before is no answer to who asks after it."""
+    """A read that began before the request does not answer it."""
     feed = some_talk()
     recall = a_recall(feed)
     await ids(recall)
@@ -142,7 +142,7 @@ async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
     ]
 
 
-async def test_a_campaign_in_another_language_is_read_anew() -> None:
+async def test_campaign_in_another_language_is_reloaded() -> None:
     feed = FeedTwin(languages={CAMPAIGN: "en"})
     feed.tell(said("u1", "Die Schwestern segeln."), said("u2", "Es regnet.", ordinal=2))
     recall = a_recall(feed, settings=PATIENT)
@@ -243,7 +243,7 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
     assert (await held.refresh(CAMPAIGN)).n_vectors == 300
 
 
-async def test_reading_anew_ends_with_what_was_rolled_back_meanwhile() -> None:
+async def test_reload_reflects_a_concurrent_rollback() -> None:
     feed = some_talk()
     feed.tell(*(said(f"n{n}", "It snows.", ordinal=n + 3) for n in range(10)))
     recall = a_recall(feed)
@@ -292,7 +292,7 @@ async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
 
 
 @pytest.mark.parametrize("n_new", [0, 1, 3, 6])
-async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_missed_and_nothing_told_that_is_not_in_it(
+async def test_restored_and_diverged_log_is_recalled_exactly(
     n_new: int,
 ) -> None:
     """Other campaigns have some of its numbers now, so that what is there where the last one was tells nothing."""
@@ -312,7 +312,7 @@ async def test_of_a_log_that_was_restored_and_went_on_otherwise_nothing_is_misse
 
 
 @pytest.mark.parametrize("n_changed", [1, 2, 5, 700, 999])
-async def test_a_log_whose_latest_talk_was_revised_is_the_same_log_and_not_read_anew(n_changed: int) -> None:
+async def test_log_with_a_revised_tail_is_not_reloaded(n_changed: int) -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 1_001)))
     held = a_memory(feed)

@@ -166,7 +166,7 @@ def test_likeness_is_that_of_the_nearest_piece_in_however_many_blocks(
             np.testing.assert_array_equal(vector, pieces[n][0] if n % 5 else np.zeros(DIMENSIONS))
 
 
-def test_what_others_say_later_is_nothing_to_who_was_not_there() -> None:
+def test_later_talk_does_not_reveal_lines_to_absent_npcs() -> None:
     index = an_index([said(0, "My sister.")])
     before = answers(index, SMITH, "sister", towards(1, 0, 0))
     index.put(said(n, "Your sister.", witnesses=frozenset({INNKEEPER})) for n in range(1, 400))

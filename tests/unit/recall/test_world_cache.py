@@ -94,7 +94,7 @@ async def test_what_is_taken_back_is_known_no_more(taking_back: Event) -> None:
     assert named(held) == {INN: 1, MAREK: 1}
 
 
-async def test_what_was_taken_back_is_not_told_while_the_world_is_read_anew() -> None:
+async def test_undone_fact_stays_undone_during_a_reload() -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)
@@ -150,7 +150,7 @@ async def test_much_that_happened_is_read_at_once() -> None:
     assert feed.n_read == 2
 
 
-async def test_what_was_hidden_behind_much_else_is_not_told_while_the_world_is_read_anew() -> None:
+async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)
@@ -173,7 +173,7 @@ async def test_what_was_hidden_behind_much_else_is_not_told_while_the_world_is_r
     assert named(held) == {INN: 0}
 
 
-async def test_a_log_that_was_restored_from_an_earlier_day_is_read_anew() -> None:
+async def test_log_restored_from_an_earlier_day_is_reloaded() -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)
@@ -185,7 +185,7 @@ async def test_a_log_that_was_restored_from_an_earlier_day_is_read_anew() -> Non
     assert named(held) == {MAREK: 0}
 
 
-async def test_an_event_that_cannot_be_taken_in_has_the_world_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreadable_event_reloads_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)

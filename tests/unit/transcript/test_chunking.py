@@ -16,7 +16,7 @@ def contents(text: str, *, most_words: int = MOST_WORDS) -> list[str]:
     return [piece.content.removeprefix(PREFIX) for piece in pieces]
 
 
-def test_an_utterance_is_one_piece_with_who_speaks() -> None:
+def test_utterance_is_one_piece_with_its_speaker() -> None:
     [piece] = pieces_of(" My sister is a pirate. ", speaker="Tamsin")
     assert piece.content == "Tamsin: My sister is a pirate."
 

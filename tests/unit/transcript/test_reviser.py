@@ -1,4 +1,4 @@
-"""Names put right behind the talk: by sound where no ear has done it, by a language model where words are doubtful."""
+"""Names are corrected in the background: by sound if no ear did, by a language model if words are doubtful."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def logged() -> Iterator[list[str]]:
         logger.remove(sink)
 
 
-async def test_a_doubtful_name_is_put_right_and_everybody_concerned_is_told() -> None:
+async def test_doubtful_name_is_corrected_and_reported() -> None:
     async with a_desk() as desk:
         await desk.keep(said("the storm is over", id="u0"), ELDER_NACKS)
         stored = desk.log.utterances[ELDER_NACKS.id]

@@ -37,7 +37,7 @@ def test_calling_another_player_means_no_npc() -> None:
     assert addressing.decide(said([called(None)]), present=BOTH, names=NAMES, at_ms=1).npc is None
 
 
-def test_talk_about_another_npc_goes_on_with_the_one_talked_to_if_it_is_asked() -> None:
+def test_question_about_another_npc_goes_to_the_current_npc() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, INNKEEPER, at_ms=0)
     asked = Said(TAMSIN, "What do you think of Grimjaw?", [named(SMITH)])
@@ -48,7 +48,7 @@ def test_talk_about_another_npc_goes_on_with_the_one_talked_to_if_it_is_asked() 
     assert (decided.npc, decided.unaddressed) == (None, Unaddressed.ABOUT)
 
 
-def test_who_was_spoken_to_by_another_player_answers_no_npc() -> None:
+def test_reply_to_another_player_addresses_no_npc() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, SMITH, at_ms=0)
     addressing.remember_players(BRAN, TAMSIN, at_ms=1_000)
@@ -58,7 +58,7 @@ def test_who_was_spoken_to_by_another_player_answers_no_npc() -> None:
     assert addressing.decide(Said(TAMSIN, "Ten crowns."), present=BOTH, names=NAMES, at_ms=7_000).npc == SMITH
 
 
-def test_of_two_that_are_called_one_leads() -> None:
+def test_first_of_two_called_npcs_leads() -> None:
     decided = Addressing().decide(said([called(INNKEEPER, 5), called(SMITH, 1)]), present=BOTH, names=NAMES, at_ms=0)
     assert (decided.npc, decided.second) == (SMITH, INNKEEPER)
 
@@ -74,13 +74,13 @@ def test_an_address_only_npc_answers_nobody_who_does_not_call_it() -> None:
     assert addressing.decide(said([called(SMITH)]), present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
 
 
-def test_who_talked_to_whom_is_each_players_own() -> None:
+def test_conversation_partner_is_tracked_per_player() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, SMITH, at_ms=0)
     assert addressing.decide(said([], by=BRAN), present=BOTH, names=NAMES, at_ms=1_000).npc is None
 
 
-def test_going_on_ends_after_a_while_and_with_the_scene() -> None:
+def test_conversation_ends_after_a_while_and_with_the_scene() -> None:
     addressing = Addressing(going_on_ms=30_000)
     addressing.remember(TAMSIN, SMITH, at_ms=0)
     assert addressing.decide(said([]), present=BOTH, names=NAMES, at_ms=30_000).npc == SMITH
@@ -94,7 +94,7 @@ def test_an_npc_that_is_not_here_and_perhaps_called_is_never_meant() -> None:
     assert (decided.npc, decided.reason) == (INNKEEPER, "Mirelle is the only NPC here")
 
 
-def test_nobody_is_meant_where_two_could_be_or_none_is() -> None:
+def test_ambiguous_or_missing_addressee_means_no_npc() -> None:
     several = Addressing().decide(said([]), present=BOTH, names=NAMES, at_ms=0)
     assert (several.npc, several.unaddressed) == (None, Unaddressed.NO_NAME)
     none = Addressing().decide(said([]), present=(), names=NAMES, at_ms=0)

@@ -118,7 +118,7 @@ def test_reason_names_who_was_called_and_is_not_here() -> None:
     assert aside.reason == "out of character: somebody leaves the table for a moment"
 
 
-def test_of_two_captains_the_one_who_is_here_is_meant() -> None:
+def test_present_captain_of_two_is_addressed() -> None:
     campaign = quay("en", Entity(EntityId("old"), "npc", "Old Brand", ("the captain",)))
     names = TableNames(campaign, now_ms=lambda: 0)
     for text in ("Captain, where do we go?", "Is the captain here?"):

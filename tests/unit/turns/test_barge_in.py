@@ -17,7 +17,7 @@ def test_listening_laughing_and_coughing_cut_nobody_off(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Wait!", "mhm, but why?", "Haha, no.", "[laughter] Stop it.", "Hannah", "Nein."])
-def test_words_do(text: str) -> None:
+def test_words_cut_an_npc_off(text: str) -> None:
     assert cuts_off(text)
 
 
@@ -46,13 +46,13 @@ def test_short_sounds_one_after_the_other_are_not_one_long_voice() -> None:
         assert barge_in.step(at_ms=at_ms + 240) is None
 
 
-def test_a_voice_that_began_while_no_npc_had_the_floor_neither_holds_nor_cuts() -> None:
+def test_voice_from_before_an_npc_had_the_floor_is_ignored() -> None:
     barge_in = BargeIn()
     assert barge_in.step(at_ms=5_000) is None
     assert not barge_in.cuts_off(TAMSIN, "wait")
 
 
-def test_who_only_listens_lets_the_npc_go_on_once_their_voice_is_over() -> None:
+def test_npc_resumes_after_a_backchannel_ends() -> None:
     barge_in = held()
     assert not barge_in.cuts_off(TAMSIN, "mhm")
     assert barge_in.step(at_ms=400) is None  # they may still say more
@@ -67,7 +67,7 @@ def test_a_noise_lets_the_npc_go_on() -> None:
     assert barge_in.step(at_ms=700) is BargeInAction.RESUME
 
 
-def test_the_npc_waits_until_everybody_it_is_held_for_was_nothing() -> None:
+def test_npc_resumes_when_no_holding_voice_had_words() -> None:
     barge_in = held()
     barge_in.started(BRAN, at_ms=100)
     barge_in.step(at_ms=350)
@@ -77,7 +77,7 @@ def test_the_npc_waits_until_everybody_it_is_held_for_was_nothing() -> None:
     assert barge_in.step(at_ms=800) is BargeInAction.RESUME
 
 
-def test_words_that_do_not_come_are_not_waited_for_for_long_and_cut_all_the_same_when_they_come() -> None:
+def test_npc_resumes_without_words_and_late_words_cut_it_off() -> None:
     barge_in = held()
     barge_in.paused(TAMSIN, at_ms=600)
     assert barge_in.due_ms == 1_600
@@ -92,7 +92,7 @@ def test_a_long_voice_without_words_cuts_the_npc_off() -> None:
     assert barge_in.step(at_ms=2_000) is BargeInAction.CUT
 
 
-def test_a_long_laugh_does_not() -> None:
+def test_long_laugh_does_not_cut_the_npc_off() -> None:
     barge_in = held()
     assert not barge_in.cuts_off(TAMSIN, "Hahaha")
     assert barge_in.due_ms is None
@@ -108,7 +108,7 @@ def test_an_npc_that_begins_over_a_long_voice_is_held_before_it_is_cut_off() -> 
     assert barge_in.due_ms == 6_750
 
 
-def test_where_voices_are_not_to_be_trusted_only_words_cut() -> None:
+def test_only_words_cut_when_barge_in_by_voice_is_off() -> None:
     barge_in = BargeIn(after_ms=0)
     barge_in.started(TAMSIN, at_ms=0)
     assert barge_in.step(at_ms=10_000) is None
@@ -128,7 +128,7 @@ DEEDS = st.lists(
 
 @given(DEEDS)
 @settings(max_examples=n_examples(300), deadline=None)
-def test_an_npc_is_never_held_for_good_and_holds_and_goes_on_in_turn(deeds: list[tuple[str, str, int]]) -> None:
+def test_npc_is_never_held_forever_and_alternates_hold_and_resume(deeds: list[tuple[str, str, int]]) -> None:
     barge_in, now_ms, is_held, is_cut = BargeIn(), 0, False, False
 
     def look() -> None:

@@ -24,7 +24,7 @@ def meant_by(text: str, *, player: str, scene: str) -> NpcId | None:
     return Addressing(cast_of(campaign)).decide(said, present=present, names=called, at_ms=0).npc
 
 
-def test_every_line_of_the_demo_reaches_its_npc_also_without_what_was_said_before() -> None:
+def test_every_demo_line_reaches_its_npc_without_context() -> None:
     for session in read_evening(DEMO / "evening.yaml").sessions:
         for part in session.parts:
             for line in part.lines:

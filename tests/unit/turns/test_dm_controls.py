@@ -40,7 +40,7 @@ def test_a_muted_npc_is_found_and_nobody_answers_in_its_place() -> None:
     assert addressed.reason == "Grimjaw was called; muted by the DM"
 
 
-def test_of_two_that_are_called_the_one_answers_that_is_not_muted() -> None:
+def test_unmuted_npc_of_two_called_answers() -> None:
     both = called(SMITH), called(INNKEEPER, at=1)
     assert meant(with_commands(Mute(SMITH)), "Grimjaw, Mirelle, who was it?", *both).npc == INNKEEPER
     told_of = AddresseeMention(INNKEEPER, NAMES[INNKEEPER], 3, False)
@@ -65,7 +65,7 @@ def test_a_direction_is_lifted_after_as_many_answers_as_it_was_given_for() -> No
     assert with_commands(Direct(SMITH, "Be short.", 2), Direct(SMITH, "")).directions == {}
 
 
-def test_what_a_player_says_who_is_bound_goes_to_that_npc_unless_they_call_another() -> None:
+def test_bound_player_addresses_their_npc_unless_another_is_called() -> None:
     controls = with_commands(Puppet(TAMSIN, SMITH))
     assert meant(controls, "What a night.").npc == SMITH
     assert meant(controls, "Mirelle, an ale.", called(INNKEEPER)).npc == INNKEEPER
@@ -74,7 +74,7 @@ def test_what_a_player_says_who_is_bound_goes_to_that_npc_unless_they_call_anoth
     assert meant(controls, "What a night.").npc is None
 
 
-def test_who_is_bound_to_a_muted_npc_is_not_answered() -> None:
+def test_player_bound_to_a_muted_npc_gets_no_answer() -> None:
     controls = with_commands(Puppet(TAMSIN, SMITH), Mute(SMITH))
     assert meant(controls, "What a night.").unaddressed is Unaddressed.MUTED
 
@@ -116,7 +116,7 @@ def test_a_command_aloud_is_all_that_is_said_and_names_whom_it_is_for(said: str,
     assert spoken_command(said, names.mentions(said)) == command
 
 
-def test_what_the_dm_commands_opens_no_turn_and_the_same_words_of_a_player_are_talk() -> None:
+def test_dm_command_opens_no_turn_but_a_players_same_words_do() -> None:
     controls, words, mention = DmControls(NAMES, {BRAN}), "Grimjaw, be quiet.", called(SMITH)
 
     def decide(said: Said) -> Addressed:

@@ -124,7 +124,7 @@ def test_a_recogniser_that_never_answers_does_not_hold_the_turn_forever() -> Non
     assert reports(ear.on(Tick(5_000))) == [NothingSaid(ALICE, 5_000)]
 
 
-def test_a_recogniser_that_never_finishes_leaves_the_words_of_the_last_partial() -> None:
+def test_unfinished_recogniser_leaves_the_last_partial() -> None:
     ear = Endpointing(ALICE)
     ear.on(Started(1_000))
     assert kinds(ear.on(Partial(heard("Good evening"), at_ms=1_500))) == [PartialHeard]
@@ -165,7 +165,7 @@ def test_two_pauses_wait_for_both_transcripts() -> None:
     assert ended.draft.text == "First. Second."
 
 
-def test_a_streaming_service_that_does_not_confirm_is_believed_after_a_while() -> None:
+def test_unconfirmed_streaming_transcript_is_used_after_a_delay() -> None:
     ear = Endpointing(ALICE, confirm_within_ms=350)
     ear.on(Started(1_000))
     ear.on(Final(heard("I have come back, Grimjaw."), at_ms=1_900, closes=False))
@@ -181,7 +181,7 @@ def test_partials_carry_the_segments_before_them() -> None:
     assert partial == PartialHeard(ALICE, heard("I have come back. How is"), 2_900)
 
 
-def test_partials_carry_what_was_put_right_and_what_is_known_of_each_word_in_its_place() -> None:
+def test_partials_carry_corrections_and_word_data_at_their_positions() -> None:
     ear = paused_after("Well then.")
     ear.on(Started(2_400))
     grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
@@ -194,7 +194,7 @@ def test_partials_carry_what_was_put_right_and_what_is_known_of_each_word_in_its
     assert partial.heard.words == (HeardWord(11, 14, 0.9), HeardWord(15, 21, 0.3))
 
 
-def test_spaces_around_a_transcript_are_not_part_of_what_was_said_and_shift_no_place() -> None:
+def test_spaces_around_a_transcript_shift_no_positions() -> None:
     first = Correction(1, 7, "grimja", "Grimjaw", 1.0, "phonetic", "")
     second = Correction(5, 11, "grimja", "Grimjaw", 1.0, "phonetic", "")
     ear = Endpointing(ALICE)
@@ -278,7 +278,7 @@ def test_words_that_come_after_their_turn_ended_are_not_the_next_turns() -> None
     assert (ended.draft.text, ended.draft.began_ms) == ("I am back.", 5_100)
 
 
-def test_words_that_were_reported_from_a_partial_are_not_said_again_by_a_late_transcript() -> None:
+def test_late_transcript_does_not_repeat_words_of_a_partial() -> None:
     ear = Endpointing(ALICE)
     ear.on(Started(1_000))
     ear.on(Partial(heard("Good evening"), at_ms=1_500, segment=1))
@@ -287,7 +287,7 @@ def test_words_that_were_reported_from_a_partial_are_not_said_again_by_a_late_tr
     assert ear.on(Final(heard("I have come back."), at_ms=5_200, segment=1)) == ()
 
 
-def test_a_late_transcript_is_a_turn_after_all_when_nothing_was_said_instead() -> None:
+def test_late_transcript_is_a_turn_if_nothing_else_was_said() -> None:
     ear = Endpointing(ALICE)
     ear.on(Started(1_000))
     ear.on(Paused(2_000, at_ms=2_200))
@@ -355,9 +355,9 @@ def with_words(text: str, *, sound_ms: int | None) -> Heard:
 @pytest.mark.parametrize(
     ("second_sound_ms", "times"),
     [(9_000, [0, 100, 4_000, 4_100]), (None, [0, 100, None, None]), (200, [0, 100, None, None])],
-    ids=["known", "unknown", "connected anew"],
+    ids=["known", "unknown", "reconnected"],
 )
-def test_words_of_later_segments_keep_their_place_and_their_time_if_it_is_known(
+def test_words_of_later_segments_keep_position_and_known_time(
     second_sound_ms: int | None, times: list[int | None]
 ) -> None:
     ear = Endpointing(ALICE)
@@ -414,7 +414,7 @@ def test_a_greeting_waits_for_what_it_is_about() -> None:
         ("After the bridge you turn left and then go on.", False),
     ],
 )
-def test_what_sounds_unfinished(text: str, unfinished: bool) -> None:
+def test_unfinished_sentences_are_recognised(text: str, unfinished: bool) -> None:
     assert sounds_unfinished(text) is unfinished
 
 
@@ -423,7 +423,7 @@ def test_without_full_stops_only_the_last_word_tells() -> None:
     assert sounds_unfinished("how is my", punctuated=False)
 
 
-def test_of_a_language_without_such_words_only_the_marks_tell() -> None:
+def test_language_without_word_lists_uses_punctuation() -> None:
     assert sounds_unfinished("Bonjour, Grimjaw,", language="fr")
     assert not sounds_unfinished("Bonjour, Grimjaw.", language="fr")
 

@@ -24,14 +24,14 @@ def in_order(floor: Floor) -> list[TurnId]:
     return spoke
 
 
-def test_of_the_same_priority_the_first_that_asked_is_next() -> None:
+def test_first_of_equal_priority_speaks_next() -> None:
     floor = Floor()
     for turn in (FIRST, SECOND, THIRD):
         floor.request(turn)
     assert in_order(floor) == [FIRST, SECOND, THIRD]
 
 
-def test_a_higher_priority_goes_before_those_that_wait_and_cuts_nobody_off() -> None:
+def test_higher_priority_goes_first_and_cuts_nobody_off() -> None:
     floor = Floor()
     floor.request(FIRST)
     assert floor.grant(at_ms=0) == FIRST
@@ -77,7 +77,7 @@ def gap_ms(floor: Floor) -> int:
     return again_ms - 1_000
 
 
-def test_between_two_npcs_the_gap_is_a_sixth_shorter_or_longer_at_most_and_not_always_the_same() -> None:
+def test_gap_between_npcs_varies_by_at_most_a_sixth() -> None:
     random = Random(7)
     gaps = [gap_ms(Floor(gap_ms=300, jitter=lambda: random.uniform(-1, 1))) for _ in range(200)]
     assert 250 <= min(gaps) < 265
@@ -85,13 +85,13 @@ def test_between_two_npcs_the_gap_is_a_sixth_shorter_or_longer_at_most_and_not_a
     assert len(set(gaps)) > 20
 
 
-def test_no_gap_stays_no_gap() -> None:
+def test_gap_of_zero_stays_zero() -> None:
     assert gap_ms(Floor(gap_ms=0, jitter=lambda: 1.0)) == 0
 
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=12))
 @settings(max_examples=n_examples(200), deadline=None)
-def test_everybody_who_waits_speaks_once_and_is_passed_over_a_few_times_at_most(priorities: list[int]) -> None:
+def test_each_waiting_npc_speaks_once_within_a_few_turns(priorities: list[int]) -> None:
     floor = Floor()
     waiting = [TurnId(f"t{n}") for n in range(len(priorities))]
     for turn, priority in zip(waiting, priorities, strict=True):

@@ -73,7 +73,7 @@ def led(**options: int) -> tuple[Evening, TurnId]:
     return evening, lead.turn
 
 
-def test_of_two_npcs_that_are_called_the_second_thinks_while_the_first_is_heard_and_reacts_behind_it() -> None:
+def test_second_called_npc_prepares_then_reacts_to_the_first() -> None:
     evening, lead = led()
     reaction = evening.begun
     assert (reaction.npc, reaction.player, reaction.text) == (INNKEEPER, PlayerId(SMITH), REPLY)
@@ -111,7 +111,7 @@ def test_a_reaction_answers_what_was_heard_and_not_what_was_meant() -> None:
     assert (evening.begun.npc, evening.begun.text) == (INNKEEPER, "Iron is")
 
 
-def test_whoever_cuts_the_first_off_has_no_reaction_to_hear() -> None:
+def test_cutting_off_the_first_npc_cancels_the_reaction() -> None:
     evening, lead = led()
     reaction = evening.begun.turn
     evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 2_000), at_ms=2_200))
@@ -145,7 +145,7 @@ def test_no_reaction_outlasts_its_scene() -> None:
     assert Cancel(reaction, INNKEEPER, None, True) in evening.talk.move((SMITH, INNKEEPER))
 
 
-def test_who_asks_again_waits_for_no_reaction() -> None:
+def test_player_who_asks_again_waits_for_no_reaction() -> None:
     """The reaction belongs to the answer, not to the asker's question: it is not carried on."""
     evening, lead = led()
     reaction = evening.begun.turn

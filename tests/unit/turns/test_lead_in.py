@@ -21,12 +21,12 @@ def heard(pcm: bytes, *, piece_ms: int) -> bytes:
 
 
 @given(st.integers(1, 700))
-def test_the_silence_in_front_is_cut_off_but_for_a_little_however_it_comes(piece_ms: int) -> None:
+def test_leading_silence_is_trimmed_for_any_chunk_size(piece_ms: int) -> None:
     cut = heard(sound((304, 20), (200, 8_000), (400, 0), (100, 8_000)), piece_ms=piece_ms)
     assert cut == sound((24, 20), (200, 8_000), (400, 0), (100, 8_000))
 
 
-def test_sound_without_silence_in_front_comes_through_at_once() -> None:
+def test_audio_without_leading_silence_passes_immediately() -> None:
     first = sound((10, 8_000))
     assert LeadIn(rate_hz=RATE_HZ).cut(first) == first
 

@@ -23,12 +23,12 @@ def test_a_table_that_is_played_hears_everything() -> None:
     assert all(hearing.hears(event, is_paused=False) for event in (*TURN, NothingSaid(BRAN, 9), TurnEnded(DRAFT, 10)))
 
 
-def test_what_begins_in_the_pause_is_not_heard_and_neither_is_its_end() -> None:
+def test_speech_that_starts_in_a_pause_is_ignored_to_its_end() -> None:
     hearing = PausedHearing()
     assert not any(hearing.hears(event, is_paused=True) for event in (*TURN, NothingSaid(TAMSIN, 9)))
 
 
-def test_who_was_speaking_is_heard_to_their_end_and_not_again() -> None:
+def test_speaker_at_a_pause_is_heard_to_the_end_of_the_turn() -> None:
     hearing = PausedHearing()
     assert hearing.hears(TURN[0], is_paused=False)
     assert [hearing.hears(event, is_paused=True) for event in TURN[1:]] == [True] * 4
@@ -42,7 +42,7 @@ def test_a_sound_without_words_ends_what_was_being_said_too() -> None:
     assert not hearing.hears(TURN[1], is_paused=True)
 
 
-def test_who_left_and_comes_back_in_the_pause_is_not_heard() -> None:
+def test_player_who_rejoins_in_a_pause_is_not_heard() -> None:
     hearing = PausedHearing()
     hearing.hears(TURN[0], is_paused=False)
     hearing.left(TAMSIN)

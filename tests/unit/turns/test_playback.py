@@ -116,7 +116,7 @@ def test_all_pieces_may_be_handed_out_at_once() -> None:
     assert over(effects).heard == "One. Two. Three."
 
 
-def test_a_reply_that_fails_behind_its_filler_is_over_when_that_was_played() -> None:
+def test_reply_that_fails_during_its_filler_ends_after_the_filler() -> None:
     playback = Playback()
     playback.on(Released())
     playback.on(FillerCame(CHUNK))
@@ -125,7 +125,7 @@ def test_a_reply_that_fails_behind_its_filler_is_over_when_that_was_played() -> 
     assert over(playback.on(Played(CHUNK))).error == "no connection"
 
 
-def test_an_excuse_for_a_reply_that_failed_too_early_is_held_until_the_npc_may_be_heard() -> None:
+def test_excuse_for_an_early_failure_waits_for_the_floor() -> None:
     playback = Playback()
     assert playback.on(ExcuseCame(CHUNK)) == ()
     assert playback.on(ReplyFailed("no connection")) == ()
@@ -218,7 +218,7 @@ def test_a_failed_reply_plays_what_there_is_and_says_why_it_is_not_whole() -> No
     assert over(played_out(playback)).error == "the model is away"
 
 
-def test_the_first_reason_counts() -> None:
+def test_first_end_reason_is_kept() -> None:
     playback = Playback()
     ended = over(playback.on(ReplyFailed("no key")))
     assert ended.error == "no key"
@@ -282,7 +282,7 @@ def test_in_any_order_it_is_over_once_and_what_was_heard_begins_the_reply(events
     assert len(ends[0].heard) <= len(ends[0].reply)
 
 
-def test_who_is_held_goes_on_with_the_next_sample() -> None:
+def test_held_reply_resumes_with_the_next_sample() -> None:
     playback = reply(("Well met, friend.", 2_400))
     playback.on(Released())
     playback.on(Played(CHUNK))
@@ -292,7 +292,7 @@ def test_who_is_held_goes_on_with_the_next_sample() -> None:
     assert over(played_out(playback)) == Over("Well met, friend.", "Well met, friend.", 2_400, False, False, "")
 
 
-def test_of_a_reply_that_was_held_and_cut_off_only_what_was_played_before_was_heard() -> None:
+def test_held_and_cut_reply_counts_only_what_was_played() -> None:
     playback = reply(("one two three four", 2_400))
     playback.on(Released())
     for _ in range(2):

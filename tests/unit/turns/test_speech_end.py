@@ -33,7 +33,7 @@ def test_while_somebody_speaks_there_is_no_quiet() -> None:
     assert heard(sound((320, 3_000)), speech_until_ms=320).quiet_ms == 0
 
 
-def test_the_quiet_is_counted_from_the_end_of_the_voice_and_not_of_the_last_window_of_speech() -> None:
+def test_silence_counts_from_the_end_of_voice_not_of_the_window() -> None:
     end = heard(sound((600, 3_000), (200, 0)), speech_until_ms=640)
     assert end.detected_quiet_ms == 800 - 640
     assert end.quiet_ms == 200
@@ -61,14 +61,14 @@ def test_quiet_long_before_the_detectors_last_window_is_not_believed() -> None:
     assert heard(sound((320, 3_000), (320, 0)), speech_until_ms=512).quiet_ms == 640 - 512 + 80
 
 
-def test_the_hiss_of_a_last_sound_is_voice_though_the_detector_takes_it_for_none() -> None:
+def test_final_hiss_counts_as_voice_despite_the_detector() -> None:
     """ "Velkoreth": the windows of its end are no speech to Silero."""
     end = heard(sound((320, 3_000), (64, 300), (128, 0)), speech_until_ms=320)
     assert end.detected_quiet_ms == 192
     assert end.quiet_ms == 128
 
 
-def test_a_noise_well_behind_the_voice_is_none() -> None:
+def test_noise_long_after_the_voice_is_not_voice() -> None:
     end = heard(sound((320, 3_000), (128, 0), (16, 900), (48, 0)), speech_until_ms=320)
     assert end.quiet_ms == 192
 

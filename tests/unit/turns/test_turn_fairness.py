@@ -159,7 +159,7 @@ def act(table: Table, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -
 
 @settings(max_examples=n_examples(30), deadline=None)
 @given(st.lists(ACTS, min_size=1, max_size=8), ENGINES, st.booleans(), st.sampled_from(["Grimjaw", "Mirelle"]))
-def test_every_turn_of_a_quiet_player_is_answered_or_cut_by_a_voice_whatever_another_does(
+def test_quiet_players_turn_is_answered_or_cut_by_a_voice(
     acts: list[Act], engines: list[Engine], is_typed: bool, npc: str
 ) -> None:
     table = Table(engines)
@@ -207,7 +207,7 @@ def an_answer_under_way() -> tuple[TurnTaking, TurnId]:
     return talk, turn
 
 
-def test_what_another_types_does_not_cut_an_answer_off_and_what_they_say_aloud_does() -> None:
+def test_other_players_cut_answers_by_voice_but_not_by_typing() -> None:
     talk, turn = an_answer_under_way()
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
     assert not [e for e in talk.on_ear(typed(LOUD, "what is that?"), at_ms=1_000) if isinstance(e, Cancel)]
@@ -223,7 +223,7 @@ def test_who_types_cuts_their_own_answer_off() -> None:
     assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
 
 
-def test_a_question_behind_a_long_story_is_neither_superseded_nor_late() -> None:
+def test_question_after_a_long_story_is_answered_in_time() -> None:
     talk, story = an_answer_under_way()
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
     (commit,) = [e for e in talk.on_ear(typed(LOUD, "Mirelle, an ale."), at_ms=1_000) if isinstance(e, Commit)]
@@ -233,7 +233,7 @@ def test_a_question_behind_a_long_story_is_neither_superseded_nor_late() -> None
     assert not [effect for effect in talk.tick(at_ms=60_400) if isinstance(effect, Cancel)]
 
 
-def test_an_npc_that_never_stops_when_it_is_cut_off_holds_nobody_for_ever() -> None:
+def test_npc_that_ignores_a_cut_off_blocks_nobody_forever() -> None:
     talk, _ = an_answer_under_way()
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
     effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, wait."), 0), at_ms=1_000)
@@ -243,7 +243,7 @@ def test_an_npc_that_never_stops_when_it_is_cut_off_holds_nobody_for_ever() -> N
     assert (late.turn, late.outcome) == (commit.turn, Outcome.SUPERSEDED)
 
 
-def test_of_a_question_that_goes_on_and_on_the_newest_parts_are_asked() -> None:
+def test_endless_question_is_asked_with_its_newest_parts() -> None:
     talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
     asked: list[Begin] = []

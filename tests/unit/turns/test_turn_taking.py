@@ -72,19 +72,19 @@ class Evening:
         return begun.turn
 
 
-def test_an_answer_is_prepared_at_the_pause_and_heard_at_the_end_of_the_turn() -> None:
+def test_answer_is_prepared_at_the_pause_and_played_at_turn_end() -> None:
     evening = Evening()
     effects = evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
     assert [type(effect) for effect in evening.done] == [Begin, Keep, Commit, Release, AskAgain]
     assert [type(effect) for effect in effects][0] is Keep
 
 
-def test_what_was_said_is_kept_before_anything_else_also_when_nobody_is_addressed() -> None:
+def test_utterance_is_stored_first_even_when_nobody_is_addressed() -> None:
     effects = Evening().says(TAMSIN, "What a day.", at_ms=0)
     assert [type(effect) for effect in effects] == [Keep, NotAddressed]
 
 
-def test_an_answer_that_failed_while_the_player_spoke_is_thought_of_again_once() -> None:
+def test_answer_that_failed_during_speech_is_retried_once() -> None:
     evening = Evening()
     evening.hear(SpeechStarted(TAMSIN, 0))
     evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello.")))
@@ -99,7 +99,7 @@ def test_an_answer_that_failed_while_the_player_spoke_is_thought_of_again_once()
     assert evening.talk.tick(at_ms=1_600) == []  # its excuse is heard
 
 
-def test_the_words_at_the_end_differ_from_those_at_the_pause_so_the_answer_is_thought_of_again() -> None:
+def test_answer_is_redone_when_final_words_differ() -> None:
     evening = Evening()
     evening.hear(SpeechStarted(TAMSIN, 0))
     evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello")))
@@ -117,7 +117,7 @@ def test_case_and_punctuation_do_not_make_words_different() -> None:
     assert len(evening.of(Begin)) == 1
 
 
-def test_a_player_who_goes_on_before_the_answer_is_heard_gets_one_answer_to_both_parts() -> None:
+def test_player_who_continues_gets_one_answer_to_both_parts() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, good evening.", at_ms=0)
     (called_off,) = evening.hear(SpeechStarted(TAMSIN, 1_200), at_ms=1_200)
@@ -153,7 +153,7 @@ def test_a_question_asked_again_is_not_answered_before_the_npc_was_asked() -> No
     first = evening.the_turn()
     evening.hear(SpeechStarted(TAMSIN, 3_100), at_ms=3_100)
     evening.finish(other, at_ms=3_200)
-    asked_again = evening.hear(NothingSaid(TAMSIN, 3_700), at_ms=3_700)  # before the engine has let go of the first
+    asked_again = evening.hear(NothingSaid(TAMSIN, 3_700), at_ms=3_700)  # before the engine has released the first
     assert not [effect for effect in asked_again if isinstance(effect, Begin | Release)]
     _, effects = evening.finish(first, at_ms=3_710)
     assert [type(effect) for effect in effects][:2] == [Begin, Release]
@@ -240,7 +240,7 @@ def test_the_only_npc_in_the_scene_is_meant() -> None:
     assert begun.npc == INNKEEPER
 
 
-def test_an_answer_that_does_not_come_times_out_and_the_floor_is_free_again() -> None:
+def test_missing_answer_times_out_and_frees_the_floor() -> None:
     evening = Evening(reply_deadline_ms=5_000)
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
     turn = evening.the_turn()
@@ -299,7 +299,7 @@ def test_partials_prime_the_npc_that_is_probably_meant() -> None:
     assert evening.hear(a_partial(TAMSIN, "Grimjaw, how", 500)) == [Prime(SMITH, TAMSIN, "Grimjaw, how")]
 
 
-def test_npcs_that_the_table_leaves_behind_fall_silent() -> None:
+def test_npcs_outside_the_new_scene_fall_silent() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Mirelle, hello.", at_ms=0)
     turn = evening.the_turn()
@@ -330,7 +330,7 @@ STEPS = st.lists(
 
 @settings(max_examples=n_examples(400))
 @given(STEPS)
-def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
+def test_every_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""
     talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
@@ -394,7 +394,7 @@ def test_whatever_happens_every_committed_turn_ends_once_and_every_word_is_kept(
     assert len(ended) == len(set(ended))
 
 
-def test_who_waited_for_another_npc_and_has_no_answer_yet_makes_its_sound_as_soon_as_it_may_be_heard() -> None:
+def test_waiting_npc_without_answer_plays_a_filler_on_its_turn() -> None:
     evening = Evening(filler_after_ms=700)
     evening.says(TAMSIN, "Grimjaw, tell me everything.", at_ms=0)
     long_answer = evening.the_turn()
@@ -407,7 +407,7 @@ def test_who_waited_for_another_npc_and_has_no_answer_yet_makes_its_sound_as_soo
     assert evening.talk.tick(at_ms=9_300)[0] == Fill(waiting, INNKEEPER)
 
 
-def test_of_two_answers_that_wait_the_npc_of_the_higher_priority_is_heard_first() -> None:
+def test_waiting_npc_with_higher_priority_speaks_first() -> None:
     evening = Evening()
     evening.talk.turns.priorities = {INNKEEPER: 5}
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
@@ -428,7 +428,7 @@ def heard_answer(evening: Evening) -> TurnId:
     return evening.the_turn()
 
 
-def test_a_quarter_of_a_second_of_voice_silences_an_npc_before_any_word_is_known() -> None:
+def test_voice_of_250_ms_silences_an_npc_before_words_are_known() -> None:
     evening = Evening()
     answer = heard_answer(evening)
     assert evening.hear(SpeechStarted(BRAN, 2_000), at_ms=2_200) == [AskAgain(2_250)]

@@ -1,4 +1,4 @@
-"""What is kept of invitations and of who came: files of this user, which outlive crashes and bad luck."""
+"""Files of invitations and visits are private to this user and survive crashes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_file_that_holds_no_invitations_is_named(tmp_path: Path, content: str)
         InvitationRegister(tmp_path, CAMPAIGN).current()
 
 
-def test_a_file_that_is_damaged_or_lost_while_a_table_plays_puts_nobody_out(tmp_path: Path) -> None:
+def test_damaged_or_lost_links_file_disconnects_nobody(tmp_path: Path) -> None:
     register = InvitationRegister(tmp_path, CAMPAIGN)
     cookie = register.current().cookie(MIRA, now_s=NOW)
     (file,) = tmp_path.glob("access/*.json")
@@ -168,7 +168,7 @@ def test_a_certificate_is_made_once_and_kept(tmp_path: Path) -> None:
     assert fingerprint(self_signed(tmp_path / "tls", ["table.example"])) == fingerprint(made)
 
 
-def test_a_certificate_is_made_anew_for_other_names_and_before_it_is_over(tmp_path: Path) -> None:
+def test_certificate_is_renewed_for_new_names_and_before_expiry(tmp_path: Path) -> None:
     first = fingerprint(self_signed(tmp_path, ["table.example"]))
     second = fingerprint(self_signed(tmp_path, ["other.example"]))
     almost = datetime.now(UTC) + GOOD_FOR - timedelta(days=1)

@@ -37,7 +37,7 @@ def test_providers_and_the_database_are_named_and_no_password_is() -> None:
     assert "secret-word" not in text
 
 
-def test_another_provider_makes_another_text_and_the_same_settings_the_same() -> None:
+def test_consent_text_changes_only_with_the_settings() -> None:
     def digest(settings: dict[str, object]) -> str:
         return consent_text(Settings.model_validate(settings), language="en").digest
 
@@ -62,7 +62,7 @@ def test_it_is_in_the_campaigns_language_or_else_in_english(language: str, begin
         ("a=recvonly\r\nm=application 9 X 96", False),
     ],
 )
-def test_an_offer_that_does_not_say_that_it_only_receives_sends(directions: str, sends: bool) -> None:
+def test_offer_without_recvonly_counts_as_sending(directions: str, sends: bool) -> None:
     assert sends_sound(f"v=0\r\na=recvonly\r\nm=audio 9 X 96\r\n{directions}\r\n") is sends
 
 

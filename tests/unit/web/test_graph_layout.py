@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from glyphoxa.web.desk.world import RING, radial
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_empty_graph_draws_nothing() -> None:
     assert radial({}, []) == {}
 
 
-def test_who_is_nearer_stands_nearer_and_beside_what_leads_to_it() -> None:
+def test_nearer_entities_are_drawn_nearer_and_beside_their_path() -> None:
     at = radial(
         {"inn": 0, "cook": 1, "smith": 1, "forge": 2, "pot": 2},
         [("inn", "cook"), ("smith", "inn"), ("forge", "smith"), ("cook", "pot")],

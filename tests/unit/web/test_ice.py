@@ -27,7 +27,7 @@ def test_a_password_is_made_as_coturn_checks_it() -> None:
     }
 
 
-def test_the_secret_itself_is_told_to_nobody() -> None:
+def test_turn_secret_is_never_sent() -> None:
     (server,) = offered([TURN], user="mira", now_s=NOW)
     assert TURN.secret not in str(server.as_json())
 

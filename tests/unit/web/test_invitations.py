@@ -42,7 +42,7 @@ def test_a_cookie_grants_what_it_was_made_for_until_it_is_too_old(grant: Grant) 
 
 
 @given(GRANTS, st.data())
-def test_one_changed_letter_makes_it_void(grant: Grant, data: st.DataObject) -> None:
+def test_changed_token_is_invalid(grant: Grant, data: st.DataObject) -> None:
     """But for the last one: two of its six bits are beyond the 256 of the signature, and are not compared."""
     cookie = INVITATIONS.cookie(grant, now_s=NOW)
     at = data.draw(st.integers(0, len(cookie) - 2))
@@ -71,7 +71,7 @@ def test_another_campaigns_key_makes_other_links() -> None:
     assert other.grant_of(INVITATIONS.cookie(MIRA, now_s=NOW), now_s=NOW) is None
 
 
-def test_revoking_one_makes_its_links_and_cookies_void_and_no_others() -> None:
+def test_revoking_a_grant_invalidates_only_its_links_and_cookies() -> None:
     token, cookie = INVITATIONS.token(MIRA), INVITATIONS.cookie(MIRA, now_s=NOW)
     other = INVITATIONS.cookie(Grant(Role.SPECTATOR), now_s=NOW)
     revoked = INVITATIONS.revoked(MIRA)
@@ -99,12 +99,12 @@ def test_the_game_masters_link_is_good_for_a_day() -> None:
     assert len(later.codes) == 1, "codes that are too old are not kept"
 
 
-def test_no_code_stands_in_what_is_kept() -> None:
+def test_stored_file_contains_no_code() -> None:
     invited, _ = INVITATIONS.with_dm_code("c" * 32, now_s=NOW)
     assert "c" * 32 not in str(invited.codes)
 
 
-def test_revoking_the_game_master_makes_unused_links_void_too() -> None:
+def test_revoking_the_game_master_invalidates_unused_links() -> None:
     invited, token = INVITATIONS.with_dm_code("c" * 32, now_s=NOW)
     with pytest.raises(BadInvitation):
         invited.revoked(DM).redeemed(token, now_s=NOW)
@@ -137,7 +137,7 @@ def test_a_player_has_their_own_seat_alone_and_the_game_master_has_all() -> None
     assert Grants(frozenset({DM})).may(Action.PLAY, PlayerId("osk"))
 
 
-def test_who_holds_two_links_may_do_what_either_allows() -> None:
+def test_user_with_two_links_has_the_rights_of_both() -> None:
     both = Grants(frozenset({MIRA, Grant(Role.SPECTATOR)}))
     assert both.role is Role.PLAYER
     assert both.may(Action.PLAY, PlayerId("mira"))

@@ -142,7 +142,7 @@ class Texts(HTMLParser):
             self.said.append(data.strip())
 
 
-def test_the_catalogues_have_the_same_keys_and_holes() -> None:
+def test_catalogues_have_the_same_keys_and_placeholders() -> None:
     english, german = CATALOGUES["en"], CATALOGUES["de"]
     assert list(english) == list(german)
     for key, text in english.items():
@@ -176,7 +176,7 @@ def test_no_page_of_the_players_says_a_word_of_its_own(page: str) -> None:
     assert set(texts.keys) <= CATALOGUES["en"].keys()
 
 
-def test_every_key_that_a_module_names_is_there_and_every_word_is_named_somewhere() -> None:
+def test_page_words_have_no_missing_and_no_unused_keys() -> None:
     modules = "\n".join(modules_of_the_players().values())
     texts = Texts()
     texts.feed((STATIC / "index.html").read_text("utf-8"))
@@ -197,7 +197,7 @@ def is_key(text: str) -> bool:
     return re.fullmatch(r"[a-z]+(\.[a-z_]+)+", text) is not None
 
 
-def test_the_consent_is_in_the_catalogues_language_and_names_all_that_is_heard() -> None:
+def test_consent_is_translated_and_names_everything_recorded() -> None:
     assert set(CONSENT_LANGUAGES) == set(CATALOGUES)
     for language in CONSENT_LANGUAGES:
         text = consent_text(Settings(), language=language)

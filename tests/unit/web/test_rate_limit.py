@@ -15,14 +15,14 @@ def test_a_burst_is_given_at_once_and_then_one_after_each_interval() -> None:
     assert limit.take(at_ms=51_000) == 1_000
 
 
-def test_who_is_refused_has_lost_nothing_by_asking() -> None:
+def test_refused_request_costs_nothing() -> None:
     limit = RateLimit(1, 1_000)
     assert limit.take(at_ms=0) == 0
     assert [limit.take(at_ms=500) for _ in range(50)] == [500] * 50
     assert limit.take(at_ms=1_000) == 0
 
 
-def test_who_waited_long_has_the_burst_again_and_no_more() -> None:
+def test_long_wait_restores_one_burst() -> None:
     limit = RateLimit(2, 1_000)
     limit.take(2, at_ms=0)
     assert [limit.take(at_ms=3_600_000) for _ in range(3)] == [0, 0, 1_000]

@@ -102,7 +102,7 @@ async def test_no_message_to_a_player_holds_a_hidden_name_that_they_did_not_say(
         assert not any(name.lower() in message.lower() for name in HIDDEN), message
 
 
-def test_names_that_everybody_knows_are_put_right_for_players_too(names: TableNames) -> None:
+def test_public_names_are_corrected_for_players(names: TableNames) -> None:
     draft = corrected(names, "grim jaw, who is sharothrix?")
     shown = redacted(TurnEnded(draft, 1), names.may_show)
     assert isinstance(shown, TurnEnded)
@@ -110,12 +110,12 @@ def test_names_that_everybody_knows_are_put_right_for_players_too(names: TableNa
     assert [correction.after for correction in shown.draft.heard.corrections] == ["Grimjaw"]
 
 
-def test_who_says_a_hidden_name_right_sees_what_they_said(names: TableNames) -> None:
+def test_player_who_says_a_hidden_name_sees_it(names: TableNames) -> None:
     draft = corrected(names, "Who is Zharothrix?")
     assert redacted(TurnEnded(draft, 1), names.may_show) == TurnEnded(draft, 1)
 
 
-def test_what_a_recogniser_made_of_an_npc_s_voice_is_shown_as_it_was_before_a_hidden_name_was_put_there(
+def test_npc_caption_is_shown_without_a_hidden_correction(
     names: TableNames,
 ) -> None:
     edit = Correction(9, 19, "sharothrix", "Zharothrix", 1.0, "llm", "")
@@ -131,7 +131,7 @@ def test_a_name_of_two_of_which_one_is_known_may_be_shown() -> None:
     assert names.may_show("Zharothrix") and not names.may_show("Vashkari's blade")
 
 
-def test_what_was_said_before_the_session_was_opened_again_is_shown_likewise(names: TableNames) -> None:
+def test_resumed_history_is_redacted_too(names: TableNames) -> None:
     draft = corrected(names, "we must find sharothrix")
     twin = TwinTable(campaign=a_town_of_secrets())
     twin.may_show = names.may_show  # type: ignore[method-assign]

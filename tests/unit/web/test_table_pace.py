@@ -19,7 +19,7 @@ def a_turn(n: int, first_audio_ms: int | None) -> TurnRecord:
     return TurnRecord(TurnId(f"t{n}"), SessionId("s"), SpeakerId("p"), "Pia", *said, stages=stages)
 
 
-def test_half_and_nineteen_of_twenty_of_the_answers_that_came() -> None:
+def test_pace_has_median_and_95th_percentile() -> None:
     shown = pace([a_turn(n, 10 * n) for n in range(1, 101)] + [a_turn(0, None)])
     assert (shown["n"], shown["n_timed"]) == (101, 100)
     assert (shown["median"], shown["most"], shown["longest"]) == ("0.51 s", "0.95 s", "1.00 s")

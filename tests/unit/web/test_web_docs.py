@@ -123,15 +123,15 @@ def _members(union: object) -> set[type]:
     return {m for one in get_args(union) for m in (_members(one) if isinstance(one, UnionType) else {one})}
 
 
-def test_every_event_of_the_table_is_looked_at() -> None:
+def test_every_table_event_is_checked() -> None:
     assert {type(event) for event in EVENTS} == _members(TableEvent)
 
 
-def test_every_message_of_the_server_is_listed_with_its_fields_and_no_other() -> None:
+def test_server_messages_equal_the_documented_list() -> None:
     assert listed() == sent()
 
 
-def test_every_message_of_the_page_is_listed_with_its_fields_and_no_other() -> None:
+def test_page_messages_equal_the_documented_list() -> None:
     first = section("From the page").strip().partition("\n\n")[0]
     assert set(re.findall(r'"(\w+)":', first)) | set(re.findall(r', "(\w+)":', first)) == set(PageMessage.model_fields)
 

@@ -55,7 +55,7 @@ def test_the_marked_spans_always_read_as_the_text(parts: list[tuple[str, str, st
     assert "".join(span["text"] for span in spans) == text + rest
 
 
-def test_the_waterfall_counts_from_the_end_of_speech_and_leaves_the_reply_itself_out() -> None:
+def test_waterfall_starts_at_end_of_speech_without_the_reply() -> None:
     stages = {Stage.AUDIO_END: 9_000, Stage.FIRST_AUDIO: 1_900, Stage.SPEECH_END: 1_000, Stage.TURN_END: 1_480}
     assert _turn_json(stages)["bars"] == [
         {"stage": "turn_end", "from_ms": 0, "to_ms": 480},
@@ -63,7 +63,7 @@ def test_the_waterfall_counts_from_the_end_of_speech_and_leaves_the_reply_itself
     ]
 
 
-def test_stages_of_the_same_millisecond_stand_in_their_usual_order() -> None:
+def test_simultaneous_stages_keep_their_order() -> None:
     stages = {Stage.TURN_END: 5, Stage.ADDRESSED: 5, Stage.CORRECTED: 5, Stage.SPEECH_END: 5}
     assert [bar["stage"] for bar in _turn_json(stages)["bars"]] == ["corrected", "addressed", "turn_end"]
 
@@ -72,7 +72,7 @@ def test_a_turn_without_stages_has_no_waterfall() -> None:
     assert _turn_json({})["bars"] == []
 
 
-def test_a_prompt_never_leaves_for_a_page() -> None:
+def test_prompt_is_never_sent_to_a_page() -> None:
     assert SECRET not in str(_turn_json({}))
 
 
@@ -91,25 +91,25 @@ RAW_TROUBLE = "postgresql://gm:hunter2@10.0.0.7/glyphoxa: 401 Unauthorized"
         a_turn(Outcome.FAILED, omitted=(f"recall: {RAW_TROUBLE}",), error=RAW_TROUBLE),
     ],
 )
-def test_what_a_provider_or_a_database_answered_never_leaves_for_a_page(event: TableEvent) -> None:
+def test_provider_and_database_errors_are_never_sent_to_a_page(event: TableEvent) -> None:
     told = str(event_json(event, CAMPAIGN))
     assert not any(piece in told for piece in ("hunter2", "10.0.0.7", "401"))
 
 
-def test_a_page_that_is_refused_is_told_what_the_table_says_and_nothing_that_a_provider_said() -> None:
+def test_refused_page_gets_the_tables_reason_only() -> None:
     assert in_words(NotNow("the table is being closed")) == "the table is being closed"
     assert in_words(InvalidInput("the id of a line is too short")) == "the id of a line is too short"
     assert in_words(Unavailable(RAW_TROUBLE)) == "something that the table needs is away; the DM's log says what"
 
 
-def test_a_turn_says_which_parts_were_left_out_and_that_an_answer_broke_off() -> None:
+def test_turn_lists_omitted_parts_and_broken_answer() -> None:
     turn = a_turn(Outcome.ANSWERED, omitted=("recall: database away", "facts: late"), error="the line broke")
     told = event_json(turn, CAMPAIGN)
     assert (told["omitted"], told["broke_off"], told["player"]) == (["recall", "facts"], True, "tamsin")
 
 
 @pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:8080", "192.168.4.2:80", "table.lan:80"])
-def test_hosts_that_no_stranger_can_point_here_are_served(host: str) -> None:
+def test_safe_hosts_are_served(host: str) -> None:
     assert is_allowed_host(host, allowed={"table.lan"})
 
 

@@ -1,14 +1,14 @@
 import { $, element } from "./dom.js";
 import { t } from "./words.js";
 
-// Says that something is tried again, how many seconds it is until then, and lets the player have it at once. One
-// notice for all attempts, so that who has the focus on its button keeps it.
+// Shows that the page will retry, the seconds until then, and a button to retry now. All attempts share one notice, so
+// that its button keeps the focus.
 export class Again {
   #topic;
   #act;
   #item = null;
   #text = element("span", {});
-  // For the eye alone: read aloud each second, it would drown what is said at the table.
+  // Hidden from screen readers, which would read it aloud each second.
   #left = element("span", { class: "left", "aria-hidden": "true" });
   #due = 0;
   #timer = 0;

@@ -1,9 +1,9 @@
-// What has been said, and what is being said now.
+// The transcript, and speech in progress.
 import { element } from "./dom.js";
 import { t } from "./words.js";
 
 const AT_THE_END_PX = 60;
-const READ_AGAIN_MS = 500; // by then a screen reader has taken in what was shown with the log silent
+const READ_AGAIN_MS = 500; // a screen reader has processed what was added while the log was silent
 
 export class Captions {
   #log;
@@ -14,10 +14,10 @@ export class Captions {
   #isFollowing = true;
   #me = null;
   #names = new Map();
-  #open = new Map(); // speaker id -> bubble of what is being said
-  #known = new Map(); // utterance id -> the words that are shown of it
-  #turns = new Map(); // turn that is being heard -> who speaks
-  #notes = new Map(); // utterance id that is not shown yet -> what came of it
+  #open = new Map(); // speaker id -> bubble of speech in progress
+  #known = new Map(); // utterance id -> the words that are shown
+  #turns = new Map(); // turn whose answer is audible -> its speaker
+  #notes = new Map(); // id of an utterance that is not shown yet -> the note about it
 
   constructor({ log, said, partials, empty, scroller }) {
     this.#log = log;
@@ -25,7 +25,7 @@ export class Captions {
     this.#partials = partials;
     this.#empty = empty;
     this.#scroller = scroller;
-    // Someone who scrolled up is reading; do not pull the page from under them.
+    // Do not scroll while the reader has scrolled up.
     scroller.addEventListener("scroll", () => {
       const { scrollTop, clientHeight, scrollHeight } = scroller;
       this.#isFollowing = scrollHeight - scrollTop - clientHeight < AT_THE_END_PX;
@@ -45,12 +45,12 @@ export class Captions {
     this.#empty.hidden = false;
   }
 
-  // Who comes with a new scene.
+  // Adds the NPCs of a new scene.
   meet(npcs) {
     for (const { id, name } of npcs) this.#names.set(id, name);
   }
 
-  // Shows what happened before. Who listens to the page is not read all of it again.
+  // Shows past events without having a screen reader read them all again.
   replay(show) {
     this.#log.setAttribute("aria-live", "off");
     this.#isFollowing = true;
@@ -89,19 +89,19 @@ export class Captions {
     this.#open.get(npc)?.classList.remove("speaking");
   }
 
-  // A turn is over. One of which nothing was heard leaves no bubble behind.
+  // Ends a turn. Removes its bubble if nothing of it was heard.
   over({ id, reply }) {
     if (reply === null) this.#forget(this.#turns.get(id));
     this.#turns.delete(id);
   }
 
-  // What came of an utterance: below it, or, when others have spoken since, below them.
+  // Adds a note about an utterance: below it, or at the end if others have spoken since.
   note(text, utterance) {
     if (utterance && !this.#known.has(utterance)) this.#notes.set(utterance, text);
     else this.#append(element("li", { class: "note" }, text));
   }
 
-  // For this player alone.
+  // Shows a whisper to this player.
   whisper({ text }) {
     this.#append(element("li", { class: "note whisper" }, element("b", {}, t("log.whisper")), text));
   }

@@ -1,17 +1,16 @@
-// Before the microphone opens, the player reads what happens with their voice, and agrees or not. The server holds the
-// rule; the page asks. Consent can be withdrawn at once.
+// Asks for consent before the microphone opens, and withdraws it. The server enforces consent.
 import { $, element } from "./dom.js";
 import { refusal, t } from "./words.js";
 
 export class Consent {
   #player = null;
-  #text = null; // as the welcome holds it; null: this table asks nobody
+  #text = null; // from `welcome`; null if this table asks for no consent
   #isGiven = false;
   #answered = null;
   #changed;
   #failed;
 
-  // `changed` is told whether this seat may be heard now; `failed`, why a decision could not be kept.
+  // `changed` gets whether this seat may be heard now; `failed` gets why a decision could not be saved.
   constructor({ changed, failed }) {
     this.#changed = changed;
     this.#failed = failed;
@@ -38,7 +37,7 @@ export class Consent {
     if ($("consent-dialog").open) $("consent-dialog").close("decline");
   }
 
-  // Whether the player agrees, now or before.
+  // Returns whether the player agrees now, or agreed before.
   async ask() {
     if (this.#isGiven) return true;
     const dialog = $("consent-dialog");
@@ -66,7 +65,7 @@ export class Consent {
     await this.#decide(false);
   }
 
-  // It was withdrawn, here or elsewhere.
+  // Consent was withdrawn, on this page or elsewhere.
   lost() {
     this.#is(false);
     this.#changed(false);

@@ -1,7 +1,7 @@
-// How much of the text box's limit is used. Nothing is ever cut: what is too long is not sent, and stays.
+// Shows how much of the text box's limit is used. A text that is too long is not sent and not cut.
 import { t } from "./words.js";
 
-const NEAR = 80; // so many characters before the limit it begins to be shown
+const NEAR = 80; // characters before the limit at which the counter appears
 
 export class Counter {
   #input;
@@ -22,7 +22,7 @@ export class Counter {
     this.show();
   }
 
-  // Whether the text is too long. If so, that is said.
+  // Returns whether the text is too long; announces it.
   refuses() {
     const over = this.#length - this.#limit;
     if (over <= 0) return false;
@@ -30,7 +30,7 @@ export class Counter {
     return true;
   }
 
-  // Said once to those who listen instead of looking; the count itself would chatter with each key.
+  // Announced once for screen readers; the count itself would be read at each key.
   tell(text) {
     this.#told.textContent = "";
     this.#told.textContent = text;
@@ -47,7 +47,7 @@ export class Counter {
     this.#state = state;
   }
 
-  // As the server counts: what is said without the space around it, a character for each code point.
+  // Counts as the server does: code points, without surrounding space.
   get #length() {
     return [...this.#input.value.trim()].length;
   }

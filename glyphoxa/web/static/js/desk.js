@@ -1,4 +1,4 @@
-// The live page of the desk: what is said and done at the table as it happens, and a grip on every NPC.
+// The live page of the desk: the transcript as it grows, and commands for every NPC.
 import { Captions } from "./captions.js";
 import { $, element } from "./dom.js";
 import { noteOn, Thinking } from "./notes.js";

@@ -1,4 +1,4 @@
-// The browser's microphone: asked for, measured and closed. Nothing here sends sound anywhere.
+// Opens, measures and closes the browser's microphone. Sends no sound.
 import { t } from "./words.js";
 
 const WISHES = { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 };
@@ -6,7 +6,7 @@ const REASONS = { NotAllowedError: "denied", NotFoundError: "none", NotReadableE
 
 export class MicrophoneError extends Error {}
 
-// `topic`: where the words for what may be wrong are in the catalogue. Throws MicrophoneError, in words for the player.
+// `topic`: the prefix of the error texts in the catalogue. Throws MicrophoneError with a text for the player.
 export async function openMicrophone(topic) {
   const failed = (reason, why = "") => new MicrophoneError(t(`${topic}.${reason}`, { why }));
   if (!navigator.mediaDevices?.getUserMedia) throw failed("insecure");
@@ -21,7 +21,7 @@ export function stop(microphone) {
   microphone?.getTracks().forEach((track) => track.stop());
 }
 
-// How loud a stream is, told about 15 times a second until stopped: `rms` and `peak`, each 1 at most. Returns what stops it.
+// Reports the level of a stream about 15 times a second: `rms` and `peak`, each at most 1. Returns a function that stops it.
 export function watchLevel(stream, onLevel) {
   const context = new AudioContext();
   const analyser = new AnalyserNode(context, { fftSize: 512 });

@@ -1,5 +1,5 @@
-// A link becomes a cookie. Its token stands behind the "#", where no server, log or preview of a messenger sees it, and
-// leaves the address bar at once, so that nobody reads it off a shared screen.
+// Exchanges a link for a cookie. The token is after the "#", where no server, log or link preview sees it. It is removed
+// from the address bar at once, so that a shared screen does not show it.
 import { $ } from "./dom.js";
 import { refusal, t } from "./words.js";
 

@@ -1,37 +1,37 @@
-// What was typed and is not known to be on disk yet. A line stays here until its utterance comes back; it is sent
-// again after every break under the same id, by which the table knows it. What is sent again goes one at a time, in the
-// order in which it was typed, and as slowly as the table takes it in. Lines survive a reload of this tab.
+// Typed lines that are not confirmed to be on disk. A line stays here until its utterance arrives. After each reconnect
+// it is sent again with the same id, by which the table recognises it. Lines are resent one at a time, in order, and no
+// faster than the rate limit. They survive a reload of this tab.
 import { secret } from "./wire.js";
 import { t } from "./words.js";
 
 const LINES = "glyphoxa.lines";
-const TOO_FAST_MS = 1100; // the table takes in one line a second of whoever sends too many
+const TOO_FAST_MS = 1100; // the rate limit allows one line a second
 
 export class Lines {
   #send;
   #show;
   #lines = JSON.parse(sessionStorage.getItem(LINES) ?? "[]"); // {id, player, session, text, problem}
   #seat = null;
-  #queue = []; // ids of what is sent again; the first one is on its way
+  #queue = []; // ids to be resent; the first one is on its way
   #timer = 0;
 
-  // `send` takes a message for the server; `show` is told of all lines of this seat whenever one of them changes.
+  // `send` sends a message to the server; `show` gets all lines of this seat whenever one changes.
   constructor({ send, show }) {
     this.#send = send;
     this.#show = show;
   }
 
-  // Whether what is told of somebody's words is about a line that has its bubble here.
+  // Returns whether a message is about a line that has a bubble here.
   isOwn({ type, player, line }) {
     if (player !== this.#seat?.player) return false;
     return type === "speech_started" ? this.#mine.some(({ problem }) => !problem) : this.#mine.some(({ id }) => id === line);
   }
 
-  // We sit (again). What is known to be on disk has been told by now; the rest is sent.
+  // Called when the seat is taken (again), after the history: sends the lines that are still unconfirmed.
   begin({ player, session }) {
     this.#seat = { player, session };
     for (const line of this.#mine) {
-      if (line.session !== session) line.problem ??= t("line.anew");
+      if (line.session !== session) line.problem ??= t("line.reopened");
     }
     this.#queue = this.#mine.filter(({ problem }) => !problem).map(({ id }) => id);
     this.#putFirst();
@@ -50,7 +50,7 @@ export class Lines {
     if (this.#lines.some((line) => line.id === id)) this.forget(id);
   }
 
-  // Returns whether it was one of ours.
+  // Returns whether the line was one of these.
   refused(id, problem, code) {
     const line = this.#lines.find((each) => each.id === id);
     if (!line) return false;

@@ -19,7 +19,7 @@ import { has, list, many, refusal, t } from "./words.js";
 
 const LOBBY_EVERY_MS = 3000;
 const LOBBY_WITHIN_MS = 5000;
-const FIGURES = "glyphoxa.figures"; // whether the waterfall is open: of this browser, until it is closed again
+const FIGURES = "glyphoxa.figures"; // whether the waterfall is open; stored for this browser
 
 const wire = new Wire();
 const voice = new Voice($("voices"));
@@ -58,9 +58,9 @@ const lines = new Lines({
   },
 });
 let me = null;
-let refused = null; // whose seat we were refused
+let refused = null; // the player whose seat was refused
 let lobbyTimer = 0;
-let looking = null; // what the lobby asks just now; called off when we sit down
+let looking = null; // the lobby's pending request; cancelled when a seat is taken
 
 // -- lobby
 
@@ -130,7 +130,7 @@ function sit(player) {
   wire.open(player);
 }
 
-// Without a seat: everything is read, nothing is said.
+// Watch without a seat.
 function watch() {
   outOfLobby();
   wire.watch();
@@ -172,7 +172,7 @@ const on = {
     if (me === null) return;
     consent.begin(me, asked);
     lines.begin({ player: me, session: table.session });
-    // On a phone the text box would bring the keyboard up.
+    // On a phone, focus in the text box would open the keyboard.
     if (sitsDown) $(matchMedia("(pointer: coarse)").matches ? "talk" : "say-text").focus();
     voice.connect({ player: player.id, ticket, iceServers, isHeard: consent.isGiven });
   },
@@ -245,10 +245,10 @@ function handle(event) {
   on[event.type]?.(event);
 }
 
-// A place whose name not everybody knows is not named.
+// Returns no name for a place whose name is not public.
 const movedTo = (scene) => (placeOf(scene) ? t("scene.moved", { place: placeOf(scene) }) : t("scene.moved_on"));
 
-// Where the table is now, the welcome says; where it has been, the log.
+// The welcome contains the current scene; the history contains earlier ones.
 function replay(event) {
   if (event.type === "scene") captions.divider(movedTo(event.scene));
   else handle(event);
@@ -325,7 +325,7 @@ new Search({ input: $("search"), lines: $("said"), told: $("search-told") });
 
 // -- small things
 
-// Nothing is disabled: who has the focus on it would lose it. What is typed waits until it can be sent.
+// Nothing is disabled, because it would lose the focus. Typed lines wait until they can be sent.
 function usable(isUsable) {
   $("talk").setAttribute("aria-disabled", String(!isUsable));
   scenes.isUsable = isUsable;
@@ -346,12 +346,12 @@ function chip(id, state, text) {
   $(id).textContent = text;
 }
 
-// NPCs that come into play for the first time read who they are first, which takes a small machine a while.
+// On a small machine, an NPC that appears for the first time needs a while to read its persona.
 function gettingReady(npcs) {
   return many("ready", npcs.length, { names: list(npcs, "conjunction") });
 }
 
-// Long-term memory: while it is away the table plays on, and what is said waits on disk.
+// While long-term memory is unavailable, play continues and utterances are stored on disk.
 function memory({ state, since_ms }) {
   if (state !== "degraded") return notice("memory", "");
   const since = new Date(since_ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
@@ -363,14 +363,14 @@ function paused(isPaused) {
   notice("paused", isPaused ? t("paused") : "");
 }
 
-// What went wrong is for the DM's log; what it means for the evening is for everybody.
+// The game master's log has the cause. Players see what it means for them.
 function trouble(what, npc) {
   const key = `trouble.${what}${npc ? "_npc" : ""}`;
   return t(has(key) ? key : has(`trouble.${what}`) ? `trouble.${what}` : "trouble.other", { npc });
 }
 
-// One notice per topic; an empty text takes it away.
-// `actions`: what the player can do about it, by the words of its button.
+// Shows one notice per topic; an empty text removes it.
+// `actions`: button texts and what the buttons do.
 function notice(topic, text, actions = {}) {
   $("notices").querySelector(`[data-topic="${CSS.escape(topic)}"]`)?.remove();
   if (!text) return;

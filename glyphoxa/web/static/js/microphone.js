@@ -1,12 +1,12 @@
-// The Talk button. It is never disabled while it has the focus: pressed while the microphone opens, it calls that off;
-// pressed while the microphone is open, it closes it, also when the server is gone. Where the player chose to hold it,
-// the microphone is heard only while the button, or the space bar, is down.
+// The Talk button. It is never disabled. While the microphone opens, pressing it cancels; while the microphone is open,
+// pressing it closes it, even without a server. With push to talk, the microphone is heard only while the button or the
+// space bar is held.
 import { $ } from "./dom.js";
 import { watchLevel } from "./input.js";
 import { t } from "./words.js";
 
-const HOLD = "glyphoxa.hold"; // of this browser, until it is chosen otherwise
-const TAIL_MS = 250; // whoever lets go speaks the last sound still
+const HOLD = "glyphoxa.hold"; // stored for this browser
+const TAIL_MS = 250; // people release the button before their last sound ends
 
 export class Microphone {
   #voice;
@@ -19,7 +19,7 @@ export class Microphone {
   #tail = 0;
   #lock = null;
 
-  // `failed` is told why, in words for the player. `mayOpen` asks the player for their consent.
+  // `failed` gets a text for the player. `mayOpen` asks the player for consent.
   constructor(voice, { failed, tried, mayOpen }) {
     this.#voice = voice;
     this.#mayOpen = mayOpen;
@@ -38,7 +38,7 @@ export class Microphone {
       this.#down();
     });
     for (const type of ["pointerup", "pointercancel", "lostpointercapture"]) talk.addEventListener(type, () => this.#up());
-    talk.addEventListener("contextmenu", (event) => this.#holds && event.preventDefault()); // a long press is no menu
+    talk.addEventListener("contextmenu", (event) => this.#holds && event.preventDefault()); // a long press opens no menu
     addEventListener("keydown", (event) => {
       if (!this.#isKey(event)) return;
       event.preventDefault();
@@ -68,7 +68,7 @@ export class Microphone {
     return $("hold").checked;
   }
 
-  // The space bar anywhere but where it writes or presses something else; Enter on the button alone.
+  // The space bar, except where it types or presses something else; Enter only on the button.
   #isKey(event) {
     if (!this.#holds || $("table").hidden || $("say").hidden || event.ctrlKey || event.altKey || event.metaKey) return false;
     if (event.target === $("talk")) return event.code === "Space" || event.code === "Enter";
@@ -109,7 +109,7 @@ export class Microphone {
       this.#show("opening");
       this.#voice.isMuted = this.#holds && !this.#isDown;
       const stream = await this.#voice.talk();
-      if (!stream) return; // called off
+      if (!stream) return; // cancelled
       this.#stopLevel = watchLevel(stream, ({ rms }) => ($("mic-level").style.transform = `scaleX(${Math.min(1, rms * 6)})`));
       if (this.#holds) this.#heard(this.#isDown);
       else this.#show("on");
@@ -120,14 +120,14 @@ export class Microphone {
     }
   }
 
-  // A phone that is only listened to would go to sleep in the middle of a scene.
+  // Keeps a phone awake whose player only listens.
   async #stayAwake() {
     if (this.#state === "off" || this.#state === "opening" || !navigator.wakeLock || (this.#lock && !this.#lock.released)) return;
     try {
       this.#lock = await navigator.wakeLock.request("screen");
       if (this.#state === "off") this.#lock.release();
     } catch {
-      // The battery is low, or the page is hidden: it plays on as long as the phone lets it.
+      // Refused because the battery is low or the page is hidden. The table works without it.
     }
   }
 

@@ -1,4 +1,4 @@
-// A test of the microphone, before one sits down or talks. The sound is measured here and goes nowhere.
+// Tests the microphone before the player takes a seat or talks. The sound is measured here and not sent.
 import { $ } from "./dom.js";
 import { openMicrophone, stop, watchLevel } from "./input.js";
 import { Verdict } from "./verdict.js";
@@ -9,9 +9,9 @@ const QUIETEST_DB = -60; // the left end of the meter
 export class MicrophoneTest {
   #stream = null;
   #stopLevel = null;
-  #asked = null; // the last test; one that was closed meanwhile opens nothing
+  #asked = null; // the latest test; an older one that was closed opens nothing
 
-  // `begins` is told first: nobody is heard at the table during a test.
+  // `begins` is called first, so that the table does not hear the test.
   constructor({ begins }) {
     const dialog = $("test-dialog");
     for (const button of document.querySelectorAll("[data-opens=test]")) {
@@ -22,7 +22,7 @@ export class MicrophoneTest {
       });
     }
     $("test-again").addEventListener("click", () => {
-      $("test-title").focus(); // the button goes away
+      $("test-title").focus(); // the button disappears
       this.#test();
     });
     dialog.addEventListener("close", () => this.#over());

@@ -1,9 +1,9 @@
-// What came of a turn that nobody heard an answer to, in words for the players. Who is thinking just now, and who waits.
+// Notes about turns without an audible answer. Shows who is thinking, and who is waiting.
 import { has, list, many, t } from "./words.js";
 
 const SUGGESTED = 3;
 
-// "" for what the players have heard, or need not know: talk among players, and sounds of listening, want no answer.
+// Returns "" where players need no note: they heard the answer, or the line needed none.
 // `here` are the names of the NPCs of the scene.
 export function noteOn({ outcome, unaddressed, npc, player, speaker, broke_off }, { me, here }) {
   const isMine = player === me;
@@ -28,8 +28,8 @@ function nobody(why, here) {
 
 export class Thinking {
   #line;
-  #names = new Map(); // turn -> who thinks about it
-  #heard = null; // the answer that is being heard: nobody else's can be
+  #names = new Map(); // turn -> the NPC that thinks
+  #heard = null; // the audible answer; there is only one at a time
 
   constructor(line) {
     this.#line = line;

@@ -1,4 +1,4 @@
-// Ctrl-K on any page of the desk: go to a page, an entity or a session by its name, or press a button of this page.
+// Ctrl-K on any page of the desk: finds a page, an entity or a session by name, or presses a button of this page.
 import { $, element } from "./dom.js";
 
 const WAIT_MS = 120;
@@ -15,7 +15,7 @@ let chosen = 0;
 let asked = 0;
 let timer = 0;
 
-// What can be pressed on this page without anything being filled in first.
+// Returns the commands of this page that need no input.
 function buttons() {
   return [...document.querySelectorAll("main button[data-command]")].map((button) => ({ title: button.textContent.trim(), press: () => button.click() }));
 }
@@ -54,7 +54,7 @@ async function ask(words) {
     const response = await fetch(`/desk/find?${new URLSearchParams({ words })}`);
     if (response.ok) ({ found } = await response.json());
   } catch {
-    // The pages and buttons are found without the server.
+    // Pages and buttons are still found without the server.
   }
   if (mine === asked && dialog.open) show([...like(words), ...found]);
 }
@@ -90,5 +90,5 @@ addEventListener("keydown", (event) => {
 });
 $("find").hidden = false;
 $("find").addEventListener("click", open);
-// On a phone the tabs are one row; the page's own is brought into sight.
+// On a phone the tabs are one row; scrolls to the current one.
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -1,4 +1,4 @@
-// The bubbles of lines that are not known to be on disk: on their way, or refused, with the reason and what can be done.
+// Bubbles of lines that are not confirmed: being sent, or refused with the reason and buttons.
 import { element } from "./dom.js";
 import { t } from "./words.js";
 

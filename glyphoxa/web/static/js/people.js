@@ -8,9 +8,9 @@ export class People {
   #table = null;
   #me = null;
   #speaking = new Set();
-  #thinking = new Map(); // turn -> who thinks about it
+  #thinking = new Map(); // turn -> the NPC that thinks
   #isPaused = false;
-  #drawn = ""; // who is drawn; a picture is fetched again only when somebody comes or goes
+  #drawn = ""; // who is drawn; pictures are fetched again only when this changes
 
   show(table, me) {
     this.#table = table;
@@ -36,7 +36,7 @@ export class People {
     this.#draw();
   }
 
-  // The names of the NPCs who could be spoken to.
+  // Returns the names of the NPCs that players can speak to.
   get here() {
     return this.#npcsHere.map(({ name }) => name);
   }
@@ -52,7 +52,7 @@ export class People {
     this.#showStates();
   }
 
-  // It is answered, or came to nothing.
+  // The turn has ended, with or without an answer.
   thought(turn) {
     if (this.#thinking.delete(turn)) this.#showStates();
   }
@@ -74,7 +74,7 @@ export class People {
         ...this.#npcsHere.map((npc) => listed(npc, ["person", "npc"], "")),
         ...players.map((player) => listed(player, ["person", "player", player.taken ? "here" : "away"], this.#noteOn(player))),
       );
-      // On a phone the list above stands behind a button; who is here is always seen.
+      // On a phone, the list above is behind a button, but the faces are always visible.
       $("faces").replaceChildren(...this.#npcsHere.map((npc) => listed(npc, ["face", "npc"], "")));
       this.#drawn = drawn;
     }
@@ -132,7 +132,7 @@ export function drawSeats(players, sit) {
       ),
     ),
   );
-  // Drawn anew, a seat must not lose the focus: a taken one is not disabled either.
+  // Redrawing must not lose the focus, so a taken seat is not disabled.
   if (focused) $("seats").querySelector(`[data-player="${CSS.escape(focused)}"]`)?.focus();
   $("lobby-empty").hidden = !players.length || players.some((player) => !player.taken);
 }

@@ -1,4 +1,4 @@
-// Deciding on facts with single keys. They count only while a fact has the focus, so that nobody decides by accident.
+// Single keys decide on facts. They work only while a fact has the focus, to prevent accidents.
 const PLACE = "glyphoxa-review-place";
 const facts = [...document.querySelectorAll(".fact")];
 const DECIDES = { KeyA: "confirm", KeyC: "confirm", KeyR: "reject", KeyH: "hide" };

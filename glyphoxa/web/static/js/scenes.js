@@ -1,4 +1,4 @@
-// Moving the table. It moves for everybody, so that choosing a scene alone does nothing, and a button asks first.
+// Moves the table. Choosing a scene does nothing by itself: the move affects everybody, so a button asks first.
 import { $, element } from "./dom.js";
 import { list, t } from "./words.js";
 
@@ -8,7 +8,7 @@ export class Scenes {
   #table = null;
   #isUsable = false;
 
-  // `move` takes the id of the scene that was chosen and confirmed.
+  // `move` gets the id of the confirmed scene.
   constructor(move) {
     const dialog = $("move-dialog");
     $("scene").addEventListener("change", () => this.#show());
@@ -31,7 +31,7 @@ export class Scenes {
 
   show(table) {
     this.#table = table;
-    // Whoever may not move the table knows no scenes but this one.
+    // Players who may not move the table know only this scene.
     $("move").hidden = !table.scenes.length;
     $("scene").replaceChildren(...table.scenes.map((scene) => element("option", { value: scene.id }, placeOf(scene))));
     this.moved(table.scene);

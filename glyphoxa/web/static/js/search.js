@@ -1,4 +1,4 @@
-// Finds words in what was said, on this page alone: lines without them are hidden, also those that come.
+// Searches the transcript on this page: hides lines without the words, including new ones.
 import { many } from "./words.js";
 
 export class Search {

@@ -1,9 +1,9 @@
-// The waterfall of each turn: where the time went between the end of speech and the first sound.
+// The waterfall of each turn: the stages between the end of speech and the first sound.
 import { element } from "./dom.js";
 import { has, seconds, t } from "./words.js";
 
 const SHOWN = 6;
-// Whose time a stage is.
+// What each stage belongs to.
 const STAGES = {
   speech_end: "ear",
   transcript_final: "ear",
@@ -18,7 +18,7 @@ const STAGES = {
   first_audio: "voice",
 };
 
-// A stage or an outcome that has no word here shows its own.
+// A stage or outcome without a text shows its key.
 const named = (kind, what) => (has(`${kind}.${what}`) ? t(`${kind}.${what}`) : what);
 
 export class Turns {

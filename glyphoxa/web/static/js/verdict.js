@@ -1,10 +1,10 @@
-// What is wrong with a microphone, by how loud it has been: `speak` (nothing is known yet), `good`, `silent`, `quiet` or
-// `loud`. Levels are shares of the loudest that a sample can be.
+// Judges a microphone by its levels: `speak` (unknown so far), `good`, `silent`, `quiet` or `loud`. A level of 1 is full
+// scale.
 
-const KNOWN_AFTER_MS = 4000; // who has said nothing by then wonders why
-const VOICE_RMS = 0.01; // -40 dBFS: what a recogniser takes for speech, with some air
-const VOICED = 6; // levels with a voice in them: half a second
-const NOTHING_PEAK = 0.0005; // -66 dBFS: a muted microphone, and no quiet room
+const KNOWN_AFTER_MS = 4000; // without speech by then, report the problem
+const VOICE_RMS = 0.01; // -40 dBFS: a recogniser takes it for speech, with some margin
+const VOICED = 6; // levels with a voice: half a second
+const NOTHING_PEAK = 0.0005; // -66 dBFS: a muted microphone; a quiet room is louder
 const CLIPPED_PEAK = 0.98;
 const CLIPPED = 4; // of the last `REMEMBERED`
 const REMEMBERED = 45; // three seconds

@@ -1,11 +1,11 @@
-// Sound over WebRTC. The connection is made when the player sits down, without a microphone: the NPCs are heard
-// at once, and the microphone is only asked for when the player wants to talk.
+// Sound over WebRTC. The connection is made when the player takes a seat, without a microphone. So the player hears the
+// NPCs at once, and the browser asks for the microphone only when the player wants to talk.
 import { openMicrophone, stop } from "./input.js";
 import { reason, t } from "./words.js";
 
 const FIRST_WAIT_MS = 1000; // doubled with each failure
 const LONGEST_WAIT_MS = 30000;
-const ATTEMPTS = 10; // three minutes in all; then the player says when
+const ATTEMPTS = 10; // three minutes in all; then the player must retry
 const LOST_AFTER_MS = 4000;
 const GATHER_AT_MOST_MS = 1500;
 const ANSWER_WITHIN_MS = 15000;
@@ -18,15 +18,15 @@ export class Voice extends EventTarget {
   #credentials = null;
   #iceServers = [];
   #pc = null;
-  #dialling = null; // ends the request of an offer that nobody waits for any more
+  #dialling = null; // aborts an offer that is no longer needed
   #microphone = null;
   #isTalking = false;
   #isMuted = false;
-  #isHeard = false; // whether the player agreed to it; until then sound comes and none goes
-  #asked = null; // the last call of talk(), until hush()
+  #isHeard = false; // whether the player agreed; until then, sound is only received
+  #asked = null; // the latest call of talk(), until hush()
   #tries = 0;
   #timer = 0;
-  #isWaiting = false; // for the next attempt, or for somebody to want one
+  #isWaiting = false; // for the next attempt, or for the player to retry
 
   constructor(audio) {
     super();
@@ -39,13 +39,13 @@ export class Voice extends EventTarget {
     return this.#isTalking;
   }
 
-  // While it is, silence goes to the server and the microphone stays open.
+  // While true, silence is sent and the microphone stays open.
   set isMuted(isMuted) {
     this.#isMuted = isMuted;
     for (const track of this.#microphone?.getAudioTracks() ?? []) track.enabled = !isMuted;
   }
 
-  // `iceServers`: by which the sound finds its way, as the server names them. `isHeard`: see `hear`.
+  // `iceServers`: from the server, to find a network path. `isHeard`: see `hear`.
   connect({ iceServers, isHeard, ...credentials }) {
     this.#isHeard = isHeard;
     this.#credentials = credentials;
@@ -54,7 +54,7 @@ export class Voice extends EventTarget {
     return this.#dial();
   }
 
-  // From now on the server may, or may not, hear this seat: it is connected anew.
+  // Sets whether the server may hear this seat, and reconnects.
   hear(isHeard) {
     if (this.#isHeard === isHeard) return;
     this.#isHeard = isHeard;
@@ -69,8 +69,8 @@ export class Voice extends EventTarget {
     this.#tell("state", { state: "off" });
   }
 
-  // Asks for the microphone the first time. Throws MicrophoneError, in words for the player. Null when hush() called
-  // it off meanwhile.
+  // Asks for the microphone the first time. Throws MicrophoneError with a text for the player. Returns null if hush()
+  // cancelled it meanwhile.
   async talk() {
     const asked = (this.#asked = Symbol("talk"));
     const isCalledOff = () => this.#asked !== asked;
@@ -99,7 +99,7 @@ export class Voice extends EventTarget {
   async hush() {
     this.#asked = null;
     this.#isTalking = false;
-    // First of all the microphone: nothing that is awaited may keep it open.
+    // Close the microphone first: nothing awaited may keep it open.
     stop(this.#microphone);
     this.#microphone = null;
     await this.#sender?.replaceTrack(null);
@@ -122,12 +122,12 @@ export class Voice extends EventTarget {
     const pc = new RTCPeerConnection({ iceServers: this.#iceServers });
     this.#pc = pc;
     const dialling = (this.#dialling = new AbortController());
-    // The first medium must be audio; with consent both directions from the start, so that talking later needs no new
-    // offer. Without it the server refuses an offer that would send.
+    // The first medium must be audio. With consent, it has both directions from the start, so that talking later needs no
+    // new offer. Without consent, the server refuses an offer that sends.
     const track = this.#isTalking && this.#isHeard ? this.#microphone?.getAudioTracks()[0] : null;
     pc.addTransceiver(track ?? "audio", { direction: this.#isHeard ? "sendrecv" : "recvonly" });
-    // The server waits for this channel to open. Nothing is sent on it: once a ping was, missing three would
-    // count as gone, and browsers slow the timers of hidden pages.
+    // The server waits for this channel to open. Nothing is sent on it: after a first ping, three missing ones would end the
+    // connection, and browsers slow the timers of hidden pages.
     pc.createDataChannel("glyphoxa");
     pc.ontrack = ({ track: voices }) => {
       this.#audio.srcObject = new MediaStream([voices]);
@@ -137,7 +137,7 @@ export class Voice extends EventTarget {
     try {
       await pc.setLocalDescription(await pc.createOffer());
       await gathered(pc);
-      // Whoever left the seat meanwhile has no credentials any more, and offers no sound.
+      // A player who left the seat meanwhile has no credentials, so no offer is made.
       if (pc !== this.#pc) return;
       const response = await fetch("/api/offer", {
         method: "POST",
@@ -180,7 +180,7 @@ export class Voice extends EventTarget {
     if (!isGivenUp) this.#timer = setTimeout(() => this.#credentials && this.#dial(), wait);
   }
 
-  // The network is there again, the page is looked at, or the player wants it: not later, but now.
+  // Retries now: the network is back, the page is visible again, or the player pressed the button.
   hurry() {
     if (!this.#credentials || !this.#isWaiting) return;
     this.#tries = 0;

@@ -1,5 +1,5 @@
-// How loud the NPCs are, as this player chose it.
-const VOLUME = "glyphoxa.volume"; // of this browser, until it is chosen otherwise
+// The volume of the NPCs, set by this player.
+const VOLUME = "glyphoxa.volume"; // stored for this browser
 
 export function keepVolume(slider, audio) {
   slider.value = localStorage.getItem(VOLUME) ?? 100;

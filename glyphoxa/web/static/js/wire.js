@@ -1,8 +1,8 @@
-// The websocket: presence at the table, events in, words out. Comes back by itself.
+// The websocket: presence at the table, events in, typed lines out. It reconnects by itself.
 //
-// A browser notices a frozen network after minutes, so we do it ourselves: the server sends a beat every few seconds,
-// and a connection on which nothing comes is left for a new one. The seat is held under a ticket that this tab makes
-// for itself, so that it has its seat again though the answer to its last connection never came.
+// A browser notices a frozen network only after minutes. So the server sends a beat every few seconds, and a connection
+// without beats is replaced. This tab makes its own ticket for the seat, so that it gets the seat back even if it never
+// received an answer on its last connection.
 import { language, refusal, t } from "./words.js";
 
 const RETRY_MS = [500, 1000, 2000, 4000];
@@ -10,7 +10,7 @@ const NOT_INVITED = 4401;
 const FINAL_CODES = new Set([NOT_INVITED, 4403, 4404, 4409, 4410]);
 const CONNECT_WITHIN_MS = 8000;
 const LOOK_EVERY_MS = 500;
-const SEAT = "glyphoxa.seat"; // survives a reload of this tab, and only of this tab
+const SEAT = "glyphoxa.seat"; // survives a reload of this tab only
 
 export class Wire extends EventTarget {
   #socket = null;
@@ -34,7 +34,7 @@ export class Wire extends EventTarget {
     return this.#welcomed;
   }
 
-  // Whose seat this tab held before it was loaded again; null when it left.
+  // The player whose seat this tab held before a reload; null if it left.
   get before() {
     return this.#seat.sits ? this.#seat.player : null;
   }
@@ -46,14 +46,14 @@ export class Wire extends EventTarget {
     this.#connect();
   }
 
-  // Read along, without a seat.
+  // Watches without a seat.
   watch() {
     Object.assign(this.#seat, { player: null, ticket: null, sits: false });
     this.#tries = 0;
     this.#connect();
   }
 
-  // The ticket is kept: if our own ghost still sits there, we can take its place.
+  // Keeps the ticket, so that this tab can replace its own dead connection.
   close() {
     this.#seat.sits = false;
     this.#remember();
@@ -115,7 +115,7 @@ export class Wire extends EventTarget {
     if (this.#socket && performance.now() - this.#heard > this.#lostAfter) this.#closed(0);
   }
 
-  // A browser does not tell a script why there is no websocket: the server is gone, or this browser has no link.
+  // A script cannot see why a websocket failed: no server, or no link in this browser.
   async #turnedAway(socket) {
     let code = 0;
     try {
@@ -124,7 +124,7 @@ export class Wire extends EventTarget {
       const isOurs = response.ok && (player === null || (await response.json()).seats.includes(player));
       if (response.status === 401 || (response.ok && !isOurs)) code = NOT_INVITED;
     } catch {
-      // The server is gone: it may come back.
+      // The server is unreachable and may come back.
     }
     if (socket === this.#socket) this.#closed(code);
   }
@@ -141,7 +141,7 @@ export class Wire extends EventTarget {
     this.#timer = setTimeout(() => this.#connect(), wait);
   }
 
-  // A socket in a frozen network closes late or never: whatever becomes of it is of no interest from here on.
+  // A socket in a frozen network closes late or never, so ignore it from now on.
   #abandon(code = 3000) {
     clearTimeout(this.#timer);
     clearInterval(this.#watch);
@@ -166,7 +166,7 @@ export class Wire extends EventTarget {
   }
 }
 
-// 25 letters and digits. `crypto.randomUUID` is only there on https pages and localhost.
+// 25 letters and digits. `crypto.randomUUID` exists only on https pages and localhost.
 export function secret() {
   const bytes = crypto.getRandomValues(new Uint8Array(25));
   return Array.from(bytes, (byte) => (byte % 36).toString(36)).join("");

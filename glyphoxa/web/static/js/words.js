@@ -1,21 +1,21 @@
-// Every word that players read comes from one catalogue for each language (`words/`). The browser's languages decide
-// which; who chooses another one on the page has it in this browser from then on.
+// All texts that players read come from one catalogue per language (`words/`). The browser's languages decide which one.
+// A choice on the page overrides it and is stored for this browser.
 
 const CHOSEN = "glyphoxa.language";
 const LANGUAGES = { en: "English", de: "Deutsch" };
 const LISTS = { en: "en-GB", de: "de" }; // "one, two and three", without a comma before the last
 
-// A page that is written in one language only says so: its parts must not speak another.
+// A page in a single language declares it, so that its parts use no other.
 export const language = document.documentElement.dataset.words ?? chosen();
 
 const words = await (await fetch(`/static/words/${language}.json`)).json();
 
-// The words of `key`, with `{names}` filled in. What is not there in words shows its key, and the table plays on.
+// Returns the text of `key` with `{names}` filled in. A missing text shows its key.
 export function t(key, values = {}) {
   return (words[key] ?? key).replace(/\{(\w+)\}/g, (hole, name) => values[name] ?? hole);
 }
 
-// As many of it as `n` says: of `key.one` or `key.other`.
+// Returns the singular or plural text: `key.one` or `key.other`.
 export function many(key, n, values = {}) {
   return t(`${key}.${new Intl.PluralRules(language).select(n)}`, { n, ...values });
 }
@@ -27,13 +27,13 @@ export const list = (names, last) => new Intl.ListFormat(LISTS[language], { type
 
 export const seconds = (ms) => (ms / 1000).toLocaleString(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
-// What the server refused. It has a word for each reason; one that only a program can cause comes as the server says it.
+// Returns the text for a refusal. A reason that only a program can cause has the server's own text.
 export function refusal(error) {
   const text = reason(error);
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-// The same as a part of a sentence.
+// Returns the same text as a part of a sentence.
 export function reason({ code, message, values }) {
   return (has(`error.${code}`) ? t(`error.${code}`, values) : message).replace(/\.$/, "");
 }
@@ -43,7 +43,7 @@ function chosen() {
   return wishes.find((tag) => Object.hasOwn(LANGUAGES, tag)) ?? "en";
 }
 
-// The page's own text names its keys; a button for each language that is not spoken takes the page there.
+// Fills in the texts of the page, and a button for each other language.
 function translate() {
   document.documentElement.lang = language;
   for (const node of document.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
@@ -54,7 +54,7 @@ function translate() {
     button.textContent = LANGUAGES[button.dataset.language];
     button.addEventListener("click", () => {
       localStorage.setItem(CHOSEN, button.dataset.language);
-      location.reload(); // a tab keeps its seat, and what was typed, over a reload
+      location.reload(); // a tab keeps its seat and typed text across a reload
     });
   }
 }
