@@ -8,17 +8,18 @@ builds the ears, `host` runs the graphs.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from glyphoxa.app.models import LocalModels
+from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
-from glyphoxa.config.located_yaml import InvalidFile, Problem, YamlPath
+from glyphoxa.config.located_yaml import Wrong, YamlPath
 from glyphoxa.config.provider_sections import TtsSettings
-from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files
+from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
@@ -194,45 +195,41 @@ def read_playable(path: Path, settings: Settings, text: str | None = None) -> Ca
         NotFound: The file does not exist.
         InvalidFile: The file has errors. Each is reported with its line.
     """
-    file = read_campaign(path, text)
-    problems = list(_not_playable(file, settings))
-    if problems:
-        raise InvalidFile(path, problems)
-    return file
+    return read_campaign(path, text, also=lambda document: _not_playable(document, settings))
 
 
-def _not_playable(file: CampaignFile, settings: Settings) -> Iterator[Problem]:
-    campaign = file.campaign
+def _not_playable(document: CampaignDocument, settings: Settings) -> Wrong:
     for part, there, what in (
-        ("npcs", campaign.npcs, "one NPC that speaks"),
-        ("players", campaign.players, "one player"),
-        ("scenes", campaign.scenes, "one scene (the first one opens the session)"),
+        ("npcs", document.npcs, "one NPC that speaks"),
+        ("players", document.players, "one player"),
+        ("scenes", document.scenes, "one scene (the first one opens the session)"),
     ):
         if not there:
-            yield file.source.problem((part,), f"the campaign cannot be played: list at least {what} under `{part}:`")
-    if wrong := unknown_language(STT, settings.providers.stt.name, campaign.language):
-        yield file.source.problem(("campaign", "language"), wrong)
+            yield (part,), f"the campaign cannot be played: list at least {what} under `{part}:`"
+    if wrong := unknown_language(STT, settings.providers.stt.name, document.campaign.language):
+        yield ("campaign", "language"), wrong
     engines = mouth_names(settings)
-    for n, npc in enumerate(campaign.npcs):
-        at: YamlPath = ("npcs", n)
+    for n, npc in enumerate(document.npcs):
+        at: YamlPath = ("npcs", n, "engine")
+        if not_a_name(npc.engine):
+            continue  # reported with the file's own mistakes
         if npc.engine not in engines:
-            text = f"{npc.name!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
-            yield file.source.problem((*at, "engine"), f"{text} (your own: `engines:` in the settings)")
+            text = f"{npc.entity!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
+            yield at, f"{text} (your own: `engines:` in the settings)"
         elif npc.engine == "s2s" and settings.providers.s2s.name == NONE:
-            text = f"{npc.name!r} has engine s2s, but the settings have no provider: set providers.s2s.name to"
-            text = f"{text} {' or '.join(names('s2s'))}"
-            yield file.source.problem((*at, "engine"), text)
+            text = f"{npc.entity!r} has engine s2s, but the settings have no provider: set providers.s2s.name to"
+            yield at, f"{text} {' or '.join(names('s2s'))}"
         elif npc.engine in settings.engines:
             for missing in missing_files({npc.engine: settings.engines[npc.engine]}):
-                yield file.source.problem((*at, "engine"), f"engines.{missing}")
+                yield at, f"engines.{missing}"
         if settings.providers.tts.name == "hibari" and (npc.engine != "s2s" or settings.providers.s2s.rescue):
-            yield from _voice(file, n, npc.voice.preset)
+            yield from _voice(n, npc)
 
 
-def _voice(file: CampaignFile, n: int, preset: str) -> Iterator[Problem]:
+def _voice(n: int, npc: NpcBlock) -> Wrong:
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 
+    preset = npc.voice.preset
     if preset not in PRESETS:
-        name = file.campaign.npcs[n].name
-        text = f"{name!r}: no voice preset {preset!r}, {did_you_mean(preset, PRESETS)} (all: glyphoxa models voices)"
-        yield file.source.problem(("npcs", n, "voice", "preset"), text)
+        hint = f"{did_you_mean(preset, PRESETS)} (list them: glyphoxa models voices)"
+        yield ("npcs", n, "voice", "preset"), f"{npc.entity!r}: no voice preset {preset!r}, {hint}"

@@ -76,10 +76,10 @@ VERB = Verb(in_a_loop)
 @VERB.action(
     "create a campaign file with one NPC and one player",
     argument("file", type=Path, help="the campaign file to create (YAML)"),
-    argument("--name", metavar="NAME", help="of the campaign; default: made from the file's name"),
+    argument("--name", metavar="NAME", help="the campaign's name; default: made from the file's name"),
     argument("--language", default="en", metavar="TAG", help="such as en or de; default en"),
-    argument("--npc", default="Marta", metavar="NAME", help="of the first NPC; default Marta"),
-    argument("--player", default="Tamsin", metavar="NAME", help="of the first player's character; default Tamsin"),
+    argument("--npc", default="Marta", metavar="NAME", help="the first NPC's name; default Marta"),
+    argument("--player", default="Tamsin", metavar="NAME", help="the first player's character; default Tamsin"),
     CONFIG,
 )
 async def _new(options: argparse.Namespace) -> int:
@@ -102,7 +102,7 @@ async def _new(options: argparse.Namespace) -> int:
     config = f" --config {options.config}" if options.config else ""
     print(f"{path} is a campaign with one NPC, {options.npc}, and one player, {options.player}")
     print(f"play it alone on this machine:  glyphoxa serve --open{config} --campaign {path}")
-    print("then change it in the desk, on its page Campaign, or with an editor (docs/campaign-file.md)")
+    print("then edit it on the desk's page Campaign, or in an editor (docs/campaign-file.md)")
     return 0
 
 
@@ -110,7 +110,7 @@ async def _new(options: argparse.Namespace) -> int:
     "check a campaign file or tables, and report what is wrong",
     _FILE,
     _ENTITY_TYPE,
-    campaign_argument("--campaign", otherwise="the campaign that tables are for; it is not changed"),
+    campaign_argument("--campaign", otherwise="for tables only, to find what they refer to; it is not changed"),
     CONFIG,
 )
 async def _check(options: argparse.Namespace) -> int:
@@ -121,6 +121,7 @@ async def _check(options: argparse.Namespace) -> int:
     await _check_is_for_tables(options, file.campaign.id)
     _warn(file)
     _say_what_it_holds(file.campaign)
+    print("It can be played.")
     return 0
 
 
@@ -140,7 +141,7 @@ async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
     if found.unknown:
         shown = ", ".join(found.unknown[:_MOST_RELATED])
         more = f" and {len(found.unknown) - _MOST_RELATED} more" if len(found.unknown) > _MOST_RELATED else ""
-        print(f"not checked, as these are not in the tables: {shown}{more}; to look for them: --campaign ID")
+        print(f"not checked, because the tables do not contain them: {shown}{more}; to look them up: --campaign ID")
     return 0
 
 
@@ -164,7 +165,7 @@ async def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId
     if options.campaign is not None and await campaign_id(options.campaign) != campaign:
         raise InvalidInput(
             f"{options.file} is the file of campaign {campaign!r}, not of {options.campaign!r}: "
-            "its id stands in it under `campaign:`; --campaign is for tables"
+            "the file has its own id under `campaign:`; --campaign is for tables"
         )
 
 
@@ -274,11 +275,11 @@ async def _prompt(options: argparse.Namespace) -> int:
     *shown, _ = with_hot_context(asked, HotContext(identity=(*bible.lines(npc.id), *identity.lines))).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
     n_tokens = sum(tokens_of(message.content) for message in shown)
-    print(f"\nAbout {n_tokens} tokens come before the conversation, by this file.")
+    print(f"\nAbout {n_tokens:,} tokens, in every prompt of {npc.name}.")
     if not npc.examples:
-        print(f"These are the default examples: `examples:` under {npc.name!r} in the file replaces them.")
+        print(f"These are the default examples. To replace them, write `examples:` under {npc.name!r}.")
     if identity.secrets:
-        print("Secrets, which are included only if the conversation is about them:")
+        print("Secrets, included only if the conversation is about them:")
         for secret in identity.secrets:
             print(f"  {secret.told.text}")
     return 0
@@ -340,10 +341,10 @@ def _related(entity: EntityId, world: WorldState) -> str:
 
 
 @VERB.action(
-    "copy a campaign with its past to a new id; changes to one do not affect the other",
+    "copy a campaign with its history to a new id; changes to one do not affect the other",
     campaign_argument("id", otherwise="the one to copy"),
     argument("new", type=CampaignId),
-    argument("--name", metavar="NAME", help="of the new campaign; default: its id"),
+    argument("--name", metavar="NAME", help="the new campaign's name; default: its id"),
     CONFIG,
 )
 async def _fork(options: argparse.Namespace) -> int:
@@ -351,7 +352,7 @@ async def _fork(options: argparse.Namespace) -> int:
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         campaign = await stored_campaign(store, options.id)
         await store.world.fork(campaign, options.new, name=options.name or options.new)
-    print(f"{options.new} has the past of {campaign}; changes to one do not affect the other")
+    print(f"{options.new} is a copy of {campaign}; changes to one do not affect the other")
     return 0
 
 
@@ -378,8 +379,8 @@ async def _export(options: argparse.Namespace) -> int:
         bundle = bundle.without_talk()
     if not options.with_secrets and (secrets := list(bundle.secrets())):
         raise InvalidInput(
-            f"campaign {bundle.id!r} has secrets, or had ({len(secrets)} places, the first is {secrets[0]}), and a "
-            "bundle contains the whole campaign; nothing was written. To write a file with them: --with-secrets"
+            f"campaign {bundle.id!r} has or had secrets ({len(secrets)} places, the first is {secrets[0]}), and a "
+            "bundle contains the whole campaign; nothing was written. To include them: --with-secrets"
         )
     n_bytes = await asyncio.to_thread(_write_bundle, options.file, bundle)
     print(f"{options.file}: {bundle.name} ({bundle.id}), {_held(bundle)}, {n_bytes:,} bytes")
@@ -388,7 +389,7 @@ async def _export(options: argparse.Namespace) -> int:
 
 @VERB.action(
     "import a campaign from such a file: all of it, or nothing",
-    argument("file", type=Path, help="as `campaign export` wrote it"),
+    argument("file", type=Path, help="a file that `campaign export` wrote"),
     argument("--as", dest="new", type=CampaignId, metavar="NEWID", help="its id here; default: its own"),
     CONFIG,
 )
@@ -408,9 +409,8 @@ async def _import(options: argparse.Namespace) -> int:
             await import_campaign(store.database, bundle, into=into)
     except InvalidInput as error:
         raise InvalidInput(f"{options.file}: {error}; nothing was imported") from None
-    print(
-        f"{bundle.name} ({into}): {_held(bundle)}; it is embedded when its table opens, or by glyphoxa worker reindex"
-    )
+    print(f"{bundle.name} ({into}): {_held(bundle)}")
+    print("transcripts are embedded when its table opens, or now by: glyphoxa worker reindex")
     return 0
 
 
@@ -426,7 +426,7 @@ def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
     """Write the whole file or none; only its owner may read it."""
     data = bundle.text().encode("utf-8")
     if len(data) > MOST_BYTES:
-        raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes: a bundle has at most {MOST_BYTES:,}")
+        raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes; a bundle can have {MOST_BYTES:,}")
     write_new_file(path, data)
     return len(data)
 
@@ -540,7 +540,7 @@ async def _days(story: _Story, options: argparse.Namespace) -> int:
     session: SessionId = options.session
     days = [story.day(text) for text in (options.first, options.last) if text is not None]
     if story.calendar.day_named(days[0]) > story.calendar.day_named(days[-1]):
-        raise InvalidInput(f"{days[0]} is after {days[-1]}: the first day comes first")
+        raise InvalidInput(f"{days[0]} is after {days[-1]}: write the earlier day first")
     days = list(dict.fromkeys(days))
     await story.desk.times.set_days(story.desk.campaign, session, days)
     print(f"session {session} was played on {' to '.join(days)}")

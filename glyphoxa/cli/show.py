@@ -17,7 +17,6 @@ from glyphoxa.cli.scope import (
     CAMPAIGN,
     LAST,
     ONE_SESSION,
-    SESSION,
     Scope,
     embedder_or_words,
     file_or_stored,
@@ -60,6 +59,7 @@ _NEW: Final = SessionId("")
 """A new session has no transcript, and its name is in no prompt."""
 
 _NAME = argument("name", metavar="NAME", help="an entity's name, alias or id")
+_LAST_SESSION = session_argument("session", nargs="?", default=LAST, about="default: the last one")
 _AS = argument("--as", dest="viewer", metavar="NPC", help="only what this NPC heard")
 
 VERB = Verb(run_at_desk, common=CAMPAIGN)
@@ -252,7 +252,7 @@ def _time(text: str | None, option: str) -> int | None:
 
 @VERB.action(
     "list a session's utterances as stored, with what was heard where that differs, and what was rolled back",
-    session_argument("session", nargs="?", default=LAST, about="default: the last one"),
+    _LAST_SESSION,
     argument("--corrected", help="only what was corrected, in order; else the latest first"),
     limit(_MOST_SAID),
 )
@@ -326,7 +326,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
 
 @_SUMMED_UP.action(
     "recap a session: lines to read aloud to the players; or everything that you, or an NPC, may know",
-    SESSION,
+    _LAST_SESSION,
     one_of(argument("--dm", help="from everything that was said, with real names"), _AS),
     argument(
         "--tokens",
@@ -352,7 +352,7 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
 
 @_SUMMED_UP.action(
     "list the lines of a session that are worth keeping for later sessions, and why",
-    SESSION,
+    _LAST_SESSION,
     argument("--all", help="include lines below the threshold, with reasons"),
 )
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:

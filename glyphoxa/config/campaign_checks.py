@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -53,7 +54,7 @@ RELATIONSHIP_TYPES = (
 
 def _one_line(name: str) -> str:
     if any(unicodedata.category(c) == "Cc" for c in name):
-        raise ValueError("a name is one line of text without control characters")
+        raise ValueError("a name must be one line of text without control characters")
     return name
 
 
@@ -64,7 +65,7 @@ Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-
 
 def _language(tag: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", tag):
-        raise ValueError(f"{tag[:40]!r} is no tag of a language, such as en, de or en-GB")
+        raise ValueError(f"{tag[:40]!r} is not a language tag such as en, de or en-GB")
     return tag
 
 
@@ -195,7 +196,7 @@ class CampaignDocument(_Block):
 _MAX_NAME: Final = 200
 _DEEPEST: Final = 20
 _MOST_WORDS: Final = 6
-_REMEDY: Final = "text with a comma or a colon goes in quotes, or on a line of its own"
+_REMEDY: Final = "put text with a comma or a colon in quotes, or on its own line"
 
 
 def wrong_attribute(name: str, value: object = "") -> str | None:
@@ -205,11 +206,11 @@ def wrong_attribute(name: str, value: object = "") -> str | None:
     if not name.strip():
         return "an attribute needs a name"
     if len(name) > _MAX_NAME:
-        return f"the name of an attribute has at most {_MAX_NAME} characters, not {len(name)}"
+        return f"the name of an attribute can have {_MAX_NAME} characters, not {len(name)}"
     if name.casefold() == "secret":
-        return "'secret' would be known to everybody as an attribute; list it under `secrets:` with its `known_by:`"
+        return "everybody would know an attribute 'secret'; list it under `secrets:` with `known_by:`"
     if name.casefold() in ("known_by", "known_in", "hidden"):
-        return f"{name!r} says nothing as an attribute; in a campaign file it stands beside `attributes:`"
+        return f"{name!r} has no effect as an attribute; in a campaign file, write it beside `attributes:`"
     return None
 
 
@@ -219,9 +220,9 @@ def lost_text(value: object, path: YamlPath) -> Wrong:
     for name, part in parts:
         at = (*path, name)
         if isinstance(name, str) and _is_text(name):
-            yield at, f"{short(name)!r} looks like text, and not like the name of an attribute; {_REMEDY}"
+            yield at, f"{short(name)!r} looks like text, not like the name of an attribute; {_REMEDY}"
         elif part is None:
-            yield at, f"{short(str(name))!r} has no value: write one, or leave it out; {_REMEDY}"
+            yield at, f"{short(str(name))!r} has no value: write one, or remove it; {_REMEDY}"
         else:
             yield from lost_text(part, at)
 
@@ -230,12 +231,16 @@ def _is_text(name: str) -> bool:
     return len(name.split()) > _MOST_WORDS or (name.endswith(SENTENCE_ENDS) and " " in name.strip())
 
 
+_CLOSE: Final = 0.8
+"""Similarity of two spellings, from 0 to 1: BROTHER_OF is not meant to be MEMBER_OF."""
+
+
 def hint_for(relation: str) -> str | None:
     """Return a remark on a relationship type that is not a usual one; None for a usual one."""
     if relation in RELATIONSHIP_TYPES:
         return None
-    hint = did_you_mean(relation, RELATIONSHIP_TYPES)
-    return f"relationship type {relation!r} is your own" + (f"; {hint}" if hint.startswith("did") else "")
+    near = get_close_matches(relation, RELATIONSHIP_TYPES, n=1, cutoff=_CLOSE)
+    return f"relationship type {relation!r} is a custom type" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def edge_name(source: str, relation: str, target: str) -> str:
@@ -286,10 +291,10 @@ def _wrong_names(source: LocatedYaml, calendar: StoryCalendar) -> Wrong:
     for name, path in (*months, *weekdays):
         words = name_words(name)
         if not words or any(word[0].isdigit() for word in words):
-            yield path, f"{path[1]}: {name!r} is no name of letters, such as Hammer"
+            yield path, f"{path[1]}: {name!r} is not a name made of letters, such as Hammer"
         elif words in seen:
             first = source.line(seen[words])
-            yield path, f"{path[1]}: {name!r} stands in the calendar twice, first on line {first}"
+            yield path, f"{path[1]}: {name!r} is in the calendar twice, first on line {first}"
         else:
             seen[words] = path
 
@@ -312,12 +317,12 @@ def wrong_ids(entities: Iterable[Entity], npcs: Sequence[Npc], players: Sequence
         what = f"{'NPC' if isinstance(speaker, Npc) else 'player'} {speaker.name!r}"
         other = by_id.get(speaker.id)
         if speaker.id in RESERVED:
-            yield at, f"the id {speaker.id!r} of {what} is that of {RESERVED[speaker.id]}; give another `id`"
+            yield at, f"the id {speaker.id!r} of {what} is reserved for {RESERVED[speaker.id]}; write another `id`"
         elif speaker.id in speakers:
-            yield at, f"{what} has the id {speaker.id!r}, which {speakers[speaker.id]} has; give another `id`"
+            yield at, f"{what} has the id {speaker.id!r}, which {speakers[speaker.id]} has; write another `id`"
         elif other is not None and other.name.casefold() != speaker.name.casefold():
             text = f"{what} has the id {speaker.id!r}, which is that of the entity {other.name!r}"
-            yield at, f"{text}; give another `id`"
+            yield at, f"{text}; write another `id`"
         speakers.setdefault(speaker.id, what)
 
 
@@ -378,8 +383,8 @@ class Reach:
             self.problems.append(
                 (
                     at,
-                    f"nobody under `npcs:` has a path to {listed}, so that nobody would know of {entity.name!r}: "
-                    "say who is LOCATED_AT there or KNOWS somebody there, give `known_by:`, or write `hidden: true`",
+                    f"no NPC has a path to {listed}, so nobody would know {entity.name!r}: add a relationship "
+                    "LOCATED_AT or KNOWS that leads there, or write `known_by:` or `hidden: true`",
                 )
             )
         known_by = dict.fromkeys((*own, *entity.known_by, *reached))
@@ -409,8 +414,8 @@ def filled_twice(source: LocatedYaml, document: CampaignDocument) -> Wrong:
         if first[block.type, end.casefold()] != i:
             yield (
                 ("relationships", i),
-                f"only one {many} of {block.type} can hold for {end!r}, and line {line} has one already "
-                f"(if several can, write `slots: {{{block.type}: many}}`)",
+                f"{end!r} can have only one {many} of {block.type}, and line {line} has it already "
+                f"(to allow several, write `slots: {{{block.type}: many}}`)",
             )
 
 
@@ -427,10 +432,21 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
     """Yield each remark with its path in the block."""
     yield from _of_persona(block.persona, name=name, language=primary_language(language))
     if not block.examples:
-        text = f"{name!r} has no `examples`: default ones are used (glyphoxa campaign prompt FILE --npc {name!r})"
+        text = (
+            f"{name!r} has no `examples`: neutral ones with its name, occupation and place are used "
+            f"(show them: glyphoxa campaign prompt FILE --npc {name!r})"
+        )
         yield ("entity",), text
     for n, example in enumerate(block.examples):
         yield from _of_example(example, ("examples", n), name)
+
+
+def remark_on_secret(block: SecretBlock, *, language: str) -> str:
+    """Return a remark on a secret that says "you" to several NPCs, or to none; "" if nothing is wrong."""
+    second_person = _SECOND_PERSON.get(primary_language(language))
+    if len(block.known_by) == 1 or second_person is None or not second_person.search(block.text):
+        return ""
+    return 'a secret says "you" only if one NPC knows it: write the name instead'
 
 
 def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
@@ -445,24 +461,26 @@ def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
         yield ("persona",), text
     if len(persona) > PERSONA_TOKENS * 4:
         text = (
-            f"the persona of {name!r} has {len(persona):,} characters: more than {PERSONA_TOKENS * 4:,} crowd out the "
-            "talk in a small model; facts about it belong under its entity's `attributes:`"
+            f"the persona of {name!r} has {len(persona):,} characters: more than {PERSONA_TOKENS * 4:,} "
+            "leave too little room for the conversation in a small model; move facts to its entity's `attributes:`"
         )
         yield ("persona",), text
 
 
 def _of_example(example: ExampleBlock, at: YamlPath, name: str) -> Wrong:
     if (says := SAYS.match(example.said)) is not None:
-        text = f"`said` says already who speaks ({says.group().strip()!r}): write only the words, the speaker is added"
+        text = (
+            f"`said` already names the speaker ({says.group().strip()!r}): write only the words; the speaker is added"
+        )
         yield (*at, "said"), text
     if re.match(r"(?:facts|fakten)\s*:", example.facts, re.IGNORECASE):
-        yield (*at, "facts"), "`facts` begins with its label: write only the facts, the label is added"
+        yield (*at, "facts"), "`facts` begins with its label: write only the facts; the label is added"
     if re.match(r"remembered\s*:", example.remembered, re.IGNORECASE):
-        yield (*at, "remembered"), "`remembered` begins with its label: write only what was said, the label is added"
+        yield (*at, "remembered"), "`remembered` begins with its label: write only what was said; the label is added"
     if ReplyCheck(Character(name), Asked()).clean(example.reply).text != " ".join(example.reply.split()):
         text = (
-            f"{example.reply!r} is not what {name!r} would say aloud: no stage direction, no name in front, no markup, "
-            "in the first person"
+            f"{example.reply!r} is not what {name!r} would say aloud: write in the first person, "
+            "without stage directions, a name before the words, or markup"
         )
         yield (*at, "reply"), text
 

@@ -140,8 +140,10 @@ def _files(path: Path) -> list[Path]:
     found = [path / name for name in _FILES if (path / name).is_file()]
     if not found:
         other = next(iter(sorted(path.glob("*.y*ml"))), None)
-        hint = "" if other is None else f" (a campaign file is named itself: {other})"
-        raise NotFound(f"{path}: a folder of tables holds {' or '.join(_FILES)}, or both; this one has neither{hint}")
+        hint = "" if other is None else f" (to use a campaign file, name the file: {other})"
+        raise NotFound(
+            f"{path}: a folder of tables contains {' or '.join(_FILES)}, or both; this one contains neither{hint}"
+        )
     return found
 
 
@@ -169,7 +171,7 @@ class _Reading:
             wrong = [problem for each in (name, *_listed(row, "aliases")) if (problem := _wrong_name(each))]
             known = self.known.get(name.casefold())
             if (first := lines.setdefault(name.casefold(), row.line)) != row.line:
-                wrong.append(f"entity {name!r} stands here twice, first on line {first}")
+                wrong.append(f"entity {name!r} is here twice, first on line {first}")
                 known = None
             elif kind not in types:
                 wrong.append(f"unknown entity type {kind!r}, {did_you_mean(kind, types)} (your own: --entity-type)")
@@ -177,12 +179,12 @@ class _Reading:
                 wrong.append(f"{known.name!r} is an entity of type {known.type!r} in this campaign, not {kind!r}")
             entity_id = EntityId(slug(name)) if known is None else known.id
             if not entity_id:
-                wrong.append(f"{name!r} holds no letter or digit to make an id of")
+                wrong.append(f"{name!r} has no letter or digit to make an id from")
             elif known is None and ids.setdefault(entity_id, name) != name and first == row.line:
-                wrong.append(f"{name!r} and {ids[entity_id]!r} make the same id, {entity_id!r}; name one otherwise")
+                wrong.append(f"{name!r} and {ids[entity_id]!r} give the same id, {entity_id!r}; rename one of them")
             known_by, hidden = self._scope(row, wrong)
             if hidden and any(npc.entity_id == entity_id for npc in self.into.npcs):
-                wrong.append(f"{name!r} is an NPC of the campaign file and cannot be hidden from itself")
+                wrong.append(f"{name!r} is an NPC of the campaign file, and an NPC cannot be hidden from itself")
             problems += [Problem(row.line, each) for each in wrong]
             if len(problems) >= MOST_TOLD:
                 break
@@ -218,7 +220,7 @@ class _Reading:
                     wrong.append(f"{source.name!r} cannot be related to itself")
                 edge = edge_name(source.name, kind, target.name)
                 if (first := lines.setdefault(edge.casefold(), row.line)) != row.line:
-                    wrong.append(f"relationship {edge!r} stands here twice, first on line {first}")
+                    wrong.append(f"relationship {edge!r} is here twice, first on line {first}")
             if kind not in hinted and (hint := hint_for(kind)):
                 hinted.add(kind)
                 self.warnings.append(f"{table.path}:{row.line}: {hint}")
@@ -251,7 +253,7 @@ class _Reading:
                 self.unknown.append(name)
             elif npc is None:
                 hint = did_you_mean(name, (each.name for each in npcs.values()))
-                wrong.append(f"{name!r} is no NPC of the campaign file, {hint}")
+                wrong.append(f"{name!r} is not an NPC of the campaign file, {hint}")
             else:
                 known_by[npc.id] = None
         told = row.cells.get("hidden", "no").casefold()
@@ -270,7 +272,7 @@ class _Reading:
         for name, value in entity.attributes.items():
             if name in told and told[name] != value:
                 self.warnings.append(
-                    f"{table.path}:{row.line}: {entity.name}: the campaign file has its own {name!r}, which stands"
+                    f"{table.path}:{row.line}: {entity.name}: the campaign file has its own {name!r}, which is kept"
                 )
 
 
@@ -334,7 +336,7 @@ def _text(path: Path) -> str:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InvalidFile(path, [Problem(line, "a NUL character: not a CSV table")])
     if not text.strip():
-        raise InvalidInput(f"{path}: is empty; the first line of a table names its columns")
+        raise InvalidInput(f"{path}: is empty; write the names of the columns in its first line")
     return text
 
 
@@ -371,13 +373,11 @@ def _table(path: Path, text: str, separator: str, columns: Columns, names: list[
             if line == 1 or not any(cells):
                 continue
             if len(cells) != len(names):
-                problems.append(
-                    Problem(line, f"a row of {len(cells)} cells, where the header names {len(names)} columns")
-                )
+                problems.append(Problem(line, f"a row of {len(cells)} cells; the header names {len(names)} columns"))
                 continue
             found = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
             if "" in found:
-                problems.append(Problem(line, f"{found['']!r} stands in a column without a name"))
+                problems.append(Problem(line, f"{found['']!r} is in a column without a name"))
             problems += [Problem(line, f"{name!r} is empty") for name in columns.required if name not in found]
             rows.append(CsvRow(line, found))
     except csv.Error as error:
@@ -391,7 +391,7 @@ def _wrong_columns(columns: Columns, names: list[str]) -> Iterator[Problem]:
     seen: set[str] = set()
     for name in filter(None, names):
         if name.casefold() in seen:
-            yield Problem(1, f"column {name!r} stands here twice")
+            yield Problem(1, f"column {name!r} is here twice")
         seen.add(name.casefold())
         if name not in columns.known and (near := get_close_matches(name.casefold(), columns.known, 1, _ALMOST)):
             yield Problem(1, f"unknown column {name!r}, did you mean {near[0]!r}? (valid: {', '.join(columns.known)})")

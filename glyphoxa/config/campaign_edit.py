@@ -62,7 +62,7 @@ class AtomicFile:
             InvalidInput: It holds another one by now, or cannot be written. It is as it was.
         """
         if stamp_of(self.read()) != instead_of:
-            raise InvalidInput(f"{self.path.name} was changed meanwhile by somebody else; nothing was written")
+            raise InvalidInput(f"{self.path.name} was changed by somebody else in the meantime; nothing was written")
         real = self.path.resolve()
         try:
             descriptor, name = tempfile.mkstemp(prefix=f".{real.name}.", suffix=".new", dir=real.parent)
@@ -124,7 +124,7 @@ def insert(text: str, insertion: Insertion) -> str:
     if new_root is None or new_root.value != wanted:
         at = ".".join(str(step) for step in insertion.place)
         block = textwrap.indent(_block(insertion.value).rstrip(), "  ")
-        raise InvalidInput(f"there is no place under `{at}:` that can be found; write this there by hand:\n{block}")
+        raise InvalidInput(f"no place under `{at}:` was found; add this there by hand:\n{block}")
     return made
 
 
@@ -213,7 +213,7 @@ def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
     """
     kind = form.get("add", "")
     if kind not in KINDS:
-        raise InvalidInput(f"nothing of kind {kind!r} can be added, {did_you_mean(kind, KINDS)}")
+        raise InvalidInput(f"cannot add a {kind!r}, {did_you_mean(kind, KINDS)}")
     return KINDS[kind](form, campaign)
 
 

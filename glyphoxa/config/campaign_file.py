@@ -6,7 +6,7 @@ the nearest valid value. `docs/campaign-file.md` shows the format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -20,13 +20,23 @@ from glyphoxa.config.campaign_checks import (
     hint_for,
     lost_text,
     read_calendar,
+    remark_on_secret,
     remarks_on,
     role_in,
     wrong_attribute,
     wrong_ids,
     wrong_zone,
 )
-from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, LocatedYaml, Problem, YamlPath, read_yaml, validate
+from glyphoxa.config.located_yaml import (
+    MOST_TOLD,
+    InvalidFile,
+    LocatedYaml,
+    Problem,
+    Wrong,
+    YamlPath,
+    read_yaml,
+    validate_in_part,
+)
 from glyphoxa.config.sections import not_a_name
 from glyphoxa.domain.campaign import (
     ENTITY_TYPES,
@@ -58,28 +68,52 @@ class CampaignFile:
     source: LocatedYaml = field(compare=False, repr=False)
 
 
-def read_campaign(path: Path, text: str | None = None) -> CampaignFile:
+def read_campaign(
+    path: Path, text: str | None = None, *, also: Callable[[CampaignDocument], Wrong] | None = None
+) -> CampaignFile:
     """Read a campaign file.
 
     Args:
         text: What the file is to hold, if that is not what it holds now.
+        also: Further checks, whose mistakes are reported together with all others.
 
     Raises:
         NotFound: There is no such file.
         InvalidFile: With every mistake in it, each at its line.
     """
     source = read_yaml(path, text)
-    return _Reading(source, validate(source, CampaignDocument)).result()
+    document, wrong = validate_in_part(source, CampaignDocument, needed=_NEEDED)
+    reading = _Reading(
+        source, document, {_block_of(path) for path in wrong.paths if path[0] in _KNOWN} if wrong else set()
+    )
+    reading.problems += wrong.problems if wrong else ()
+    return reading.result(also)
+
+
+def _block_of(path: YamlPath) -> YamlPath:
+    return path[:2] if len(path) > 1 and isinstance(path[1], int) else path[:1]
+
+
+_KNOWN: Final = frozenset({"campaign", "calendar", "entities", "relationships", "secrets"})
+"""Sections whose blocks say who knows what: without a part of one, it would seem to have another mistake."""
+_NEEDED: Final = frozenset({"id", "name", "entity", "type", "source", "target", "location"})
+"""Without one of these, the rest of the file cannot be checked."""
 
 
 @dataclass(slots=True)
 class _Reading:
+    """
+    Attributes:
+        broken: Paths of blocks of which a part could not be read. Nothing more is reported about them.
+    """
+
     source: LocatedYaml
     document: CampaignDocument
+    broken: Set[YamlPath]
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 
-    def result(self) -> CampaignFile:
+    def result(self, also: Callable[[CampaignDocument], Wrong] | None) -> CampaignFile:
         entities = self._entities()
         by_name = {entity.name.casefold(): entity for entity in entities}
         npcs = self._npcs(by_name)
@@ -110,6 +144,8 @@ class _Reading:
             bible=block.bible,
             glossary=block.glossary,
         )
+        if also is not None:
+            self._wrong_all(also(self.document))
         if not self.problems:
             # Speakers are complete only where all else is right.
             self._wrong_all(wrong_ids(campaign.entities, campaign.npcs, campaign.players))
@@ -119,10 +155,12 @@ class _Reading:
         return CampaignFile(campaign, tuple(f"{self.source.path}:{p.line}: {p.text}" for p in ordered), self.source)
 
     def _wrong(self, path: YamlPath, text: str) -> None:
-        self.problems.append(self.source.problem(path, text))
+        if path[:1] not in self.broken and path[:2] not in self.broken:
+            self.problems.append(self.source.problem(path, text))
 
     def _wrong_all(self, found: Iterable[tuple[YamlPath, str]]) -> None:
-        self.problems += [self.source.problem(path, text) for path, text in found]
+        for path, text in found:
+            self._wrong(path, text)
 
     def _warn(self, path: YamlPath, text: str) -> None:
         self.warnings.append(self.source.problem(path, text))
@@ -130,7 +168,7 @@ class _Reading:
     def _id(self, given: str | None, name: str, path: YamlPath) -> str:
         made = given or slug(name)
         if not made:
-            self._wrong(path, f"{name!r} holds no letter or digit to make an id of; give an `id`")
+            self._wrong(path, f"{name!r} has no letter or digit to make an id from; write an `id`")
         return made
 
     def _unique(self, what: str, values: Iterable[tuple[str, YamlPath]]) -> None:
@@ -138,7 +176,7 @@ class _Reading:
         for value, path in values:
             key = value.casefold()
             if key in seen:
-                self._wrong(path, f"{what} {value!r} stands here twice, first on line {self.source.line(seen[key])}")
+                self._wrong(path, f"{what} {value!r} is here twice, first on line {self.source.line(seen[key])}")
             else:
                 seen[key] = path
 
@@ -151,7 +189,7 @@ class _Reading:
                 hint = did_you_mean(block.type, types) if len(self.problems) < MOST_TOLD else ""
                 self._wrong(
                     (*at, "type"),
-                    f"unknown entity type {block.type!r}, {hint} (types of your own are listed under `entity_types:`)",
+                    f"unknown entity type {block.type!r}, {hint} (list your own types under `entity_types:`)",
                 )
             self._check_attributes(block.attributes, at)
             made.append(
@@ -178,7 +216,7 @@ class _Reading:
                 if (other := taken.get(made_id)) is not None:
                     self._wrong(
                         ("players", i, "name"),
-                        f"{player.name!r} makes the id {made_id!r}, which entity {other!r} has; name one otherwise",
+                        f"{player.name!r} gives the id {made_id!r}, which entity {other!r} has; rename one of them",
                     )
                 made.append(Entity(made_id, "player", player.name))
             elif entity.type != "player":
@@ -203,7 +241,7 @@ class _Reading:
             if npc is not None and block.hidden:
                 self._wrong(
                     (*at, "hidden"),
-                    f"{npc.name!r} is listed under `npcs:` and cannot be hidden from itself; "
+                    f"{npc.name!r} is listed under `npcs:`, and an NPC cannot be hidden from itself; "
                     f"write `known_by: [{npc.name}]`",
                 )
             if npc is not None and known_by and npc.id not in known_by:
@@ -226,8 +264,14 @@ class _Reading:
     def _entity(self, name: str, by_name: Mapping[str, Entity], path: YamlPath) -> Entity | None:
         entity = by_name.get(name.casefold())
         if entity is None:
-            self._wrong(path, f"unknown entity {name!r}{self._hint(name, by_name.values())}")
+            hint = self._alias(name, by_name.values()) or f"unknown entity {name!r}{self._hint(name, by_name.values())}"
+            self._wrong(path, hint)
         return entity
+
+    def _alias(self, name: str, known: Iterable[Entity | Npc]) -> str:
+        """Return what to write instead of an alias; "" if the name is none."""
+        called = [each.name for each in known if name.casefold() in map(str.casefold, each.aliases)]
+        return f"{name!r} is an alias of {called[0]!r}: write that name" if len(called) == 1 else ""
 
     def _hint(self, name: str, known: Iterable[Entity | Npc]) -> str:
         """Return the nearest valid name, if the problem is reported: each compares thousands of names."""
@@ -323,8 +367,9 @@ class _Reading:
     def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
         npc = npcs.get(name.casefold())
         if npc is None:
-            hint = self._hint(name, npcs.values())
-            self._wrong(path, f"{name!r} is not listed under `npcs:`{hint}")
+            listed = npcs.values()
+            hint = self._alias(name, listed) or f"{name!r} is not listed under `npcs:`{self._hint(name, listed)}"
+            self._wrong(path, hint)
             return None
         return npc.id
 
@@ -357,8 +402,12 @@ class _Reading:
                 about = own[knowing[0]] if knowing else None
             if not block.known_by and not (block.hidden and block.about is not None):
                 self._wrong(
-                    at, "a secret has `known_by:` with NPCs who know it; or nobody does: `hidden: true` and `about:`"
+                    at,
+                    "a secret needs `known_by:` with the NPCs that know it; if nobody knows it, write `hidden: true` "
+                    "and `about:`",
                 )
+            if remark := remark_on_secret(block, language=self.document.campaign.language):
+                self._warn((*at, "text"), remark)
             made.append(Secret(block.text, frozenset(knowing), about, block.hidden))
         return tuple(made)
 

@@ -14,9 +14,10 @@ stand for gigabytes. PyYAML's own composer has no limits: a text of ten thousand
 
 from __future__ import annotations
 
+import copy
 import re
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -74,6 +75,8 @@ class InvalidFile(InvalidInput):
         if more:
             lines.append(f"{path}: and {more} more")
         super().__init__("\n".join(lines))
+        self.paths: tuple[YamlPath, ...] = ()
+        """Of the values that are wrong, if they are known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -218,14 +221,56 @@ def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = N
         # A file of another program: its hundreds of keys are one mistake.
         held = ", ".join(repr(short(key)) for key in list(content)[:_KEYS_SHOWN])
         valid = did_you_mean(next(iter(content)), model.model_fields)
-        raise InvalidFile(source.path, [source.problem((), f"holds no key that is known here (but {held}), {valid}")])
+        raise InvalidFile(source.path, [source.problem((), f"has no known key (only {held}), {valid}")])
     try:
         return model.model_validate(content, context=folder and {"folder": folder})
     except ValidationError as error:
         if source.value is None:
-            raise InvalidFile(source.path, [Problem(1, f"the file is empty; it holds {_needed(model)}")]) from None
-        told = [_located(source, model, detail) for detail in error.errors(include_url=False)[:MOST_TOLD]]
-        raise InvalidFile(source.path, told, more=error.error_count() - len(told)) from None
+            raise InvalidFile(source.path, [Problem(1, f"the file is empty; it needs {_needed(model)}")]) from None
+        details = error.errors(include_url=False)
+        told = [_located(source, model, detail) for detail in details[:MOST_TOLD]]
+        wrong = InvalidFile(source.path, told, more=len(details) - len(told))
+        wrong.paths = tuple(detail["loc"] for detail in details)
+        raise wrong from None
+
+
+def validate_in_part(source: LocatedYaml, model: type[Model], *, needed: Set[str]) -> tuple[Model, InvalidFile | None]:
+    """Return the content without the values that are wrong, so that the rest can be checked, and what is wrong.
+
+    Args:
+        needed: Keys without which the rest cannot be checked.
+
+    Raises:
+        InvalidFile: The rest cannot be checked without the values that are wrong.
+    """
+    try:
+        return validate(source, model), None
+    except InvalidFile as error:
+        wrong = error
+    content = copy.deepcopy(source.value)
+    if (
+        not wrong.paths
+        or len(wrong.paths) > MOST_TOLD
+        or not all(_removed(content, path, needed) for path in wrong.paths)
+    ):
+        raise wrong
+    try:
+        return model.model_validate(content), wrong
+    except ValidationError:
+        raise wrong from None
+
+
+def _removed(content: Any, path: YamlPath, needed: Set[str]) -> bool:
+    """Remove a value of a block, with the list that it is in; return whether that was possible."""
+    *above, key = path[:3] if len(path) > 1 and isinstance(path[1], int) else path[:2]
+    if not above or key in needed:
+        return False
+    for step in above:
+        content = content[step]
+    if isinstance(content, dict) and key in content:
+        del content[key]
+        return True
+    return isinstance(content, dict) and path[: len(above) + 1] != path  # an inner mistake of the same value
 
 
 def _needed(model: type[BaseModel]) -> str:
@@ -235,9 +280,9 @@ def _needed(model: type[BaseModel]) -> str:
 def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) -> Problem:
     path = detail["loc"]
     key = path[-1] if path else ""
-    where = ".".join(str(short(step)) for step in path)
+    where = _where(source, path)
     if detail["input"] is None and detail["type"] != "missing":
-        return source.problem(path, f"{where} has no value: write one, or leave the key out")
+        return source.problem(path, f"{where} has no value: write one, or remove the key")
     match detail["type"]:
         case "extra_forbidden":
             owner = _model_at(model, path[:-1])
@@ -252,7 +297,10 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
         case "string_type":
             text = f"{where} must be text, not {_shown(detail['input'])}; put it in quotes"
         case "tuple_type" | "list_type":
-            text = f"{where} must be a list, not {_shown(detail['input'])}"
+            given = detail["input"]
+            text = f"{where} must be a list" + (
+                f": [{short(given)}]" if _fits_a_list(given) else f", not {_shown(given)}"
+            )
         case "literal_error":
             expected = str(detail.get("ctx", {}).get("expected", ""))
             valid_values = [word.strip(" '") for word in expected.replace(" or ", ", ").split(",")]
@@ -264,6 +312,25 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
         case _:
             text = f"{where}: {detail['msg'].removeprefix('Input ')}, not {_shown(detail['input'])}"
     return source.problem(path, text)
+
+
+_CALLED: Final = ("name", "entity", "location")
+"""Keys whose value names their block."""
+
+
+def _where(source: LocatedYaml, path: YamlPath) -> str:
+    """Return where a value is, such as `aliases of 'Rusk'`, or `server.ice_servers.0.urls` if its block has no name."""
+    if len(path) > 2 and isinstance(path[0], str) and isinstance(path[1], int) and isinstance(source.value, dict):
+        blocks = source.value.get(path[0])
+        block = blocks[path[1]] if isinstance(blocks, list) and path[1] < len(blocks) else None
+        called = [block[key] for key in _CALLED if isinstance(block.get(key), str)] if isinstance(block, dict) else []
+        if called:
+            return f"{'.'.join(str(short(step)) for step in path[2:])} of {short(called[0])!r}"
+    return ".".join(str(short(step)) for step in path)
+
+
+def _fits_a_list(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[\w' -]+", value) is not None
 
 
 def _shown(value: object) -> str:
@@ -346,7 +413,7 @@ class _Composer:
         found = _DIRECTIVE.match(self._text)
         if found is not None:
             line = self._text.count("\n", 0, found.end()) + 1
-            raise _Refused(line, "a line that begins with % stands for no text; put the text in quotes")
+            raise _Refused(line, "a line that begins with % is not text; put the text in quotes")
         parser = _Parser(self._text)
         events: Iterator[Any] = iter(parser.get_event, None)
         for event in events:
@@ -359,7 +426,7 @@ class _Composer:
         next(events)  # what is no document is the parser's to refuse
         for anchor in self._anchors.keys() - self._used:
             self._wrong(
-                self._anchored_at[anchor], f"`&{anchor}` names a value that nothing refers to; text goes in quotes"
+                self._anchored_at[anchor], f"`&{anchor}` names a value that nothing refers to; put text in quotes"
             )
         return root
 
@@ -367,7 +434,7 @@ class _Composer:
         behind = _BLANK.match(self._text, index)
         if behind is not None and self._text.startswith(("---", "%"), behind.end()):
             line = self._text.count("\n", 0, behind.end()) + 1
-            raise _Refused(line, "a second document (behind `---`); one file holds one")
+            raise _Refused(line, "a second document (after `---`); a file can have one")
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
         line = event.start_mark.line + 1
@@ -375,13 +442,13 @@ class _Composer:
             return self._alias(str(event.anchor), line)
         self._n_nodes += 1
         if self._n_nodes > MOST_VALUES:
-            raise _Refused(line, f"holds more than {MOST_VALUES} keys and values; a larger world comes as tables (CSV)")
+            raise _Refused(line, f"has more than {MOST_VALUES} keys and values; load a larger world from tables (CSV)")
         if depth > DEEPEST:
             raise _Refused(line, f"nested too deeply: more than {DEEPEST} levels")
         anchor = event.anchor
         if anchor is not None:
             if anchor in self._anchors:
-                raise _Refused(line, f"`&{anchor}` stands here twice, first on line {self._anchored_at[anchor]}")
+                raise _Refused(line, f"`&{anchor}` is here twice, first on line {self._anchored_at[anchor]}")
             self._anchors[anchor], self._anchored_at[anchor] = None, line
         node = Node(line, event.start_mark.column)
         if isinstance(event, yaml.ScalarEvent):
@@ -400,7 +467,7 @@ class _Composer:
 
     def _alias(self, anchor: str, line: int) -> Node:
         if anchor not in self._anchors:
-            raise _Refused(line, f"`*{anchor}` refers to a value that nothing above names; text goes in quotes")
+            raise _Refused(line, f"`*{anchor}` refers to a value that nothing above names; put text in quotes")
         self._used.add(anchor)
         node = self._anchors[anchor]
         if node is None:
@@ -431,9 +498,9 @@ class _Composer:
                 merged += self._merged(value, line)
                 continue
             if name in node.keys:
-                self._wrong(line, f"key {short(name)!r} stands here twice, first on line {node.keys[name][0]}")
+                self._wrong(line, f"key {short(name)!r} is here twice, first on line {node.keys[name][0]}")
             if node.is_flow and value.value is None and ":" not in self._text[_end_of(each) : _end_of(value_event)]:
-                text = "has no value: between braces a comma ends the text before it"
+                text = "has no value: between braces, a comma ends the text before it"
                 self._wrong(line, f"{short(name)!r} {text}; put the text in quotes or on a line of its own")
             node.n_characters += len(name)
             node.keys[name] = line, value
@@ -462,9 +529,9 @@ class _Composer:
         self._n_nodes += 1
         name: str = event.value
         if event.anchor is not None:
-            raise _Refused(line, f"`&{event.anchor}` in front of a key; text that begins with & goes in quotes")
+            raise _Refused(line, f"`&{event.anchor}` before a key; put text that begins with & in quotes")
         if len(name) > _LONGEST_KEY:
-            raise _Refused(line, f"a key of {len(name)} characters: a key is a word; text stands behind it")
+            raise _Refused(line, f"a key of {len(name)} characters: a key is a word, and its text follows the colon")
         _check_storable(name, line)
         return name
 
@@ -485,7 +552,7 @@ class _Composer:
         node.value = _plain(text)
         kinds = {"int": int, "float": float, "bool": bool, "null": type(None)}
         if tag.removeprefix(_CORE) not in kinds or type(node.value) is not kinds[tag.removeprefix(_CORE)]:
-            raise _Refused(node.line, f"values of type {tag[:40]!r} are not used here; write it as text in quotes")
+            raise _Refused(node.line, f"values of type {tag[:40]!r} are not used here; put the text in quotes")
 
     def _wrong(self, line: int, text: str) -> None:
         self.problems.append(Problem(line, text))
@@ -520,12 +587,12 @@ def _check_tag(event: Any, kind: str) -> None:
     if event.tag not in (None, "!", f"{_CORE}{kind}"):
         line = event.start_mark.line + 1
         raise _Refused(
-            line, f"values of type {event.tag[:40]!r} are not used here; text that begins with ! goes in quotes"
+            line, f"values of type {event.tag[:40]!r} are not used here; put text that begins with ! in quotes"
         )
 
 
 def _too_much(limit: str) -> str:
-    return f"this value stands for more than {limit}, the most that a file may hold: look at its aliases and merge keys"
+    return f"this value expands to more than {limit}, the limit for a file: check its aliases and merge keys"
 
 
 # Where YAML loses or splits a text without an error.
@@ -540,7 +607,7 @@ def _torn_by_commas(items: Sequence[Node]) -> str:
         text = item.value
         if item.is_plain and isinstance(text, str) and text[:1].islower() and text.endswith(SENTENCE_ENDS):
             two = f"{short(before.value)!r} and {short(text)!r}"
-            return f"between brackets a comma separates: {two} are two; text with a comma goes in quotes"
+            return f"between brackets, a comma separates values: {two} are two; put text with a comma in quotes"
     return ""
 
 
@@ -551,9 +618,7 @@ def _lost_behind(text: str, end: int) -> str:
     found = _COMMENT.match(text, end)
     if found is None:
         return ""
-    return (
-        f"{short(found[1].rstrip())!r} is a comment, and no part of the text before it; put the text in quotes if it is"
-    )
+    return f"{short(found[1].rstrip())!r} is a comment; if it belongs to the text before it, put the text in quotes"
 
 
 def short(value: object) -> object:
@@ -567,31 +632,31 @@ def short(value: object) -> object:
 
 _QUOTES: Final = "put the text in quotes"
 _WORDS: Final = (
-    ("mapping values are not allowed", f"a ': ' inside a text, or a line that is indented wrongly; {_QUOTES}"),
-    ("expected ',' or '}'", "a `{` that is not closed here, or text behind a quote; put all of the text in quotes"),
-    ("expected ',' or ']'", "a `[` that is not closed here, or text behind a quote; put all of the text in quotes"),
-    ("could not find expected ':'", "a line without `key: value`; text of several lines stands indented behind `>-`"),
-    ("expected '-' indicator", "a line in a list that does not begin with `- `, or is indented wrongly"),
-    ("expected <block end>", "a line that does not fit in with those above: is it indented as they are?"),
-    ("expected key", "a line that does not fit in: is it indented as those above, and is all of a text in its quotes?"),
-    ("sequence entries are not allowed", "`- ` stands behind a key; a list begins on a line of its own"),
-    ("mapping keys are not allowed", f"`? ` stands inside a value; {_QUOTES}"),
+    ("mapping values are not allowed", f"a ': ' inside a text, or a line with wrong indentation; {_QUOTES}"),
+    ("expected ',' or '}'", "a `{` that is not closed here, or text after a quote; put all of the text in quotes"),
+    ("expected ',' or ']'", "a `[` that is not closed here, or text after a quote; put all of the text in quotes"),
+    ("could not find expected ':'", "a line without `key: value`; write text of several lines indented after `>-`"),
+    ("expected '-' indicator", "a line in a list that does not begin with `- `, or has wrong indentation"),
+    ("expected <block end>", "a line that does not match those above: check its indentation"),
+    ("expected key", "a line that does not match: check its indentation, and that quotes contain all of a text"),
+    ("sequence entries are not allowed", "`- ` after a key; begin a list on its own line"),
+    ("mapping keys are not allowed", f"`? ` inside a value; {_QUOTES}"),
     ("tab character", "a tab; indent with spaces"),
     ("unexpected end of stream", "a quote that is opened and not closed"),
     ("unexpected document", "a quote that is opened and not closed before `---` or `...`"),
     ("unknown escape", r"a `\` in double quotes begins an escape; use single quotes, or write `\\`"),
     ("hexdecimal number", r"`\x`, `\u` and `\U` in double quotes take hexadecimal digits; use single quotes"),
-    ("Unicode character escape", "an escape in double quotes that stands for no character"),
+    ("Unicode character escape", "an escape in double quotes that is not a character"),
     ("alphabetic or numeric character", f"a text that begins with `&` or `*`; {_QUOTES}"),
-    ("comment or line break", "text right behind `|` or `>`; it begins on the next line"),
-    ("indentation indicator", "behind `|` or `>` stands no 0; the text begins on the next line"),
+    ("comment or line break", "text directly after `|` or `>`; begin it on the next line"),
+    ("indentation indicator", "a 0 after `|` or `>`; remove it and begin the text on the next line"),
     (
         "<document start>",
-        "something follows what is complete already: is it indented as those above, or in quotes?",
+        "text after a complete value: check its indentation and quotes",
     ),
     (
         "expected node content",
-        f"no value, or one that begins with a character that means something; {_QUOTES}",
+        f"no value, or one that begins with a special character; {_QUOTES}",
     ),
     ("tag", f"a text that begins with `!`; {_QUOTES}"),
     ("while scanning a directive", f"a line that begins with `%`; {_QUOTES}"),

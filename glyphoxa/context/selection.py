@@ -283,9 +283,9 @@ def _worth(sentence: str, asked: Set[str]) -> float:
     return _SHARED * len(telling & asked) + _TELLING * min(len(telling), _MOST_TELLING)
 
 
-IN_EVERY_PROMPT: Final = "it stands in every prompt"
-IN_THE_TALK: Final = "it stands in the talk of the prompt"
-OWN_WORDS: Final = "its own words, and it is not asked what it said"
+IN_EVERY_PROMPT: Final = "it is in every prompt"
+IN_THE_TALK: Final = "it is already in the prompt's transcript"
+OWN_WORDS: Final = "its own words, and the question does not ask for them"
 NOT_NEAR: Final = "not near enough to the question"
 
 

@@ -171,7 +171,7 @@ def find_called(
     campaign: CampaignId,
     describe: Callable[[T], str],
 ) -> T:
-    """Return the one thing with this name; ignores case, accents and spaces.
+    """Return the one thing with this name, or with this word in its name; ignores case, accents and spaces.
 
     Args:
         tiers: Names with what they mean; an earlier tier wins.
@@ -189,9 +189,19 @@ def find_called(
         if found:
             return found[0]
     known = [called for tier in tiers for called, _ in tier]
+    words = [(word, thing) for tier in tiers for called, thing in tier for word in called.split()]
+    part = list({id(thing): thing for word, thing in words if len(word) >= _SHORTEST and fold(word) == wanted}.values())
+    if len(part) == 1:
+        return part[0]
+    if part:
+        raise InvalidInput(
+            f"{name!r} may be several {what[1]}: {', '.join(map(describe, part))}; write more of the name"
+        )
     raise NotFound(f"no {what[0]} {name!r} in campaign {campaign!r}: {did_you_mean(name, known)}")
 
 
+_SHORTEST: Final = 4
+"""Letters of a word that means a longer name. Articles are shorter."""
 MOST_FACTS: Final = 10_000
 """Maximum number of an entity's facts shown to the DM."""
 _OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review

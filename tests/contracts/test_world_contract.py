@@ -51,7 +51,7 @@ async def known(world: World) -> set[Claim]:
     return {fact.claim for fact in (await world.as_of(TOWN)).facts.values()}
 
 
-async def test_what_is_committed_is_in_the_log_in_order(world: World) -> None:
+async def test_committed_events_are_in_the_log_in_order(world: World) -> None:
     events = await world.commit(TOWN, [AT_THE_INN, CALLED], Cause("talk", 2_000))
     assert [event.seq for event in events] == [4, 5]
     assert await world.events(TOWN, after=3) == events

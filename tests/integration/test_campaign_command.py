@@ -128,8 +128,8 @@ async def test_links_of_tables_into_a_campaign_are_checked_where_one_is_named(cl
     (tables / "entities.csv").write_text("name,type,known_by\nOrla,npc,Elowen\n")
     (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\nOrla,OWNS,The Mil\n")
     told = await cli.told("campaign", "check", tables)
-    missing = "not checked, as these are not in the tables: Elowen, Grimjaw, The Mil"
-    assert f"{missing}; to look for them: --campaign ID" in told
+    missing = "not checked, because the tables do not contain them: Elowen, Grimjaw, The Mil"
+    assert f"{missing}; to look them up: --campaign ID" in told
     with_file = tmp_path / "with-file.yaml"
     with_file.write_text(f"campaign: {CAMPAIGN}\nmemory: {{postgres_dsn: none}}\n")
     unknown = "relationships.csv:3: unknown entity 'The Mil'"
@@ -153,7 +153,7 @@ async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_an
     assert "exists already; nothing was written" in cli.capsys.readouterr().err
     assert file.read_text() == before
     assert await run("campaign", "new", tmp_path / "other.yaml", "--language", "klingon!") == 1
-    assert "is no tag of a language" in cli.capsys.readouterr().err
+    assert "is not a language tag" in cli.capsys.readouterr().err
     assert not (tmp_path / "other.yaml").exists()
 
 

@@ -199,7 +199,7 @@ async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: St
     assert "Orla" in await names(store)
 
 
-async def test_what_is_public_in_one_town_is_not_known_in_the_other(store: Store, tmp_path: Path) -> None:
+async def test_public_fact_of_one_town_is_unknown_in_another(store: Store, tmp_path: Path) -> None:
     """In no answer of the database, not even as the other end of what is known; nor after a move in the file."""
     town, drumkeld = tmp_path / "town.yaml", "{source: Grim, type: LOCATED_AT, target: Drumkeld}"
     text = f"""\

@@ -42,7 +42,7 @@ async def test_a_conflict_shows_with_what_and_is_settled(cli: CommandLine) -> No
     assert "no facts disagree" in await cli.told("facts", "review", "conflict")
 
 
-async def test_what_rested_on_a_rejected_fact_is_stale(cli: CommandLine) -> None:
+async def test_facts_derived_from_a_rejected_fact_are_stale(cli: CommandLine) -> None:
     assert "no facts are stale" in await cli.told("facts", "review", "stale")
     await cli.told("facts", "reject", SCARED.fact_id)
     assert "Elowen debt: 40" in await cli.told("facts", "review", "stale")

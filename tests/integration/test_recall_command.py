@@ -53,7 +53,7 @@ async def test_an_npc_that_was_not_there_is_reminded_of_nothing(cli: CommandLine
 
 async def test_what_is_in_every_prompt_is_not_recalled_as_well(cli: CommandLine) -> None:
     shown = await recalled(cli, "Who owns Vaelith?", "Grimjaw", "--explain")
-    assert "left out: 'Grimjaw owns Vaelith.': it stands in every prompt" in shown
+    assert "left out: 'Grimjaw owns Vaelith.': it is in every prompt" in shown
     assert "Grimjaw owns Vaelith." in await recalled(cli, "Who owns Vaelith?", "Elowen")
 
 

@@ -71,7 +71,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^      known because: witnessed in session s1, ordinal 2, ",
         r"^      found by: .*words \d",
         r"^    found by words alone",
-        r"^    You said: I am sorry\.$\n^      left out: its own words, and it is not asked what it said$",
+        r"^    You said: I am sorry\.$\n^      left out: its own words, and the question does not ask for them$",
         r"^    memory_query_entities \(name: Ironhold\), \d+ ms$",
         r'^      found: \{"name": "Ironhold"',
     ):

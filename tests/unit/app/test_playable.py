@@ -14,7 +14,7 @@ from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 ROOT = Path(__file__).parents[3]
 TOWN = """\
@@ -47,9 +47,9 @@ WRONG = [
     ("players: [{name: Tamsin}]", "players: []", 8, "list at least one player under `players:`"),
     ("name: Tamsin", "name: Tamsin, id: grimjaw", 8, "player 'Tamsin' has the id 'grimjaw', which NPC 'Grimjaw' has"),
     ("name: Tamsin", "name: Tamsin, id: elowen", 8, "which is that of the entity 'Elowen'"),
-    ("name: Tamsin", "name: Tamsin, id: dm", 8, "is that of the game master"),
+    ("name: Tamsin", "name: Tamsin, id: dm", 8, "is reserved for the game master"),
     ("name: Tamsin", "name: Tamsin}, {name: Bran, id: tamsin", 8, "which player 'Tamsin' has"),
-    ("name: Tamsin", "name: The-Forge", 8, "makes the id 'the-forge', which entity 'The Forge' has"),
+    ("name: Tamsin", "name: The-Forge", 8, "gives the id 'the-forge', which entity 'The Forge' has"),
     ("entity: Grimjaw,", "entity: Grimjaw, id: elowen,", 7, "which is that of the entity 'Elowen'"),
     (
         "You are Grimjaw.}",
@@ -57,7 +57,7 @@ WRONG = [
         8,
         "NPC 'Elowen' has the id 'grimjaw', which NPC 'Grimjaw' has",
     ),
-    ("campaign: {name: Town}", "campaign: {name: Town, language: klingon}", 1, "'klingon' is no tag of a language"),
+    ("campaign: {name: Town}", "campaign: {name: Town, language: klingon}", 1, "'klingon' is not a language tag"),
     ("campaign: {name: Town}", "campaign: {name: Town, time_zone: ../../etc/passwd}", 1, "campaign.time_zone"),
 ]
 
@@ -190,3 +190,21 @@ def test_a_file_of_an_engine_that_is_not_there_is_told_by_both_checks(tmp_path: 
     assert missing in [found.text for found in check(settings, has_weights=lambda _: True)]
     with pytest.raises(InvalidFile, match=re.escape(f"town.yaml:7: engines.{missing}")):
         read_playable(tmp_path / "town.yaml", settings)
+
+
+def test_all_kinds_of_mistakes_are_reported_in_one_pass(tmp_path: Path) -> None:
+    path = tmp_path / "town.yaml"
+    text = TOWN.replace("name: Grimjaw, type: npc", "name: Grimjaw, type: npc, aliases: [the smith]")
+    text = text.replace("name: Elowen, type: npc", "name: Elowen, type: npc, aliases: the healer")
+    text = text.replace("You are Grimjaw.}", "You are Grimjaw., voice: grufff_smith, priorty: 3}")
+    path.write_text(text.replace("npcs: [Grimjaw]}", "npcs: [the smith, Orla]}"))
+    with pytest.raises(InvalidFile) as caught:
+        read_playable(path, Settings())
+    assert [problem.text for problem in caught.value.problems] == [
+        "aliases of 'Elowen' must be a list: [the healer]",
+        "unknown key 'priorty', did you mean 'priority'?",
+        f"'Grimjaw': no voice preset 'grufff_smith', {did_you_mean('grufff_smith', PRESETS)} "
+        "(list them: glyphoxa models voices)",
+        "'the smith' is an alias of 'Grimjaw': write that name",
+        "'Orla' is not listed under `npcs:`, valid: Grimjaw",
+    ]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from glyphoxa.cli.main import main
-from glyphoxa.config.campaign_checks import role_in
+from glyphoxa.config.campaign_checks import SecretBlock, hint_for, remark_on_secret, role_in
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.context.selection import ByName
@@ -100,7 +100,7 @@ def knowers(tmp_path: Path, text: str) -> dict[str, tuple[str, ...]]:
     return {entity.name: entity.known_by for entity in read_campaign(path).campaign.entities}
 
 
-def test_what_is_public_in_one_town_is_not_known_in_the_other(tmp_path: Path) -> None:
+def test_public_fact_of_one_town_is_unknown_in_another(tmp_path: Path) -> None:
     known_by = knowers(tmp_path, TWO_TOWNS)
     assert known_by["The Tithe"] == ("mira",)
     assert {known_by[name] for name in ("Mira", "Grim", "Saltmere", "Drumkeld", "Tamsin")} == {()}
@@ -133,9 +133,9 @@ def test_known_by_adds_to_known_in(tmp_path: Path) -> None:
     ("was", "now", "told"),
     [
         ("known_in: [Saltmere]", "known_in: [Saltmare]", "8: unknown entity 'Saltmare', did you mean 'Saltmere'?"),
-        ("known_in: [Saltmere]", "known_in: [Tamsin]", "8: nobody under `npcs:` has a path to Tamsin"),
+        ("known_in: [Saltmere]", "known_in: [Tamsin]", "8: no NPC has a path to Tamsin"),
         ("{name: Two towns}", "{name: Two towns, known_in: [Salt]}", "1: unknown entity 'Salt'"),
-        ("{description: The", "{known_in: Saltmere, description: The", "8: 'known_in' says nothing as an attribute"),
+        ("{description: The", "{known_in: Saltmere, description: The", "8: 'known_in' has no effect as an attribute"),
     ],
 )
 def test_mistakes_are_told_with_their_line(tmp_path: Path, was: str, now: str, told: str) -> None:
@@ -191,12 +191,12 @@ def test_npc_without_problems_gets_no_warning(tmp_path: Path) -> None:
             "persona: Oskar is a harbourmaster",
             "is not in the second person ('Oskar is a harbourmaster who cares about...'): write 'You are Oskar, ...'",
         ),
-        ({"persona": "You are Oskar. " * 100}, "persona: ", "more than 1,200 crowd out the talk"),
-        ({"examples": []}, "entity: Oskar", "'Oskar' has no `examples`: default ones are used"),
+        ({"persona": "You are Oskar. " * 100}, "persona: ", "more than 1,200 leave too little room"),
+        ({"examples": []}, "entity: Oskar", "'Oskar' has no `examples`: neutral ones"),
         (
             {"examples": [{"said": "Peter says: Hello.", "reply": "Good day."}]},
             "said: 'Peter says: Hello.'",
-            "`said` says already who speaks ('Peter says:'): write only the words",
+            "`said` already names the speaker ('Peter says:'): write only the words",
         ),
         (
             {"examples": [{"said": "Hello.", "facts": "Facts: It rains.", "reply": "Good day."}]},
@@ -213,8 +213,8 @@ def test_npc_without_problems_gets_no_warning(tmp_path: Path) -> None:
             "reply: '*nods* Good day.'",
             "'*nods* Good day.' is not what 'Oskar' would say aloud",
         ),
-        ({"examples": [{"said": "Hello.", "reply": "Oskar: Aye."}]}, "reply: 'Oskar: Aye.'", "no name in front"),
-        ({"examples": [{"said": "Hello.", "reply": "Oskar nods."}]}, "reply: Oskar nods.", "no stage direction"),
+        ({"examples": [{"said": "Hello.", "reply": "Oskar: Aye."}]}, "reply: 'Oskar: Aye.'", "a name before the words"),
+        ({"examples": [{"said": "Hello.", "reply": "Oskar nods."}]}, "reply: Oskar nods.", "without stage directions"),
     ],
 )
 def test_npc_problem_is_reported_with_its_line(tmp_path: Path, changes: dict[str, Any], line: str, text: str) -> None:
@@ -234,13 +234,13 @@ def test_the_check_warns_and_passes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err.count("warning:") == 2
 
 
-def test_how_the_prompts_of_an_npc_begin_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_of_an_npcs_prompts_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, {"persona": GOOD["persona"]})
     assert main(["campaign", "prompt", str(file), "--npc", "The Harbourmaster"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("[system]\nYou are Oskar, a tired harbourmaster.\nYou speak aloud, as Oskar,")
     assert "[user]\nPeter says: Hello, Oskar. How are you?\n\n[assistant]\n" in shown
-    assert "`examples:` under 'Oskar' in the file replaces them" in shown
+    assert "write `examples:` under 'Oskar'" in shown
     assert shown.endswith("included only if the conversation is about them:\n  You take bribes.\n")
 
 
@@ -300,3 +300,29 @@ def test_a_wrong_role_is_told_with_its_line(tmp_path: Path, key: str) -> None:
     with pytest.raises(InvalidFile) as raised:
         read_campaign(path)
     assert "7" in str(raised.value) and key.partition(":")[0] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("relation", "hint"),
+    [
+        ("BROTHER_OF", "relationship type 'BROTHER_OF' is a custom type"),
+        ("LOCATED_IN", "relationship type 'LOCATED_IN' is a custom type; did you mean 'LOCATED_AT'?"),
+        ("KNOWS", None),
+    ],
+)
+def test_only_a_close_relationship_type_is_suggested(relation: str, hint: str | None) -> None:
+    assert hint_for(relation) == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "known_by", "is_fine"),
+    [
+        ("You sold the chain.", ("Grimjaw",), True),
+        ("Grimjaw sold the chain.", ("Grimjaw", "Elowen"), True),
+        ("You sold the chain.", ("Grimjaw", "Elowen"), False),
+        ("You sold the chain.", (), False),
+    ],
+)
+def test_secret_says_you_only_to_one_npc(text: str, known_by: tuple[str, ...], is_fine: bool) -> None:
+    block = SecretBlock(text=text, known_by=known_by, hidden=not known_by)
+    assert (remark_on_secret(block, language="en") == "") is is_fine

@@ -61,7 +61,7 @@ def test_a_table_alone_says_by_its_columns_which_it_is(tmp_path: Path) -> None:
     ],
     ids=["byte order mark", "carriage returns", "semicolons", "quotes and an empty column"],
 )
-def test_what_spreadsheets_write_is_read(tmp_path: Path, content: bytes) -> None:
+def test_spreadsheet_output_is_read(tmp_path: Path, content: bytes) -> None:
     assert (
         read(tables(tmp_path, entities=content))
         == read_tables(tables(tmp_path, plain=ENTITIES) / "plain.csv", into=a_campaign()).tables
@@ -80,13 +80,13 @@ def test_an_entity_that_is_there_is_added_to_under_its_own_name_and_id(tmp_path:
     assert read_again.entities == (Entity(GRIMJAW, "npc", "Grimjaw", (), {"hat": "red"}),)
 
 
-def test_what_the_campaign_file_says_otherwise_is_pointed_out(tmp_path: Path) -> None:
+def test_contradiction_with_the_campaign_file_is_reported(tmp_path: Path) -> None:
     path = tables(tmp_path, entities="name,type,description\nGrimjaw,npc,An elf.\n")
     warnings = read_tables(path, into=a_campaign()).warnings
-    assert warnings == (f"{path}/entities.csv:2: Grimjaw: the campaign file has its own 'description', which stands",)
+    assert warnings == (f"{path}/entities.csv:2: Grimjaw: the campaign file has its own 'description', which is kept",)
 
 
-def test_who_may_know_it_is_a_column_and_no_attribute(tmp_path: Path) -> None:
+def test_known_by_column_is_not_an_attribute(tmp_path: Path) -> None:
     path = tables(
         tmp_path,
         entities="name,type,known_by,hidden\nOrla,npc,Grimjaw,\nThe Mill,location,,yes\n",
@@ -105,22 +105,22 @@ def test_who_may_know_it_is_a_column_and_no_attribute(tmp_path: Path) -> None:
         ("nmae,type\nOrla,npc\n", "1: the columns are not those of a table: 'name' missing (there is 'nmae', did you"),
         ("Name\tType\nOrla\tnpc\n", "1: the columns are not those of a table"),
         ("name,type,aliasses\nOrla,npc,x\n", "1: unknown column 'aliasses', did you mean 'aliases'?"),
-        ("name,type,hat,Hat\nOrla,npc,x,y\n", "1: column 'Hat' stands here twice"),
-        ("name,type,secret\nOrla,npc,x\n", "1: 'secret' would be known to everybody as an attribute"),
-        ("name,type,\nOrla,npc,x\n", "2: 'x' stands in a column without a name"),
-        ("name,type\nOrla\n", "2: a row of 1 cells, where the header names 2 columns"),
-        ("name,type\nOrla,npc,x\n", "2: a row of 3 cells, where the header names 2 columns"),
+        ("name,type,hat,Hat\nOrla,npc,x,y\n", "1: column 'Hat' is here twice"),
+        ("name,type,secret\nOrla,npc,x\n", "1: everybody would know an attribute 'secret'"),
+        ("name,type,\nOrla,npc,x\n", "2: 'x' is in a column without a name"),
+        ("name,type\nOrla\n", "2: a row of 1 cells; the header names 2 columns"),
+        ("name,type\nOrla,npc,x\n", "2: a row of 3 cells; the header names 2 columns"),
         ("name,type\n,npc\n", "2: 'name' is empty"),
-        ("name,type\nOrla,npc\norla,npc\n", "3: entity 'orla' stands here twice, first on line 2"),
-        ("name,type\nOld Mill,item\nOld-Mill,item\n", "3: 'Old-Mill' and 'Old Mill' make the same id, 'old-mill'"),
-        ("name,type\n!!,npc\n", "2: '!!' holds no letter or digit to make an id of"),
+        ("name,type\nOrla,npc\norla,npc\n", "3: entity 'orla' is here twice, first on line 2"),
+        ("name,type\nOld Mill,item\nOld-Mill,item\n", "3: 'Old-Mill' and 'Old Mill' give the same id, 'old-mill'"),
+        ("name,type\n!!,npc\n", "2: '!!' has no letter or digit to make an id from"),
         ("name,type\nGrimjaw,item\n", "2: 'Grimjaw' is an entity of type 'npc' in this campaign, not 'item'"),
-        ("name,type,known_by\nOrla,npc,Grimjor\n", "2: 'Grimjor' is no NPC of the campaign file, did you"),
+        ("name,type,known_by\nOrla,npc,Grimjor\n", "2: 'Grimjor' is not an NPC of the campaign file, did you"),
         ("name,type,hidden\nOrla,npc,maybe\n", "2: hidden: 'maybe' is not valid, valid: yes, true"),
-        ("name,type,hidden\nGrimjaw,npc,yes\n", "2: 'Grimjaw' is an NPC of the campaign file and cannot be hidden"),
+        ("name,type,hidden\nGrimjaw,npc,yes\n", "2: 'Grimjaw' is an NPC of the campaign file, and an NPC cannot"),
         ('name,type\n"Orla"x,npc\n', "2: not CSV from here on"),
         ('name,type\n"Orla,npc\n', "2: not CSV from here on"),
-        ('name,type\n"Or\nla",npc\n', "2: 'Or\\nla': a name is one line of text"),
+        ('name,type\n"Or\nla",npc\n', "2: 'Or\\nla': a name must be one line of text"),
         (f"name,type\n{'x' * 300},npc\n", "2: 'xxxxxxxxxx"),
         (b"name,type\nM\xfcller,npc\n", "2: not UTF-8 text; save the table as UTF-8"),
         ("name,type\nOrla,npc\n".encode("utf-16"), "1: not UTF-8 text"),

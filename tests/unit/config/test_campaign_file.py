@@ -72,8 +72,9 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "60: relationship type 'OWES_MONEY_TO' is your own",
-        "71: 'Elowen' has no `examples`: default ones are used (glyphoxa campaign prompt FILE --npc 'Elowen')",
+        "60: relationship type 'OWES_MONEY_TO' is a custom type",
+        "71: 'Elowen' has no `examples`: neutral ones with its name, occupation and place are used "
+        "(show them: glyphoxa campaign prompt FILE --npc 'Elowen')",
     ]
 
 
@@ -86,7 +87,7 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
         ("relationships: [{source: Grimjaw, type: OWNS, target: Sword}]", "unknown entity 'Sword', valid: "),
         ("relationships: [{source: Grimjaw, type: KNOWS, target: Grimjaw}]", "cannot be related to itself"),
         ("players: [{name: Grimjaw}]", "'Grimjaw' is an entity of type 'npc', not 'player'"),
-        ("players: [{name: A}, {name: a}]", "player 'a' stands here twice, first on line 7"),
+        ("players: [{name: A}, {name: a}]", "player 'a' is here twice, first on line 7"),
         ("secrets: [{text: x, known_by: []}]", "known_by"),
         ("players: [{name: 12}]", "must be text, not 12; put it in quotes"),
     ],
@@ -108,11 +109,11 @@ def test_unknown_entity_types_must_be_declared(tmp_path: Path) -> None:
     [
         (
             f"{TOWN}  - {{name: Glow, type: item}}\n  - {{name: glow, type: npc}}\n",
-            "4: entity 'glow' stands here twice, first on line 3",
+            "4: entity 'glow' is here twice, first on line 3",
         ),
         (
             f"{TOWN}  - {{name: Old Mill, type: item}}\n  - {{name: Old-Mill, type: item}}\n",
-            "4: entity id 'old-mill' stands here twice, first on line 3",
+            "4: entity id 'old-mill' is here twice, first on line 3",
         ),
         (
             TWO.replace("entity: Grimjaw", "entity: The Forge"),
@@ -195,14 +196,18 @@ def test_a_file_says_who_may_know_a_thing(tmp_path: Path) -> None:
             "4: 'Elowyn' is not listed under `npcs:`, did you mean 'Elowen'?",
         ),
         ("known_by: [elowen, Elowen]", "known_by: [The Crypt]", "8: 'The Crypt' is not listed under `npcs:`"),
-        ("type: npc}", "type: npc, hidden: true}", "5: 'Elowen' is listed under `npcs:` and cannot be hidden from"),
+        (
+            "type: npc}",
+            "type: npc, hidden: true}",
+            "5: 'Elowen' is listed under `npcs:`, and an NPC cannot be hidden from",
+        ),
         ("about: The Crypt", "about: The Cript", "15: unknown entity 'The Cript', did you mean 'The Crypt'?"),
-        ("hidden: true, about: The Crypt", "hidden: true", "16: a secret has `known_by:` with NPCs who know it"),
+        ("hidden: true, about: The Crypt", "hidden: true", "16: a secret needs `known_by:` with the NPCs that know it"),
         ("SWORN_TO: functional", "SWORN_TO: single", "2: slots.SWORN_TO: 'single' is not valid"),
-        ("type: npc}", "type: npc, attributes: {secret: x}}", "5: 'secret' would be known to everybody"),
+        ("type: npc}", "type: npc, attributes: {secret: x}}", "5: everybody would know an attribute 'secret'"),
         ("type: npc}", f"type: npc, attributes: {{x: {'[' * 22}{']' * 22}}}}}", "5: 'x' is nested more than 20 levels"),
         ("type: npc}", "type: npc, knwon_by: [Elowen]}", "5: unknown key 'knwon_by', did you mean 'known_by'?"),
-        ("type: npc}", 'type: npc, aliases: ["a\\nb"]}', "5: entities.1.aliases.0: a name is one line of text"),
+        ("type: npc}", 'type: npc, aliases: ["a\\nb"]}', "5: aliases.0 of 'Elowen': a name must be one line of text"),
     ],
 )
 def test_a_mistake_in_who_may_know_it_is_reported(tmp_path: Path, was: str, wrong: str, mistake: str) -> None:
@@ -211,15 +216,15 @@ def test_a_mistake_in_who_may_know_it_is_reported(tmp_path: Path, was: str, wron
     assert found[0].startswith(mistake)
 
 
-def test_what_can_be_in_one_place_at_a_time_is_not_put_in_two(tmp_path: Path) -> None:
+def test_entity_cannot_have_two_places(tmp_path: Path) -> None:
     twice = TWO + (
         "relationships:\n  - {source: Grimjaw, type: LOCATED_AT, target: The Forge}\n"
         "  - {source: grimjaw, type: LOCATED_AT, target: The Mill}\n"
     )
     text = twice.replace("npcs:", "  - {name: The Mill, type: location}\nnpcs:")
     assert mistakes(tmp_path, text) == [
-        "10: only one target of LOCATED_AT can hold for 'grimjaw', and line 9 has one already "
-        "(if several can, write `slots: {LOCATED_AT: many}`)"
+        "10: 'grimjaw' can have only one target of LOCATED_AT, and line 9 has it already "
+        "(to allow several, write `slots: {LOCATED_AT: many}`)"
     ]
     (tmp_path / "fine.yaml").write_text(text + "slots: {LOCATED_AT: many}\n")
     assert len(read_campaign(tmp_path / "fine.yaml").campaign.relationships) == 2
@@ -229,7 +234,7 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
     relations = "relationships:\n  - {source: The Forge, type: ALLIED_WITH, target: Grimjaw}\n"
     again = "  - {source: Grimjaw, type: ALLIED_WITH, target: The Forge}\n"
     assert (
-        "9: relationship 'Grimjaw ALLIED_WITH The Forge' stands here twice"
+        "9: relationship 'Grimjaw ALLIED_WITH The Forge' is here twice"
         in mistakes(tmp_path, TWO + relations + again)[0]
     )
 
@@ -237,20 +242,20 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "mistake"),
     [
-        (b"", "1: the file is empty; it holds `campaign:`"),
-        (b"# nothing yet\n", "1: the file is empty; it holds `campaign:`"),
+        (b"", "1: the file is empty; it needs `campaign:`"),
+        (b"# nothing yet\n", "1: the file is empty; it needs `campaign:`"),
         (b"\x7fELF\x02\x01\x01\x00\x00\x00", "1: character U+007F is not allowed in YAML"),
         (b"\x89PNG\r\n\x1a\n", "1: not UTF-8 text"),
         (TWO.encode("utf-16"), "1: not UTF-8 text"),
         (TWO.encode("utf-16-le"), "1: character U+0000 is not allowed in YAML; is this a text file, saved as UTF-8?"),
         (TWO.replace("Town", "Tőwn").encode("latin2"), "1: not UTF-8 text"),
-        (b"campaign: {name: Town}\ncampaign: {name: City}\n", "2: key 'campaign' stands here twice, first on line 1"),
+        (b"campaign: {name: Town}\ncampaign: {name: City}\n", "2: key 'campaign' is here twice, first on line 1"),
         (b"campaign: {name: Town\n", "2: not YAML"),
         (b"- a\n- b\n", "1: must hold keys (campaign, "),
-        (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: holds no key that is known here (but"),
+        (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: has no known key (only"),
     ],
 )  # fmt: skip
-def test_what_is_no_campaign_file_is_told_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
+def test_invalid_campaign_file_is_reported_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
     path = tmp_path / "campaign.yaml"
     path.write_bytes(content)
     with pytest.raises(InvalidFile) as caught:
@@ -283,7 +288,7 @@ def test_an_npc_has_a_priority_within_a_range(tmp_path: Path) -> None:
         path.write_text(text)
         assert read_campaign(path).campaign.npcs[0].priority == priority
     (mistake,) = mistakes(tmp_path, TWO.replace("Grimjaw.}", "Grimjaw., priority: 11}"))
-    assert mistake.startswith("6: npcs.0.priority") and "10" in mistake
+    assert mistake.startswith("6: priority of 'Grimjaw'") and "10" in mistake
 
 
 # Portraits: which are taken, and that nothing but the picture is
@@ -330,7 +335,7 @@ def test_a_picture_is_served_upright_small_and_with_its_transparency() -> None:
         (a_picture("PNG") + bytes(MOST_BYTES), "more than 2,000 kB"),
     ],
 )
-def test_what_is_no_picture_or_too_large_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+def test_invalid_or_large_picture_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "korvald.png").write_bytes(content)
     with pytest.raises(InvalidInput, match=why):
         read_portrait(tmp_path, "korvald.png")

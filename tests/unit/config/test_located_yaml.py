@@ -49,7 +49,7 @@ def test_a_comma_between_braces_does_not_lose_half_of_a_text(tmp_path: Path) -> 
     text = "attributes: {description: In the Night of Reeds seven fishers drowned, ten years ago.}"
     with pytest.raises(InvalidFile) as caught:
         read_campaign(campaign_with(tmp_path, text))
-    assert "campaign.yaml:5: 'ten years ago.' has no value: between braces a comma ends" in str(caught.value)
+    assert "campaign.yaml:5: 'ten years ago.' has no value: between braces, a comma ends" in str(caught.value)
     assert "put the text in quotes or on a line of its own" in str(caught.value)
 
 
@@ -80,7 +80,7 @@ def test_an_attribute_that_says_nothing_or_is_a_text_itself_is_a_mistake(
         ("fillers: [Aye, well.]", "'Aye' and 'well.' are two"),
     ],
 )
-def test_what_yaml_takes_out_of_a_text_is_pointed_out(tmp_path: Path, attribute: str, warning: str) -> None:
+def test_text_that_yaml_drops_is_reported(tmp_path: Path, attribute: str, warning: str) -> None:
     (found,) = read_campaign(campaign_with(tmp_path, f"attributes:\n      {attribute}")).warnings
     assert "campaign.yaml:6: " in found and warning in found
 
@@ -97,7 +97,7 @@ def test_a_comment_and_a_list_are_nothing_to_point_out(tmp_path: Path, attribute
     ["12:30", "007", "0o17", "0x1F", "1_000", "1.50", "+5", ".5", "1e3", "yes", "No", "on", "off", "y", "2024-01-31",
      "-0", "=", "9" * 5000, "0." + "3" * 40, ".inf", ".nan", "<<"],
 )  # fmt: skip
-def test_what_is_not_written_as_a_number_is_text_as_it_was_written(tmp_path: Path, written: str) -> None:
+def test_non_numbers_are_kept_as_text(tmp_path: Path, written: str) -> None:
     assert read(tmp_path, f"a: {written}").value == {"a": written}
 
 
@@ -120,10 +120,10 @@ def test_a_setting_takes_a_switch_and_a_number_however_they_are_written(tmp_path
     ("text", "refused"),
     [
         ("a: &Co the merchants\n", "1: `&Co` names a value that nothing refers to"),
-        ("a: b\n&Co the merchants: x\n", "2: `&Co` in front of a key"),
-        ("a: &x b\nc: &x d\ne: *x\n", "2: `&x` stands here twice, first on line 1"),
+        ("a: b\n&Co the merchants: x\n", "2: `&Co` before a key"),
+        ("a: &x b\nc: &x d\ne: *x\n", "2: `&x` is here twice, first on line 1"),
         ("a: *bold\n", "1: `*bold` refers to a value that nothing above names"),
-        ("a: 1\nb: 2\na: 3\n", "3: key 'a' stands here twice, first on line 1"),
+        ("a: 1\nb: 2\na: 3\n", "3: key 'a' is here twice, first on line 1"),
         ("a: !Help me\n", "1: values of type '!Help' are not used here"),
         ("a: !Help [me]\n", "1: values of type '!Help' are not used here"),
         ("a: !!int me\n", "1: values of type 'tag:yaml.org,2002:int' are not used here"),
@@ -139,14 +139,14 @@ def test_a_setting_takes_a_switch_and_a_number_however_they_are_written(tmp_path
         ("# of mine\n%YAML 1.1\n---\na: b\n", "2: a line that begins with %"),
     ],
 )
-def test_what_would_be_lost_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
+def test_yaml_that_would_lose_text_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
     assert refusal(tmp_path, text).startswith(refused)
 
 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: b\nc: Note: it is cold\n", 2, "a ': ' inside a text, or a line that is indented wrongly"),
+        ("a: b\nc: Note: it is cold\n", 2, "a ': ' inside a text, or a line with wrong indentation"),
         ("a: b\n\tc: d\n", 2, "a tab; indent with spaces"),
         ("a: @home\n", 1, "a text begins with `@`"),
         ("a: `home`\n", 1, "a text begins with ``"),
@@ -156,16 +156,16 @@ def test_what_would_be_lost_is_refused_with_its_line(tmp_path: Path, text: str, 
         ("a: [b, c\n", 2, "a `[` that is not closed"),
         ("a: b\nand a line\n", 2, "a line without `key: value`"),
         ("a:\n  - b\n  c\n", 3, "a line"),
-        ("a: - b\n", 1, "`- ` stands behind a key"),
+        ("a: - b\n", 1, "`- ` after a key"),
         ("a: \"C:\\quay\"\n", 1, "a `\\` in double quotes begins an escape"),
-        ("a: > text\n  more\n", 1, "text right behind `|` or `>`"),
+        ("a: > text\n  more\n", 1, "text directly after `|` or `>`"),
         ("a: **bold**\n", 1, "a text that begins with `&` or `*`"),
         ("a: %x\n", 1, "a text begins with `%`"),
         ("a: !h!x y\n", 1, "a text that begins with `!`"),
-        ("a:\n    b: c\n  d: e\n", 3, "indented"),
+        ("a:\n    b: c\n  d: e\n", 3, "indentation"),
     ],
 )  # fmt: skip
-def test_what_is_not_yaml_is_told_in_words_that_help(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_invalid_yaml_is_explained_in_words(tmp_path: Path, text: str, line: int, words: str) -> None:
     found = refusal(tmp_path, text)
     assert found.startswith(f"{line}: not YAML: ") and words in found
 
@@ -236,7 +236,7 @@ _PIECES = ["a: b\n", "- ", "[", "]", "{", "}", ": ", ", ", "&a ", "*a", "<<: ", 
 
 @FUZZ
 @given(text=st.lists(st.sampled_from(_PIECES), max_size=40).map("".join) | st.text(max_size=60))
-def test_whatever_is_written_is_read_or_refused_in_words(tmp_path: Path, text: str) -> None:
+def test_any_text_is_read_or_refused_in_words(tmp_path: Path, text: str) -> None:
     path = tmp_path / "any.yaml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     for reading in (read_yaml, read_campaign, read_settings):
@@ -265,6 +265,6 @@ _VALUES = st.recursive(
 
 @FUZZ
 @given(value=st.dictionaries(_TEXT, _VALUES, max_size=4), flow=st.booleans())
-def test_what_a_yaml_writer_wrote_is_read_as_it_was(tmp_path: Path, value: dict[str, object], flow: bool) -> None:
+def test_output_of_a_yaml_writer_is_read_back(tmp_path: Path, value: dict[str, object], flow: bool) -> None:
     written = yaml.safe_dump(value, allow_unicode=True, default_flow_style=flow)
     assert read(tmp_path, written).value == value

@@ -163,7 +163,7 @@ def test_an_offer_that_the_dm_took_up_outlives_the_attribute() -> None:
     assert world.fact(offer.claim).status == "accepted"
 
 
-def test_nothing_is_offered_where_the_file_says_itself_where_somebody_is() -> None:
+def test_location_is_not_offered_if_the_file_has_the_relation() -> None:
     world = World()
     campaign = with_entity(a_campaign(), GRIMJAW, attributes={"location": "The Forge"})
     world.load(replace(campaign, relationships=(Relationship(GRIMJAW, SQUARE, "LOCATED_AT"),)))
@@ -230,7 +230,7 @@ def test_rename_without_id_is_reported_before_history_is_lost(world: World) -> N
     )
 
 
-def test_who_may_know_it_can_change(world: World) -> None:
+def test_scope_of_a_fact_can_change(world: World) -> None:
     campaign = with_entity(a_campaign(), ELDRINAX, known_by=(SMITH,))
     edge = replace(campaign.relationships[0], hidden=True)
     told = world.load(replace(campaign, relationships=(edge,)))
@@ -240,7 +240,7 @@ def test_who_may_know_it_can_change(world: World) -> None:
     assert (world.state.entities[ELDRINAX].visibility, world.fact(KNOWS).visibility) == (PUBLIC, PUBLIC)
 
 
-def test_what_a_relation_says_besides_can_change(world: World) -> None:
+def test_details_of_a_relation_can_change(world: World) -> None:
     edge = a_campaign().relationships[0]
     for attributes in ({"since": "childhood"}, {"since": "the war", "how": "well"}, {"how": "well"}, {}):
         told = world.load(related(replace(edge, attributes=attributes)))
@@ -286,14 +286,14 @@ def test_dms_edit_holds_until_the_file_changes_that_value(world: World) -> None:
     assert told.discreet_remarks == ("Grimjaw: description: the file changed it, which overrides your decision",)
 
 
-def test_what_the_dm_made_secret_stays_so(world: World) -> None:
+def test_fact_that_the_dm_made_secret_stays_secret(world: World) -> None:
     world.happens(FactScoped(world.fact(KNOWS).id, secret_of([SMITH])))
     edge = replace(a_campaign().relationships[0], attributes={"since": "childhood"})
     world.load(related(edge))
     assert world.fact(KNOWS).visibility == secret_of([SMITH])
 
 
-def test_what_the_dm_merged_stays_one(world: World) -> None:
+def test_entities_that_the_dm_merged_stay_merged(world: World) -> None:
     world.happens(EntitiesMerged(kept=GRIMJAW, gone=ELDRINAX))
     assert world.load(a_campaign()).is_empty
     world.load(with_entity(a_campaign(), ELDRINAX, attributes={"hat": "pointed"}))
@@ -302,7 +302,7 @@ def test_what_the_dm_merged_stays_one(world: World) -> None:
     assert GRIMJAW in world.state.entities and "Grimjaw, which it was merged into, stays" in told.remarks[0]
 
 
-def test_what_the_dm_rejected_is_not_said_again(world: World) -> None:
+def test_fact_that_the_dm_rejected_is_not_stated_again(world: World) -> None:
     world.happens(FactRejected(world.fact(KNOWS).id))
     world.load(described("A tired smith."))
     assert world.state.of_claim(KNOWS) is None
@@ -355,7 +355,7 @@ def test_file_value_that_contradicts_play_needs_review(world: World) -> None:
     assert "Grimjaw: hat: is another in the world; decide: `glyphoxa facts review conflict`" in told.discreet_remarks
 
 
-def test_what_is_widely_known_becomes_secret_when_the_file_says_so(world: World) -> None:
+def test_public_fact_becomes_secret_if_the_file_says_so(world: World) -> None:
     claim = Claim.relation(GRIMJAW, "KNOWS", ELDRINAX)
     world.happens(FactStated(claim, TALK))
     world.load(related(*a_campaign().relationships, Relationship(GRIMJAW, ELDRINAX, "KNOWS", known_by=(SMITH,))))
@@ -365,7 +365,7 @@ def test_what_is_widely_known_becomes_secret_when_the_file_says_so(world: World)
 # Tables beside the file
 
 
-def test_what_came_from_tables_stays_when_the_file_is_loaded_again() -> None:
+def test_facts_from_tables_survive_a_reload_of_the_file() -> None:
     world, file = World(), a_campaign()
     orla = Entity(ORLA, "npc", "Orla", (), {"hat": "red"})
     grimjaw = Entity(GRIMJAW, "npc", "Grimjaw", ("Grim",), {"hat": "blue", "description": "An elf."})
@@ -399,7 +399,7 @@ def test_a_load_that_was_cut_off_ends_up_the_same_when_it_is_done_again(seed: in
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_was_decided_a_file_can_be_loaded_and_loaded_again(seed: int) -> None:
+def test_file_can_be_reloaded_after_any_decisions(seed: int) -> None:
     rng = random.Random(seed)
     world = World()
     for _ in range(5):

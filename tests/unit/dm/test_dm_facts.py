@@ -110,7 +110,7 @@ async def test_confirming_one_of_two_that_disagree_ends_the_other(table: Table) 
     assert table.fact(second).status == "accepted"
 
 
-async def test_what_rested_on_a_rejected_fact_is_stale(table: Table) -> None:
+async def test_facts_derived_from_a_rejected_fact_are_stale(table: Table) -> None:
     ground = table.hears(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     derived = table.hears(job(GRIMJAW, "smith"), rests_on=(ground,))
     decision = await table.desk.reject([ground])
@@ -193,7 +193,7 @@ async def test_witness_of_a_secret_keeps_knowing_it(table: Table) -> None:
     assert {knower.npc: knower.how for knower in kept.visibility.knowers} == {SMITH: "witnessed", INNKEEPER: "secret"}
 
 
-async def test_what_is_hidden_nobody_knows_until_it_is_revealed(table: Table) -> None:
+async def test_hidden_fact_is_unknown_until_revealed(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "forger"))
     [hidden] = (await table.desk.hide(fact)).facts
     assert not any(hidden.visibility.is_visible_to(npc) for npc in (SMITH, INNKEEPER))
@@ -236,7 +236,7 @@ async def test_a_dm_states_facts_by_hand(table: Table) -> None:
     assert fact.visibility.scope == "hidden" and [knower.npc for knower in fact.visibility.knowers] == [SMITH]
 
 
-async def test_where_somebody_is_now_ends_where_he_was(table: Table) -> None:
+async def test_new_location_ends_the_old_one(table: Table) -> None:
     heard = table.hears(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     decision = await table.desk.add("Grimjaw", "LOCATED_AT", object="Market Square")
     assert [fact.status for fact in decision.facts] == ["accepted"]
@@ -252,7 +252,7 @@ async def test_a_dm_may_say_what_he_refused_before(table: Table) -> None:
     assert said.status == "accepted"
 
 
-async def test_by_hand_nothing_is_silently_overwritten(table: Table) -> None:
+async def test_stated_fact_overwrites_nothing_silently(table: Table) -> None:
     heard = table.hears(job(GRIMJAW, "smith"))
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="baker")).facts
     assert (fact.status, fact.disputes) == ("conflict", (heard,))

@@ -41,12 +41,26 @@ def test_an_alias_of_two_npcs_names_neither() -> None:
         resolver.npc("The Keeper")
 
 
+def test_word_of_a_name_means_it_if_no_other_has_the_word() -> None:
+    resolver = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw Ironhand"})
+    assert (resolver.npc("ironhand"), resolver.npc("smith"), resolver.entity("Ironhand").id) == (
+        SMITH,
+        SMITH,
+        "e-grimjaw",
+    )
+    with pytest.raises(NotFound):
+        resolver.npc("the")
+    shared = a_cast(grimjaw=("old keeper",), mirelle=("young keeper",))
+    with pytest.raises(InvalidInput, match=r"'Keeper' may be several NPCs: .*; write more of the name"):
+        shared.npc("Keeper")
+
+
 def test_an_npc_goes_by_the_name_it_was_given_since() -> None:
     resolver = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw the Bald"})
     assert (resolver.npc("Grimjaw the Bald"), resolver.npc("Grimjaw")) == (SMITH, SMITH)
 
 
-def test_whoever_sits_at_the_table_may_have_told_something() -> None:
+def test_players_can_be_the_source_of_a_told_fact() -> None:
     resolver = a_cast()
     assert resolver.speaker("DM") == "dm"
     assert resolver.speaker("Bran") == SpeakerId(BRAN)

@@ -242,7 +242,7 @@ async def test_the_latest_events_come_first_with_whether_they_count(table: Table
         ("#5", set()),
     ],
 )
-async def test_what_was_known_at_a_time(table: Table, when: str, known: set[str]) -> None:
+async def test_facts_are_listed_as_of_a_time(table: Table, when: str, known: set[str]) -> None:
     table.hears(FIRST, 1, "a")
     table.hears(SECOND, 1, "b")
     state = await table.timeline.as_of(when)

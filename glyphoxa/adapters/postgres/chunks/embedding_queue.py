@@ -187,7 +187,7 @@ def _check_shape(vectors: NDArray[float32], embedder: Embedder, n: int) -> None:
         raise WrongDimensions(model=embedder.name, wanted=embedder.dimensions, given=vectors.shape[1])
     if vectors.shape != (n, embedder.dimensions):
         expected = (n, embedder.dimensions)
-        raise InvalidInput(f"the model {embedder.name} gave vectors of shape {vectors.shape}, not {expected}")
+        raise InvalidInput(f"the model {embedder.name} returned vectors of shape {vectors.shape}, not {expected}")
 
 
 FINISHING_LOCK = 0x676C7971

@@ -64,7 +64,7 @@ def read_migrations(folder: Path) -> list[Migration]:
     for path in sorted(folder.glob("*.sql")):
         parts = re.fullmatch(r"(\d{4})_(\w+)\.sql", path.name)
         if parts is None:
-            raise InvalidInput(f"{path}: a migration is named like 0001_what_it_does.sql")
+            raise InvalidInput(f"{path}: the name of a migration has the form 0001_what_it_does.sql")
         found.append(Migration(int(parts[1]), parts[2], path.read_text("utf-8")))
     if [m.number for m in found] != list(range(1, len(found) + 1)):
         raise InvalidInput(f"{folder}: migrations must be numbered from 0001 without a gap or a double")
@@ -98,7 +98,7 @@ async def migrate(
             await connection.execute(_BOOKKEEPING)
         except asyncpg.InsufficientPrivilegeError as error:
             raise InvalidInput(
-                f"the user of this database may make no tables ({error}): an administrator of the server must run "
+                f"the user of this database may not create tables ({error}): an administrator of the server must run "
                 "`GRANT CREATE ON SCHEMA public TO` that user in this database once"
             ) from None
         rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
@@ -108,7 +108,9 @@ async def migrate(
         if not any_model:
             _check_model(dimensions, model, wanted_dimensions=embedding_dimensions, wanted_model=embedding_model)
         for migration in migrations[len(rows) :]:
-            await _apply(connection, migration, dimensions)
+            await _apply(connection, migration, dimensions, is_new=not rows)
+        if not rows and migrations:
+            logger.info("database created ({} migrations)", len(migrations))
         await _give_rights(connection)
         return len(migrations) - len(rows)
     finally:
@@ -143,7 +145,7 @@ def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
         if migration.checksum != row["checksum"]:
             raise Corrupt(
                 f"migration {migration.number:04}_{migration.name}.sql was changed after it was applied "
-                f"(checksum {migration.checksum[:12]}, applied {row['checksum'][:12]}): put the file back as it was "
+                f"(checksum {migration.checksum[:12]}, applied {row['checksum'][:12]}): restore the file "
                 "and write the change as a new migration"
             )
 
@@ -181,7 +183,9 @@ async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     logger.info("the database has the rights again that it was made with")
 
 
-async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int) -> None:
+async def _apply(
+    connection: asyncpg.Connection[asyncpg.Record], migration: Migration, dimensions: int, *, is_new: bool
+) -> None:
     try:
         async with connection.transaction():
             await connection.execute(migration.text.replace("{{embedding_dimensions}}", str(int(dimensions))))
@@ -198,4 +202,4 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
         ) from None
     except (asyncpg.UndefinedFileError, asyncpg.FeatureNotSupportedError) as error:
         raise InvalidInput(f"this PostgreSQL server has no pgvector extension, which memory needs: {error}") from None
-    logger.info("applied migration {:04}_{}", migration.number, migration.name)
+    logger.log("DEBUG" if is_new else "INFO", "applied migration {:04}_{}", migration.number, migration.name)

@@ -88,5 +88,5 @@ def viewer_parameter(viewer: Viewer) -> str | None:
     if isinstance(viewer, Dm):
         return None
     if not viewer:
-        raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
+        raise ValueError("memory is queried for DM or for an NPC, not for ''")
     return viewer
