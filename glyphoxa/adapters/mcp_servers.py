@@ -276,7 +276,7 @@ class McpServers:
 
     Args:
         connect_ms: See `CONNECT_MS`.
-        again_s: How long a server that fell is let be; the longer, the more often it has.
+        again_s: How long a crashed server is left alone. The pause grows with each failure.
     """
 
     def __init__(

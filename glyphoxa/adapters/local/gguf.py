@@ -146,7 +146,7 @@ def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:
     (length,) = struct.unpack_from("<Q", data, at)
     end = at + 8 + length
     if end > len(data):
-        raise ValueError("a text ends behind the end of the file")
+        raise ValueError("a text ends after the end of the file")
     return data[at + 8 : end], end
 
 

@@ -37,7 +37,7 @@ class Preset:
         pace: 1 is the model's own.
         gain: Brings the voice's speech to about -20 dBFS RMS; fixed, so that loudness
             never pumps between sentences. A whisper stays a little below.
-        about: What it is like, for who chooses one.
+        about: A description, to choose a voice by.
     """
 
     pitch: float = 1.0

@@ -369,7 +369,7 @@ async def measure(path: Path) -> Measured:
             timings = await _timed(client, address, n_read=_N_READ, n_spoken=_N_SPOKEN)
     return Measured(
         billions=header.n_parameters / 1e9,
-        bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is let go of, and nobody waits
+        bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is being released, and nobody waits
         reads_per_s=float(timings["prompt_per_second"]),
         speaks_per_s=float(timings["predicted_per_second"]),
     )

@@ -46,7 +46,7 @@ class MiniLm:
             if not (directory / name).is_file():
                 raise NotFound(f"{directory / name}: no such file; the embedding model is a directory that holds it")
         options = onnxruntime.SessionOptions()
-        # More threads than one gain nothing on a sentence and take the core from who speaks.
+        # A second thread gains nothing on a sentence and takes the core that speech uses.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         try:

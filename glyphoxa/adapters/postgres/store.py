@@ -74,7 +74,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         embedder: None: words alone decide what is recalled.
         auto_accept: The confidence from which facts are accepted without the DM.
         any_model: The database may be for another model: it is opened to change that.
-        another: Gives the embedder of a name and of so many dimensions, when all talk was embedded anew by that one;
+        another: Opens the embedder with this name and number of dimensions, after a reindex has switched to it;
             None if it is not to be had. Whoever gives it closes it.
 
     Raises:
@@ -111,7 +111,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         try:
             found = None if another is None else await another(model, dimensions)
         except GlyphoxaError as error:
-            logger.warning("talk was embedded anew by {}, which is not to be had here: {}", model, error)
+            logger.warning("the transcript was embedded again by {}, which is not available here: {}", model, error)
             return None
         if found is not None:
             chunks.embed_by(found)

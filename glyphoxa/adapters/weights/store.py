@@ -178,7 +178,7 @@ class WeightStore:
         return list(self._artefacts)
 
     def artefact(self, name: str) -> Artefact:
-        """What the manifest says of it.
+        """Return its entry in the manifest.
 
         Raises:
             NotFound: There is none of that name.

@@ -1,4 +1,4 @@
-"""The queue of talk to embed: what is new or was revised is embedded, what is as it was is let be.
+"""Embeds new and revised utterances; skips unchanged ones.
 
 The table `talk_to_embed` is the queue; triggers write it. What is embedded is stored in one transaction with its
 removal from the queue, and only if the utterance still says what was embedded: a process that is killed repeats one
@@ -191,7 +191,7 @@ def _check_shape(vectors: NDArray[float32], embedder: Embedder, n: int) -> None:
 
 
 FINISHING_LOCK = 0x676C7971
-"""Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
+"""Writers of chunks hold it shared; a reindex that swaps their table holds it alone."""
 _PAGE = 256
 _SURVEYED_PAGE = 1_000
 MOST_FAILURES = 3
@@ -267,7 +267,7 @@ class EmbeddingQueue:
         """Embed what is due, oldest first, each utterance once.
 
         Args:
-            most_failures: What failed so often is let be.
+            most_failures: Utterances that failed this often are skipped.
             tell: Told after each batch how far it is.
 
         Raises:

@@ -1,4 +1,4 @@
-"""All talk embedded anew, while the old vectors serve: for another model, other dimensions, or a fresh start.
+"""Embeds the whole transcript again while the old vectors serve: for a new model, new dimensions, or a fresh start.
 
 A second table of chunks is filled beside the one that serves, with an index of its own, and takes its place in one
 short transaction. Whatever ends the process before that, the next run goes on where it was. What is said meanwhile is
@@ -39,7 +39,7 @@ Tell = Callable[[str], None]
 class Reindexed:
     """
     Attributes:
-        swapped: Everything was embedded anew, in a new table.
+        swapped: Everything was embedded again, in a new table.
     """
 
     filled: Filled
@@ -132,7 +132,7 @@ class _Run:
         filled = await self._fill(queue, await self._campaigns(), once_more=True)
         self._tell("building the index")
         await self._connection.execute("SET maintenance_work_mem = '512MB'")
-        # In parallel it needs shared memory that containers do not have, and takes the other core from who speaks.
+        # In parallel it needs shared memory that containers do not have, and would take the core that speech uses.
         await self._connection.execute("SET max_parallel_maintenance_workers = 0")
         await self._connection.execute(self.sql["index_next"])
         # What was said meanwhile, while everybody may still write.

@@ -3,7 +3,7 @@
 SELECT pg_try_advisory_lock($1);
 
 -- finishing_lock --
--- Waits for who is writing chunks now, and keeps everybody else from it.
+-- Waits until nobody writes chunks, and blocks new writers.
 SELECT pg_advisory_lock($1);
 
 -- finishing_unlock --

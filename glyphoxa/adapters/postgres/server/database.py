@@ -183,7 +183,7 @@ class Database:
     again. Nothing has to be told that the server is back.
 
     Args:
-        dsn: A DSN, or what gives one: called before each attempt to connect anew. The embedded server's is made
+        dsn: A DSN, or a function that returns one, called before each reconnection. The embedded server's is made
             by starting it, so that a server that died is revived by its next use. May raise `Unavailable`.
         embedding_dimensions: Of the vectors in this database.
         embedding_model: Whose vectors they are; None when this process makes none.
@@ -232,8 +232,8 @@ class Database:
         Args:
             campaign: The one whose rows there are for this connection; None for what belongs to no campaign.
             generic_plan: A statement's plan for any values is good enough, and serves from its first execution on. The
-                server by itself plans what reads a partitioned table anew each time, because it takes all partitions
-                for read that are left out only when the values are known.
+                server by default plans each read of a partitioned table again, because it assumes that all partitions
+                are read until the values are known.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -249,7 +249,7 @@ class Database:
                 try:
                     await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # passed on
                     yield connection
-                except BaseException:  # also of who is cancelled: no connection may be lost to the pool
+                except BaseException:  # cancellation included: the pool may lose no connection
                     # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
                     self._release_later(pool, connection)
                     raise
@@ -285,7 +285,7 @@ class Database:
                     await connection.close(timeout=_RELEASE_TIMEOUT_S)
 
     async def connect(self, *, deadline_ms: int = 5000) -> OwnConnection:
-        """A connection outside the pool, for who listens to notifications. The caller ends it.
+        """Open a connection outside the pool, to listen for notifications. The caller closes it.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -383,7 +383,7 @@ class Database:
             raise Unavailable(f"the database is away: {describe(error, self._address)}") from None
 
     async def _forget(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
-        """The next use connects anew: the server may have come back elsewhere, or has to be revived."""
+        """Reconnect on the next use: the server may have moved, or has to be restarted."""
         if self._pool is pool:
             self._pool = None
             pool.terminate()

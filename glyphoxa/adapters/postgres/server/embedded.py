@@ -395,7 +395,7 @@ class EmbeddedPostgres:
         except OSError as error:
             self.release()
             raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not start: {error}") from None
-        except BaseException:  # also of who is stopped: a lease that nobody gives back keeps the server up
+        except BaseException:  # cancellation included: a lease that is never released keeps the server up
             self.release()
             raise
 

@@ -77,8 +77,9 @@ class _Follower:
 
 
 class Listener:
-    """One connection of a process that listens for all who follow something. It is there from the first of them to the
-    last, and made anew when it is lost.
+    """One connection per process that listens for all followers.
+
+    It is open from the first follower to the last, and reconnects when it is lost.
     """
 
     def __init__(self, database: Database) -> None:
@@ -154,7 +155,7 @@ class Listener:
         except _LOST as error:
             connection.terminate()
             raise Unavailable(f"the database does not listen: {type(error).__name__}") from None
-        except BaseException:  # also of who is cancelled: the connection is nobody's yet
+        except BaseException:  # cancellation included: nobody owns the connection yet
             connection.terminate()
             raise
         return connection

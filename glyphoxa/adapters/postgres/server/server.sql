@@ -31,7 +31,7 @@ ALTER FUNCTION pg_catalog.arraycontains(anyarray, anyarray) LEAKPROOF;
 ALTER FUNCTION pg_catalog.arrayoverlap(anyarray, anyarray) LEAKPROOF;
 
 -- state --
--- What a server says of itself to whoever checks it before use: one row.
+-- The server's state, for the check before use: one row.
 SELECT current_setting('server_version') AS version,
        current_setting('transaction_read_only')::bool AS is_read_only,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,

@@ -68,7 +68,7 @@ INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_cha
                                         score FLOAT8, stage TEXT, reason TEXT);
 
 -- drop_chunks --
--- The meaning of the old words. The utterance is embedded anew like one that never was. Served by
+-- The vectors of the old words. The utterance is embedded again like a new one. Served by
 -- idx_chunks_utterance_id.
 DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = $2;
 

@@ -43,7 +43,7 @@ class PostgresTableCommands(CampaignQueries):
         super().__init__(database)
         self._listener = listener
 
-    # -- for who commands
+    # -- for the commander
 
     async def command(
         self,

@@ -16,7 +16,7 @@ SELECT session_id, day, file_day, (extract(epoch FROM told_at) * 1000)::bigint A
 INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ($1, $2, $3, $4);
 
 -- put_right --
--- As of when it was told before: who puts an evening right does not play it.
+-- Keeps the earlier time: correcting an evening does not make it the current one.
 INSERT INTO story_days (campaign_id, session_id, day, file_day, told_at)
     VALUES ($1, $2, $3, $4, to_timestamp($5::bigint / 1000.0));
 

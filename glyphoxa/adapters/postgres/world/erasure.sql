@@ -74,15 +74,15 @@ SELECT current_setting('role');
 SELECT set_config('role', $1, true);
 
 -- reindexed --
--- Where all talk is being embedded anew, the next table has them too.
+-- During a reindex the next table contains them too.
 SELECT to_regclass('reindex.chunks') IS NOT NULL;
 
 -- chunks_to_come --
 DELETE FROM reindex.chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
 -- interrupt --
--- Who reads these sessions ($2) now, with the words in mind, loses them, and begins anew. Before the world is locked: who
--- reads takes the locks in this order.
+-- A worker that reads these sessions ($2) now holds the words in memory: it loses its lease and starts again. Runs before
+-- the world is locked, because a worker takes the locks in this order.
 UPDATE chronicle_progress SET taken_by = NULL, taken_until = NULL WHERE campaign_id = $1 AND session_id = ANY ($2);
 
 -- rereads --

@@ -83,7 +83,7 @@ class NearChunk:
 
 @dataclass(frozen=True, slots=True)
 class SeenEntity:
-    """An entity with who may know of it."""
+    """An entity and the NPCs that may know about it."""
 
     entity: Entity
     visibility: Visibility
@@ -192,7 +192,7 @@ class PostgresInspection(CampaignQueries):
         return [_entry(row) for row in await self._fetch("lines", campaign, session, first, limit)]
 
     async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[InspectedUtterance]:
-        """What players said that is kept otherwise than it was heard, in order."""
+        """Return players' utterances whose text differs from what was heard, in order."""
         return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
 
     async def coverage(self, campaign: CampaignId) -> list[Coverage]:

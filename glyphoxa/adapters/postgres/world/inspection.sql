@@ -1,5 +1,5 @@
 -- of_status --
--- Facts that wait for the DM's word, for one, the least certain first. Reads all facts of the campaign,
+-- Facts with a status, such as those that need review, the least certain first. Reads all facts of the campaign,
 -- of which a DM is shown a page.
 SELECT *
   FROM facts
@@ -43,7 +43,7 @@ SELECT f.*
 SELECT * FROM facts WHERE campaign_id = $1 AND starts_with(fact_id, $2) ORDER BY fact_id LIMIT $3;
 
 -- like --
--- Those that have most digits where $2 has them, for who mistyped an id.
+-- Ids that share most digits with $2 by position, for a mistyped id.
 SELECT fact_id
   FROM facts
  WHERE campaign_id = $1

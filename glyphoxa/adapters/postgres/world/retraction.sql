@@ -83,8 +83,8 @@ UPDATE session_entries e SET retracted = settled.retracted
 RETURNING e.utterance_id;
 
 -- settle_words --
--- The words $3 for those of the utterances $2; NULL gives one its own back. What was embedded of the others goes: it is
--- embedded anew like one that never was.
+-- The words $3 for those of the utterances $2; NULL gives one its own back. The vectors of the others are
+-- deleted; they are embedded again like new ones.
 WITH wanted AS (
     SELECT utterance_id, words FROM unnest($2::text[], $3::text[]) AS w (utterance_id, words)
 ), chunk AS (

@@ -258,7 +258,7 @@ class WorldTables:
             await self._load_facts(state, around)
 
     async def read(self) -> WorldState:
-        """All of it, as it stands in the tables."""
+        """Return the whole world as the tables have it."""
         ended = await self._all("all_ended")
         return await self._read(ended=ended)
 

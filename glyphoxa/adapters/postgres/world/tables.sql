@@ -123,7 +123,7 @@ INSERT INTO slot_rules (campaign_id, predicate, rule)
 DELETE FROM slot_rules WHERE campaign_id = $1 AND predicate = ANY ($2);
 
 -- remove_facts --
--- Those that are gone, and those that are put anew: a relation's key are its ends, which a merge changes. Returns the
+-- Removed facts, and those that are written again: a relation's key is its ends, which a merge changes. Returns the
 -- entities that lose an attribute. Served by idx_rel_fact, the key of attribute_facts, idx_fact_supports_fact.
 WITH relations AS (DELETE FROM relationships WHERE campaign_id = $1 AND fact_id = ANY ($2)),
      supports AS (DELETE FROM fact_supports WHERE campaign_id = $1 AND fact_id = ANY ($2))

@@ -39,7 +39,7 @@ class TalkRange:
 
 @dataclass(frozen=True, slots=True)
 class LoggedUtterance:
-    """An utterance as it stands in the log."""
+    """An utterance in the log."""
 
     utterance: UtteranceId
     session: SessionId
@@ -48,8 +48,9 @@ class LoggedUtterance:
 
 
 class TalkRetraction:
-    """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
-    transaction: it stays in the log, and nobody recalls it, or what it said before.
+    """Retracts or corrects utterances of one campaign, on a connection that is in a transaction.
+
+    Used by rollbacks and by the DM. Utterances stay in the log, but nobody recalls them or their old words.
     """
 
     def __init__(self, connection: Connection, campaign: CampaignId) -> None:

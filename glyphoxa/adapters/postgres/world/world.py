@@ -93,7 +93,7 @@ async def fork_campaign(connection: Connection, campaign: CampaignId, into: Camp
 _COMMIT_DEADLINE_MS: Final = 10_000
 _PER_EVENT_MS: Final = 5
 _MANY: Final = 50
-"""Events for which it is worth while to plan each statement anew, which takes some milliseconds."""
+"""From this many events on, planning each statement again is worth the few milliseconds that it takes."""
 _WORTH_ANALYZING: Final = 1_000
 _ANALYZE_DEADLINE_MS: Final = 10_000
 
@@ -181,7 +181,7 @@ def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> 
 _DEADLINE_MS: Final = 1_000
 _REPLAY_DEADLINE_MS: Final = 60_000
 _TAKE_BACK_DEADLINE_MS: Final = 600_000
-"""To retract a chunk, or give it back, is to index its vector anew: some milliseconds each."""
+"""Retracting or restoring a chunk indexes its vector again: a few milliseconds each."""
 _FORK_DEADLINE_MS: Final = 3_600_000
 
 
@@ -262,7 +262,7 @@ class PostgresWorld:
         await analyze_if_grown(self._database, writing.recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
-        """The world as it stands in the tables, without what ended.
+        """Return the world as the tables have it, without ended facts.
 
         Raises:
             NotFound: There is no such campaign.
