@@ -183,7 +183,7 @@ def test_a_certificate_of_ones_own_is_looked_at_before_anything_is_loaded(tmp_pa
         given(made.certificate, None)
     with pytest.raises(InvalidInput, match="no such file"):
         given(made.certificate, tmp_path / "missing.pem")
-    with pytest.raises(InvalidInput, match="no certificate with its key"):
+    with pytest.raises(InvalidInput, match="not a certificate and its key"):
         given(made.certificate, other.key)
-    with pytest.raises(InvalidInput, match="no certificate with its key"):
+    with pytest.raises(InvalidInput, match="not a certificate and its key"):
         given(made.key, made.certificate)
