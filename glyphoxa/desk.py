@@ -59,7 +59,7 @@ from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
 
-# What a DM sees and says of a campaign's names: over the command line and in the browser alike.
+# How a DM reads and changes a campaign's names, on the command line and in the browser.
 
 
 _ROWS_A_NAME = 40
@@ -159,7 +159,7 @@ class Desk:
     """One campaign, as a DM sees and changes it.
 
     Attributes:
-        seen: Its entities with who may know of them.
+        seen: Its entities, each with the NPCs that may know about it.
         past_talk: By words alone, unless it was opened with a model.
         days: How it tells the time, as it was when the desk was opened; `times` keeps it.
     """
