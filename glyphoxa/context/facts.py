@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.context.prompt import characters_in
-from glyphoxa.context.wording import RELATIONS
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledFact
 from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.facts import TOOK_PART, FactsAsked, facts_asked
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.recall.world_memory import KnownByName
+from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
 # A fact as a short sentence.
@@ -45,41 +46,44 @@ class Sentence:
     is_whole: bool = True
 
 
-def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None) -> str:
-    """A fact in words; a custom type of relation is read out (SWORN_TO as "is sworn to", FEARS as "fears").
+def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, words: RelationWords) -> str:
+    """Return a fact as one sentence.
 
     Args:
         subject: The entity the claim speaks of.
         other: The entity it is related to; None for an attribute.
+        words: Of the campaign.
 
     Returns:
-        One sentence; empty when the value is nothing that can be said (an empty text, a JSON object).
+        Empty when the value cannot be said (an empty text, a JSON object), or the fact is bookkeeping: who took part in
+        a session, and that a session is one.
     """
     if other is not None:
+        if is_episode(subject) or is_episode(other):
+            return ""
         note = fact.attributes.get("description") or fact.attributes.get("note")
-        phrase = RELATIONS.get(fact.claim.predicate)
-        if phrase is None:
-            phrase = f"{{source}} {_as_verb(fact.claim.predicate)} {{target}}"
-        sentence = phrase.format(source=subject.name, target=other.name)
+        sentence = words.sentence(fact.claim.predicate, subject.name, other.name)
         return _sentence(f"{sentence}: {note}" if note else sentence)
     value = _spoken(fact.claim.content)
     if not value:
         return ""
+    if is_episode(subject):
+        return _sentence(value) if fact.claim.predicate == "summary" else ""
     if fact.claim.predicate in _WHOLE_SENTENCES:
         return _about(subject, value)
-    return _sentence(f"{subject.name}, {_in_words(fact.claim.predicate)}: {value}")
+    return _sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
 
 
-def sentences_of(known: Known) -> list[Sentence]:
+def sentences_of(known: Known, words: RelationWords) -> list[Sentence]:
     """What is known of an entity, the most telling first; last what it took part in, which comes along when that is
     named. Without secrets: they stand in the identity of who keeps them.
     """
-    sentences = [Sentence(_sentence_of(fact, other, known), fact) for fact, other in _told_first(known)]
+    sentences = [Sentence(_sentence_of(fact, other, known, words), fact) for fact, other in _told_first(known)]
     by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
     return list(reversed(by_text.values()))
 
 
-def most_telling(known: Known, npc: NpcId) -> list[RecalledFact]:
+def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
     """The first of what is known of an entity, and of what not everybody knows of it the first: without the words for
     all the others, of which there may be a thousand.
     """
@@ -87,7 +91,7 @@ def most_telling(known: Known, npc: NpcId) -> list[RecalledFact]:
     for fact, other in _told_first(known):
         if found and why_known(fact, npc) == "public":
             continue
-        text = _sentence_of(fact, other, known)
+        text = _sentence_of(fact, other, known, words)
         if text and all(text != one.text for one in found):
             found.append(recalled(text, fact, npc))
             if len(found) == 2:
@@ -105,11 +109,11 @@ def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
             yield fact, other
 
 
-def _sentence_of(fact: Fact, other: Entity | None, known: Known) -> str:
+def _sentence_of(fact: Fact, other: Entity | None, known: Known, words: RelationWords) -> str:
     if other is None:
-        return fact_sentence(fact, known.entity)
+        return fact_sentence(fact, known.entity, words=words)
     subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
-    return fact_sentence(fact, subject, end)
+    return fact_sentence(fact, subject, end, words=words)
 
 
 def why_known(fact: Fact, npc: NpcId) -> str:
@@ -136,9 +140,9 @@ def is_secret(fact: Fact) -> bool:
     return fact.visibility.scope in ("secret", "hidden")
 
 
-def recalled_of(known: Known, npc: NpcId) -> tuple[RecalledFact, ...]:
+def recalled_of(known: Known, npc: NpcId, words: RelationWords) -> tuple[RecalledFact, ...]:
     """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
-    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known))
+    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words))
 
 
 def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
@@ -185,17 +189,6 @@ def _spoken(value: object) -> str:
             return ""
 
 
-def _in_words(predicate: str) -> str:
-    words = predicate.replace("_", " ")
-    return words.lower() if predicate.isupper() else words
-
-
-def _as_verb(predicate: str) -> str:
-    words = _in_words(predicate)
-    first = words.partition(" ")[0]
-    return words if first.endswith("s") and not first.endswith("ss") else f"is {words}"
-
-
 def _about(entity: Entity, text: str) -> str:
     if any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names_of(entity)):
         return _sentence(text)
@@ -227,6 +220,7 @@ class HowRelated:
     def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None) -> None:
         self._campaign = campaign
         self._graph = graph
+        self._words = RelationWords.of(campaign)
 
     def ends(self, npc: NpcId, question: str, named: Sequence[KnownByName]) -> tuple[Entity, ...]:
         """The two that are asked about; empty where the question asks for no relation or names nobody.
@@ -258,8 +252,11 @@ class HowRelated:
             if is_secret(fact):
                 return ()
             subject, end = (at, entity) if fact.claim.subject == at.id else (entity, at)
+            text = fact_sentence(fact, subject, end, words=self._words)
+            if not text:
+                return ()
             why = f"asks how {ends[0].name!r} and {ends[1].name!r} are related"
-            found.append(replace(recalled(fact_sentence(fact, subject, end), fact, npc), path=why))
+            found.append(replace(recalled(text, fact, npc), path=why))
             at = entity
         return tuple(found)
 
@@ -280,43 +277,43 @@ _DESCRIBES = 0.5
 
 
 def select_facts(
-    found: Sequence[KnownByName], question: str, npc: NpcId, *, language: str = "en"
+    found: Sequence[KnownByName], question: str, npc: NpcId, *, words: RelationWords
 ) -> list[tuple[KnownByName, list[RecalledFact]]]:
     """Return the facts about each of those found that a prompt has room for, with their `path`.
 
     Args:
         found: Whom the question names, in the order in which they are named, then who comes along. Facts about who
             comes along stand beside the others, and not at all where the question is answered without.
-        language: Of the question.
+        words: Of the campaign, in whose language the question is.
     """
     named = [one.known.entity.id for one in found if one.is_named]
     selected: list[tuple[KnownByName, list[RecalledFact]]] = []
     is_answered = False
     for one in found:
-        asked = facts_asked(one.known, question, named=named, language=language)
+        asked = facts_asked(one.known, question, named=named, language=words.language)
         is_answered = is_answered or (asked.answer is not None and asked.is_short)
         if one.is_named:
-            selected.append((one, _with_path(_facts_of(one.known, asked, npc), one.why, asked)))
+            selected.append((one, _with_path(_facts_of(one.known, asked, npc, words), one.why, asked)))
         elif not is_answered:
-            beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc)]
+            beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc, words)]
             selected.append((one, _with_path(beside, one.why, asked)))
     return selected
 
 
-def _facts_of(known: Known, asked: FactsAsked, npc: NpcId) -> list[RecalledFact]:
+def _facts_of(known: Known, asked: FactsAsked, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
     if asked.answer is None:
-        return most_telling(known, npc)
-    answer = list(recalled_of(asked.answer, npc))
+        return most_telling(known, npc, words)
+    answer = list(recalled_of(asked.answer, npc, words))
     if asked.is_short:
         return answer
-    beside = (one for one in most_telling(known, npc) if one not in answer)
+    beside = (one for one in most_telling(known, npc, words) if one not in answer)
     return [*answer, *(replace(one, score=_DESCRIBES) for one in beside)]
 
 
 def _with_path(facts: Sequence[RecalledFact], why: str, asked: FactsAsked) -> list[RecalledFact]:
     answer = asked.answer
     answering = () if answer is None else (*answer.attributes, *(fact for fact, _ in answer.relations))
-    asks = {fact.id: f"{why}, asks for {fact.claim.predicate}" for fact in answering}
+    asks = {fact.id: f"{why}, asks for {in_words(fact.claim.predicate)!r}" for fact in answering}
     return [replace(one, path=asks.get(one.fact_id, why)) for one in facts]
 
 

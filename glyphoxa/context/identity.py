@@ -25,6 +25,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
 )
 from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.terms import Terms
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
@@ -162,14 +163,14 @@ class Identity:
 NOTHING_KNOWN = Identity()
 
 
-def identity_of(known: Known, *, tokens: int, secrets: Sequence[OwnSecret] = ()) -> Identity:
+def identity_of(known: Known, *, tokens: int, words: RelationWords, secrets: Sequence[OwnSecret] = ()) -> Identity:
     """What is known of an NPC, as far as it fits. What was only heard in talk is recalled where a question asks for it:
     here, in front of all talk, it would have the whole prompt read anew in the middle of a scene.
 
     Args:
         tokens: Secrets not counted.
     """
-    told = fitting(sentences_of(_settled(known)), tokens=tokens)
+    told = fitting(sentences_of(_settled(known), words), tokens=tokens)
     return Identity(
         tuple(dict.fromkeys(sentence.text for sentence in told)),
         frozenset(sentence.fact.id for sentence in told if sentence.is_whole),
@@ -202,6 +203,7 @@ class Identities:
 
     def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None, *, tokens: int, accept_at: float) -> None:
         self._campaign = campaign
+        self._words = RelationWords.of(campaign)
         self._graph = graph
         self._tokens = tokens
         self._terms = Terms(campaign.language)
@@ -248,7 +250,9 @@ class Identities:
         known = snapshot.known
         ends = {known.entity.id: known.entity, **{other.id: other for _, other in known.relations}}
         secrets = [await self._secret(npc, fact, ends) for fact in snapshot.secrets]
-        return identity_of(known, tokens=self._tokens, secrets=[secret for secret in secrets if secret is not None])
+        return identity_of(
+            known, tokens=self._tokens, words=self._words, secrets=[one for one in secrets if one is not None]
+        )
 
     async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id
@@ -259,7 +263,7 @@ class Identities:
         elif subject is None or (claim.object is not None and other is None):
             return None
         else:
-            text = fact_sentence(fact, subject, other)
+            text = fact_sentence(fact, subject, other, words=self._words)
         about = [name for end in (subject, other) if end is not None and end.id != own for name in names_of(end)]
         words = words_of(" ".join((text, *about)), self._terms)
         return OwnSecret(recalled(text, fact, npc), words) if text else None

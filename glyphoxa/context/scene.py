@@ -27,6 +27,7 @@ from glyphoxa.context.wording import QUEST_OVER, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.transcript.ports import SessionSummaries
 from glyphoxa.world.graph import Known
@@ -80,6 +81,7 @@ class Scenes:
     ) -> None:
         self._campaign = campaign
         self._words = wording(campaign.language)
+        self._relations = RelationWords.of(campaign)
         self._speaking = {npc.entity_id for npc in campaign.npcs}
         self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
         self._most_characters = characters_in(tokens)
@@ -175,7 +177,7 @@ class Scenes:
             return ""
         if is_changed != (described.claim.content != self._in_file.get(place.entity.id)):
             return ""
-        text = self._fitting(fact_sentence(described, place.entity), npc, told)
+        text = self._fitting(fact_sentence(described, place.entity, words=self._relations), npc, told)
         if text:
             told.facts.add((place.entity.id, described.id))
         return text

@@ -42,6 +42,7 @@ from glyphoxa.language.asking import asks_what_it_said, speaks_of_the_past
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
@@ -408,6 +409,7 @@ class ByName:
 
     def __init__(self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._campaign = campaign
+        self._relations = RelationWords.of(campaign)
         self._memory = memory
         self._of_file = _world_of_file(campaign, accept_at) if memory is None else None
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
@@ -475,7 +477,7 @@ class ByName:
     def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
         """The facts about them that a prompt has room for. See `named`."""
         found = self.named(npc, question, is_read=is_read)
-        selected = select_facts(found, question, npc, language=self._campaign.language)
+        selected = select_facts(found, question, npc, words=self._relations)
         return [fact for _, facts in selected for fact in facts]
 
 

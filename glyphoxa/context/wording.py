@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final, Literal
@@ -51,8 +51,6 @@ def recalled_of(one: Recalled) -> str:
     return ""
 
 
-RELATIONS: Final[Mapping[str, str]] = lexicon("prompt").value("relations")
-"""Facts between two; others are read out as their type is written."""
 OCCUPATIONS: Final = lexicon("prompt").words("occupations")
 """Attributes that say what somebody does."""
 QUEST_OVER: Final = lexicon("prompt").words("quest_over")
