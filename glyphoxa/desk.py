@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -55,7 +55,7 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkSearch
-from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
 
@@ -191,9 +191,10 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         Unavailable: The database is away.
     """
     inspection, world = PostgresInspection(store.database), store.world
-    seen = await inspection.entities(campaign)
+    sessions = [each.id for each in await inspection.sessions(campaign)]
+    seen = [_with_number(each, sessions) for each in await inspection.entities(campaign)]
     stored = await store.campaigns.get(campaign)
-    resolver = NameResolver.of(stored, (each.entity for each in seen))
+    resolver = NameResolver.of(stored, (each.entity for each in seen), sessions)
     return Desk(
         campaign,
         settings,
@@ -212,6 +213,14 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         store.times,
         await store.times.times(campaign),
     )
+
+
+def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
+    """Return the entity that holds a session's summary under the session's number: "Session 2"."""
+    session = session_of(seen.entity)
+    if session not in sessions:
+        return seen
+    return replace(seen, entity=replace(seen.entity, name=f"Session {sessions.index(session) + 1}"))
 
 
 @dataclass(frozen=True, slots=True)

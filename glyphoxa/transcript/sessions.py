@@ -15,6 +15,7 @@ from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId, SessionId
 
@@ -135,6 +136,22 @@ def _number(calendar: StoryCalendar, day: str) -> int | None:
 
 
 EPISODE: Final = "episode"
+
+
+def is_episode(entity: Entity) -> bool:
+    """Return whether an entity holds a session's summary, under the name that it was given with it."""
+    return session_of(entity) is not None
+
+
+def session_of(entity: Entity) -> SessionId | None:
+    """Return the session whose summary an entity holds; None if it holds none, or was given another name."""
+    session = SessionId(entity.id.removeprefix(f"{EPISODE}-"))
+    is_one = entity.type == "event" and entity.id == episode_of(session) and entity.name == episode_name(session)
+    return session if is_one else None
+
+
+def episode_name(session: SessionId) -> str:
+    return f"Session {session}"
 
 
 def episode_of(session: SessionId) -> EntityId:

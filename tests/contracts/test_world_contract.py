@@ -96,7 +96,7 @@ async def test_unknown_event_cannot_be_undone(world: World, seq: int) -> None:
 async def test_event_cannot_be_undone_twice(world: World) -> None:
     await world.commit(TOWN, [CALLED], DM)
     await world.undo(TOWN, 4, DM)
-    with pytest.raises(NotFound, match="undone already"):
+    with pytest.raises(NotFound, match="already undone"):
         await world.undo(TOWN, 4, DM)
 
 

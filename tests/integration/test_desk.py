@@ -163,7 +163,7 @@ async def test_pending_fact_is_shown_with_its_line_and_accepted(dm: Visitor, sto
 async def test_fact_page_shows_knowers_source_and_history(dm: Visitor) -> None:
     shown = await page(dm, f"/desk/facts/{DEBT.fact_id}")
     for words in (
-        "Elowen debt: 40",
+        "Elowen, debt: 40",
         "pending",
         "I heard she owes forty silver.",
         "Depends on",
@@ -181,8 +181,8 @@ async def test_fact_page_shows_knowers_source_and_history(dm: Visitor) -> None:
 async def test_knowledge_page_shows_an_earlier_world(dm: Visitor) -> None:
     now = await page(dm, "/desk/knowledge?npc=grimjaw&about=Elowen")
     then = await page(dm, "/desk/knowledge?npc=grimjaw&about=Elowen&as_of=s1")
-    assert "LOCATED_AT The Anvil" in now
-    assert "LOCATED_AT The Anvil" not in then
+    assert "is at The Anvil" in now
+    assert "is at The Anvil" not in then
     assert "fears: the sea" in then
     assert 'name="do" value="reject"' not in then, "the past is not decided on"
     assert "is not a time such as" in html.unescape(await page(dm, "/desk/knowledge?as_of=never", 404))
@@ -299,7 +299,7 @@ async def test_secrets_page_leaves_out_session_summaries(dm: Visitor) -> None:
     assert "They met the smith." in await page(dm, "/desk/knowledge")
     secrets = await page(dm, "/desk/secrets")
     assert "They met the smith." not in secrets
-    assert "PARTICIPATED_IN" not in secrets
+    assert "took part in" not in secrets
     assert "ferry" in secrets
 
 
@@ -401,7 +401,7 @@ async def test_session_page_shows_transcript_and_saves_summary(dm: Visitor) -> N
     assert "They met the &lt;b&gt;smith" in await page(dm, "/desk/sessions")
     file = await dm.http.get("/desk/sessions/s1/transcript.md")
     assert file.headers["content-type"].startswith("text/markdown")
-    assert file.text.startswith("# Session s1\n\nThey met the \\<b\\>smith")
+    assert file.text.startswith("# Session 1\n\nThey met the \\<b\\>smith")
 
 
 async def test_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> None:

@@ -169,7 +169,7 @@ def test_a_relationship_may_lead_to_what_is_only_in_the_world(tmp_path: Path) ->
 
 
 def test_the_documented_tables_are_valid(tmp_path: Path) -> None:
-    documented = (Path(__file__).parents[3] / "docs" / "campaign-file.md").read_text()
+    documented = (Path(__file__).parents[3] / "docs" / "writing-a-campaign.md").read_text()
     entities, relationships = re.findall(r"```\n((?:name|source),.*?)```", documented, re.DOTALL)
     found = read(tables(tmp_path, entities=entities, relationships=relationships))
     assert (len(found.entities), len(found.relationships)) == (2, 2)

@@ -161,7 +161,7 @@ async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: AM
     assert mind.assembly.gather_nowait(SMITH, question).facts == ("Mirelle owns Eldrinax.",)
     hot = await mind.assembly.gather(SMITH, question)
     assert hot.facts == ("Mirelle owns Eldrinax.",)
-    assert [one.path for one in hot.recalled] == ["named 'Eldrinax', asks for OWNS"]
+    assert [one.path for one in hot.recalled] == ["named 'Eldrinax', asks for 'owns'"]
 
 
 async def test_who_asks_for_more_is_told_what_describes_it_too(mind: AMind) -> None:

@@ -148,7 +148,7 @@ def test_a_location_that_names_an_entity_is_offered_as_a_relation() -> None:
     assert world.value(GRIMJAW, "location") == "The Forge"
     offer = world.fact(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     assert (offer.status, offer.provenance.source) == ("pending", "inferred")
-    assert "Grimjaw LOCATED_AT the forge: needs review" in told.remarks[0]
+    assert "Grimjaw is at the forge: needs review" in told.remarks[0]
     world.happens(FactRejected(offer.id))
     assert world.load(campaign).is_empty  # rejected once is rejected
     assert world.state.of_claim(offer.claim) is None
@@ -180,7 +180,7 @@ def test_a_list_is_one_value_except_where_several_hold_at_a_time() -> None:
 def test_a_campaigns_own_slots_are_declared_and_taken_back(world: World) -> None:
     slots: Mapping[str, SlotRule] = {"SWORN_TO": "functional"}
     told = world.load(replace(a_campaign(), slots=slots))
-    assert (told.added, world.state.rules) == (("the rule of SWORN_TO",), {"SWORN_TO": "functional"})
+    assert (told.added, world.state.rules) == (("the slot rule of 'sworn to'",), {"SWORN_TO": "functional"})
     sworn = (Relationship(GRIMJAW, MIRELLE, "SWORN_TO"),)
     world.load(replace(a_campaign(), relationships=sworn))
     assert world.state.rules == {"SWORN_TO": "many"}
@@ -196,13 +196,13 @@ def test_the_same_file_again_does_nothing(world: World) -> None:
 def test_only_what_changed_in_the_file_happens(world: World) -> None:
     told = world.load(described("A tired smith."))
     assert [type(h) for h in told.events] == [FactReplaced]
-    assert told.changed == ("Grimjaw: description",)
+    assert told.changed == ("Grimjaw, description",)
     assert world.value(GRIMJAW, "description") == "A tired smith."
 
 
 def test_fact_removed_from_the_file_is_retracted(world: World) -> None:
     told = world.load(related())
-    assert (told.removed, world.state.of_claim(KNOWS)) == (("Mirelle KNOWS Grimjaw",), None)
+    assert (told.removed, world.state.of_claim(KNOWS)) == (("Mirelle knows Grimjaw",), None)
     assert [ended.ended_as for ended in world.state.ended.values()] == ["retconned"]
 
 
@@ -235,7 +235,7 @@ def test_scope_of_a_fact_can_change(world: World) -> None:
     edge = replace(campaign.relationships[0], hidden=True)
     told = world.load(replace(campaign, relationships=(edge,)))
     assert [type(h) for h in told.events] == [EntityScoped, FactScoped]
-    assert told.changed == ("Eldrinax: who may know of it", "Mirelle KNOWS Grimjaw")
+    assert told.changed == ("Eldrinax: who may know of it", "Mirelle knows Grimjaw")
     world.load(a_campaign())
     assert (world.state.entities[ELDRINAX].visibility, world.fact(KNOWS).visibility) == (PUBLIC, PUBLIC)
 
@@ -244,7 +244,7 @@ def test_details_of_a_relation_can_change(world: World) -> None:
     edge = a_campaign().relationships[0]
     for attributes in ({"since": "childhood"}, {"since": "the war", "how": "well"}, {"how": "well"}, {}):
         told = world.load(related(replace(edge, attributes=attributes)))
-        assert told.changed == ("Mirelle KNOWS Grimjaw",)
+        assert told.changed == ("Mirelle knows Grimjaw",)
         assert dict(world.fact(KNOWS).attributes) == attributes
 
 
@@ -282,8 +282,8 @@ def test_dms_edit_holds_until_the_file_changes_that_value(world: World) -> None:
     assert world.value(GRIMJAW, "description") == "A spy."
     told = world.load(described("A tired smith."))
     assert world.value(GRIMJAW, "description") == "A tired smith."
-    assert told.remarks == ("Grimjaw: description: the file changed it, which overrides your 'A spy.'",)
-    assert told.discreet_remarks == ("Grimjaw: description: the file changed it, which overrides your decision",)
+    assert told.remarks == ("Grimjaw, description: the file changed it, which overrides your 'A spy.'",)
+    assert told.discreet_remarks == ("Grimjaw, description: the file changed it, which overrides your decision",)
 
 
 def test_fact_that_the_dm_made_secret_stays_secret(world: World) -> None:
@@ -334,8 +334,8 @@ def test_fact_also_stated_in_play_survives_its_removal_from_the_file(world: Worl
     assert world.fact(claim).visibility.scope == "public"
     told = world.load(a_campaign())
     assert world.fact(claim).provenance.origin == "talk"
-    assert told.remarks == ("Grimjaw KNOWS Eldrinax: was removed from the file, but stays: it has other sources",)
-    assert told.discreet_remarks == ("Grimjaw: KNOWS: was removed from the file, but stays: it has other sources",)
+    assert told.remarks == ("Grimjaw knows Eldrinax: was removed from the file, but stays: it has other sources",)
+    assert told.discreet_remarks == ("Grimjaw, knows: was removed from the file, but stays: it has other sources",)
 
 
 def test_a_place_that_changes_in_the_file_does_not_undo_where_play_has_led() -> None:
@@ -351,8 +351,8 @@ def test_file_value_that_contradicts_play_needs_review(world: World) -> None:
     world.happens(FactStated(Claim.attribute(GRIMJAW, "hat", "red"), TALK))
     told = world.load(with_entity(a_campaign(), GRIMJAW, attributes={"hat": "blue"}))
     assert world.fact(Claim.attribute(GRIMJAW, "hat", "blue")).status == "conflict"
-    assert "Grimjaw: hat: is 'red' in the world; decide: `glyphoxa facts review conflict`" in told.remarks
-    assert "Grimjaw: hat: is another in the world; decide: `glyphoxa facts review conflict`" in told.discreet_remarks
+    assert "Grimjaw, hat: is 'red' in the world; decide: `glyphoxa facts review conflict`" in told.remarks
+    assert "Grimjaw, hat: is another in the world; decide: `glyphoxa facts review conflict`" in told.discreet_remarks
 
 
 def test_public_fact_becomes_secret_if_the_file_says_so(world: World) -> None:

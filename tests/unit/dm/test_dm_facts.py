@@ -81,7 +81,7 @@ async def test_the_beginning_of_an_id_is_enough(table: Table) -> None:
 async def test_a_beginning_that_several_ids_have_lists_them(table: Table) -> None:
     facts = [table.hears(job(GRIMJAW, f"job {n}"), 0.5) for n in range(40)]
     first = next(f[0] for f in facts if sum(each.startswith(f[0]) for each in facts) > 1)
-    with pytest.raises(InvalidInput, match=f"'{first}' matches several facts: .*Grimjaw occupation: job"):
+    with pytest.raises(InvalidInput, match=f"'{first}' matches several facts: .*Grimjaw, occupation: job"):
         await table.desk.find(first)
 
 
@@ -97,7 +97,7 @@ async def test_an_unknown_id_is_answered_with_those_most_like_it(table: Table) -
 async def test_lookup_of_an_ended_fact_says_so(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"))
     await table.desk.reject([fact])
-    with pytest.raises(NotFound, match=r"Grimjaw occupation: smith is no longer held \(rejected\)"):
+    with pytest.raises(NotFound, match=r"Grimjaw, occupation: smith is no longer held \(rejected\)"):
         await table.desk.find(fact)
 
 
@@ -148,7 +148,7 @@ async def test_an_edit_replaces_value_object_or_predicate(table: Table) -> None:
     ("change", "told"),
     [
         ({}, "give a new value, object or predicate"),
-        ({"object": "forge"}, "Grimjaw occupation: smith is an attribute: give a value, or a predicate, too"),
+        ({"object": "forge"}, "Grimjaw, occupation: smith is an attribute: give a value, or a predicate, too"),
         ({"object": "forge", "value": 1}, "a fact has either an object (another entity) or a value"),
         ({"predicate": "  "}, "a fact needs a predicate"),
         ({"predicate": "LOCATED_AT", "object": "the frge"}, "no entity 'the frge' in campaign 'town': did you mean"),
@@ -217,7 +217,7 @@ async def test_the_dm_notes_that_somebody_told_somebody(table: Table) -> None:
 
 async def test_public_fact_cannot_be_told(table: Table) -> None:
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
-    with pytest.raises(InvalidInput, match="Grimjaw occupation: smith is public: everybody knows it"):
+    with pytest.raises(InvalidInput, match="Grimjaw, occupation: smith is public: everybody knows it"):
         await table.desk.tell(fact.id, ["mirelle"], by="dm")
     with pytest.raises(InvalidInput, match="is already public"):
         await table.desk.reveal(fact.id)

@@ -205,8 +205,8 @@ async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Tabl
     history = await table.timeline.history_of(world.state.facts[fact])
     told = [(recorded.event.in_words(Words(resolver, {fact: "it"})), counts) for recorded, counts in history]
     assert told == [
-        ("stated: Eldrinax note: a (public)", True),
-        ("stated: Eldrinax note: a (public)", True),
+        ("stated: Eldrinax, note: a (public)", True),
+        ("stated: Eldrinax, note: a (public)", True),
         ("confirmed: it", True),
         ("secret: Grimjaw: it", False),
         ("undid event 10", True),

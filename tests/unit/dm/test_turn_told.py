@@ -122,7 +122,7 @@ DEBT = Claim.attribute(EntityId("e-mirelle"), "debt", 40)
 async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it() -> None:
     assert await Evening(TURN).told() == [
         "s2-19ab3cd4e5f-t0007: Tamsin to Grimjaw, 1970-01-01 00:16",
-        "  heard: s2, ordinal 1, 1970-01-01 00:16",
+        "  heard: session s2, ordinal 1, 1970-01-01 00:16",
         "    Tamsin: Grimjaw, where was my brother lost?",
         "    recognised as: grim jaw where was my brother lost",
         "    grim jaw was corrected to Grimjaw: sounds alike, 0.93",
