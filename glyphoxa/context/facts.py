@@ -1,9 +1,7 @@
-"""The facts of an NPC's prompt: in words, selected for a question, with its own secrets apart.
+"""Word the facts of an NPC's prompt, selected for a question, with its own secrets apart.
 
-1. a fact as a short sentence, and why the NPC may know it
-2. how two that a question names are related
-3. which facts about somebody a question asks for
-4. which of its own secrets an NPC has in mind
+1. a fact as a short sentence, and why the NPC may know it 2. how two entities in a question are related 3. which facts
+about somebody a question asks for 4. which of its own secrets an NPC has in mind
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Sentence:
     """A fact in words.
 
     Attributes:
-        is_whole: False where only its beginning had room.
+        is_whole: False if only its beginning fit.
     """
 
     text: str
@@ -50,13 +48,13 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
     """Return a fact as one sentence.
 
     Args:
-        subject: The entity the claim speaks of.
+        subject: The entity that the claim is about.
         other: The entity it is related to; None for an attribute.
         words: Of the campaign.
 
     Returns:
-        Empty when the value cannot be said (an empty text, a JSON object), or the fact is bookkeeping: who took part in
-        a session, and that a session is one.
+        Empty if the value cannot be said (an empty text, a JSON object), or if the fact is bookkeeping: the
+        participants of a session, and that a session is one.
     """
     if other is not None:
         if is_episode(subject) or is_episode(other):
@@ -75,8 +73,9 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
 
 
 def sentences_of(known: Known, words: RelationWords) -> list[Sentence]:
-    """What is known of an entity, the most telling first; last what it took part in, which comes along when that is
-    named. Without secrets: they stand in the identity of who keeps them.
+    """Return what is known of an entity, the most important first, and what it took part in last.
+
+    Secrets are not included: they are in the identity of their keeper.
     """
     sentences = [Sentence(_sentence_of(fact, other, known, words), fact) for fact, other in _told_first(known)]
     by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
@@ -84,8 +83,9 @@ def sentences_of(known: Known, words: RelationWords) -> list[Sentence]:
 
 
 def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
-    """The first of what is known of an entity, and of what not everybody knows of it the first: without the words for
-    all the others, of which there may be a thousand.
+    """Return the first facts about an entity, and the first of those that are not public.
+
+    The others, of which there may be a thousand, are not worded.
     """
     found: list[RecalledFact] = []
     for fact, other in _told_first(known):
@@ -117,7 +117,7 @@ def _sentence_of(fact: Fact, other: Entity | None, known: Known, words: Relation
 
 
 def why_known(fact: Fact, npc: NpcId) -> str:
-    """Why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin"."""
+    """Return why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin"."""
     knower = next((one for one in fact.visibility.knowers if one.npc == npc), None)
     if fact.visibility.scope == "public" or knower is None:
         return "public"
@@ -136,17 +136,17 @@ def names_of(entity: Entity) -> tuple[str, ...]:
 
 
 def is_secret(fact: Fact) -> bool:
-    """Whether those who know it are to keep it."""
+    """Return whether those who know it must keep it secret."""
     return fact.visibility.scope in ("secret", "hidden")
 
 
 def recalled_of(known: Known, npc: NpcId, words: RelationWords) -> tuple[RecalledFact, ...]:
-    """The sentences about an entity for an NPC, each with where it is from and why it may know it."""
+    """Return the sentences about an entity for an NPC, each with its source and the reason why it may know it."""
     return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words))
 
 
 def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
-    """A fact in words, with where it is from and why the NPC may know it."""
+    """Return a fact in words, with its source and the reason why the NPC may know it."""
     provenance = fact.provenance
     return RecalledFact(
         fact.id,
@@ -159,10 +159,10 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
 
 
 def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
-    """The sentences that fit the budget, in order.
+    """Return the sentences that fit the budget, in order.
 
-    What is too long for what is left is passed over. The first sentence is the most telling: one that is too long by
-    itself is shortened, so that something is always told.
+    A sentence that is too long for the rest of the budget is skipped. The first sentence is the most important: one
+    that is too long by itself is shortened, so that something is always included.
     """
     found: list[Sentence] = []
     left = characters_in(tokens)
@@ -200,18 +200,18 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-# How two that a question names are related. What is known of each stands in the prompt by its name. A chain over others
-# ("Is Orla anything to Bram?": she is Tamsin's sister, and Tamsin works for him) does not, and a small model cannot ask
-# for it. So where a question asks for it, it is looked up before the answer.
+# How two entities in a question are related. The prompt contains what is known of each by its name. A chain over others
+# ("Is Orla anything to Bram?": she is Tamsin's sister, and Tamsin works for him) is not found by name, and a small
+# model cannot ask for it. So if a question asks for a relation, the chain is looked up before the answer.
 
 _FARTHEST: Final = 4
-"""Relations. A longer chain tells nothing, and fills the prompt."""
+"""Relations. A longer chain means nothing, and fills the prompt."""
 _BESIDE: Final = 0.5
-"""Of what else is known of both, against the chain that was asked for."""
+"""The weight of other facts about both, against the chain."""
 
 
 class HowRelated:
-    """Finds how two that a question names are related.
+    """Finds how two entities in a question are related.
 
     Args:
         graph: None without long-term memory: nothing is found.
@@ -223,10 +223,10 @@ class HowRelated:
         self._words = RelationWords.of(campaign)
 
     def ends(self, npc: NpcId, question: str, named: Sequence[KnownByName]) -> tuple[Entity, ...]:
-        """The two that are asked about; empty where the question asks for no relation or names nobody.
+        """Return the two entities; empty if the question asks for no relation or names nobody.
 
         Args:
-            named: Whom the question names, of whom the NPC knows.
+            named: The entities in the question that the NPC knows.
         """
         if self._graph is None or not asks_how_related(question, language=self._campaign.language):
             return ()
@@ -237,8 +237,7 @@ class HowRelated:
         return tuple(two) if len(two) == 2 else ()
 
     async def chain(self, npc: NpcId, ends: Sequence[Entity]) -> tuple[RecalledFact, ...]:
-        """The shortest chain of relations from one end to the other, as this NPC may know it and may tell it; empty
-        where there is none.
+        """Return the shortest chain of relations that this NPC may know and tell; empty if there is none.
 
         Raises:
             GlyphoxaError: Memory cannot answer.
@@ -262,28 +261,28 @@ class HowRelated:
 
 
 def with_chain(chain: Sequence[RecalledFact], facts: Sequence[RecalledFact]) -> tuple[RecalledFact, ...]:
-    """The facts for a prompt: the chain first, where there is one."""
+    """Return the facts for a prompt: the chain first, if there is one."""
     if not chain:
         return tuple(facts)
     known = {one.fact_id for one in chain}
     return (*chain, *(replace(one, score=min(one.score, _BESIDE)) for one in facts if one.fact_id not in known))
 
 
-# The facts about somebody or something that a prompt has room for: those that the question asks for by name, where it
-# asks for some; else what describes it best.
+# The facts about an entity that fit into a prompt: those that the question asks for by name, or else what describes the
+# entity best.
 
 _DESCRIBES = 0.5
-"""What describes an entity, against what is asked of it."""
+"""The weight of a description, against what the question asks for."""
 
 
 def select_facts(
     found: Sequence[KnownByName], question: str, npc: NpcId, *, words: RelationWords
 ) -> list[tuple[KnownByName, list[RecalledFact]]]:
-    """Return the facts about each of those found that a prompt has room for, with their `path`.
+    """Return the facts about each of those found that fit into a prompt, with their `path`.
 
     Args:
-        found: Whom the question names, in the order in which they are named, then who comes along. Facts about who
-            comes along stand beside the others, and not at all where the question is answered without.
+        found: The entities in the question, in its order, then their participants. Facts about participants follow the
+            others, and are left out if the question is answered without them.
         words: Of the campaign, in whose language the question is.
     """
     named = [one.known.entity.id for one in found if one.is_named]
@@ -317,26 +316,26 @@ def _with_path(facts: Sequence[RecalledFact], why: str, asked: FactsAsked) -> li
     return [replace(one, path=asks.get(one.fact_id, why)) for one in facts]
 
 
-# An NPC's own secrets. A model that reads a secret tells it sooner or later. So one is in a prompt only where the talk
-# comes to it: by a word it is told with, or by who or what it is about. There it is needed: an NPC that does not know
-# what it hides invents something. A word that the NPC's place or trade has anyway touches no secret: a guard with a
-# secret at the gate is asked when the gate closes.
+# An NPC's own secrets. A model that reads a secret reveals it sooner or later. So a prompt contains one only when the
+# conversation touches it: by one of its words, or by an entity that it is about. Then it is needed, because an NPC that
+# does not know what it hides invents something. A word of the NPC's place or trade touches no secret: players ask a
+# guard with a secret at the gate when the gate closes.
 
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2
-"""Words of a question that may say too little by itself."""
+"""Words of a question that may carry too little by itself."""
 _FEW: Final = 3
-"""Of all its words, with at least one that says something: "Are you sure?"."""
+"""Words of such a question, at least one of them significant: "Are you sure?"."""
 _REFERS: Final = lexicon("content").words("refers")
-"""Words that point at something that was said before."""
+"""Words that refer to something said before."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSecret:
     """
     Attributes:
-        told: The secret, as it is told to nobody but the NPC.
-        words: What it is told with, and the names of whom and what it speaks of; see `words_of`.
+        told: The secret, worded for the NPC only.
+        words: Its words, and the names of the entities that it is about; see `words_of`.
     """
 
     told: RecalledFact
@@ -351,11 +350,11 @@ def touched(
     terms: Terms,
     own_names: Set[str],
 ) -> list[RecalledFact]:
-    """The secrets that a question comes to, or the talk just before it; those with most of their words in it first.
+    """Return the secrets that a question touches, or the line just before it; those with most common words first.
 
     Args:
-        question: Nothing is touched by an empty one.
-        just_heard: Counts where the question goes on with it.
+        question: An empty one touches nothing.
+        just_heard: Counts if the question continues it.
         own_names: The words that the NPC is called by: they are in every question, and in most of its secrets.
     """
     if not question or not secrets:
@@ -369,10 +368,11 @@ def touched(
 
 
 def _goes_on(question: str, n_told: int) -> bool:
-    """Whether it goes on with what was said before: "And who paid for it?" does, "Has my brother been here?" does not.
+    """Return whether a question continues what was said before: "And who paid for it?" does, "Has my brother been
+    here?" not.
 
     Args:
-        n_told: Words of it that say something.
+        n_told: Its significant words.
     """
     spoken = re.findall(r"\w+", question.casefold())
     if n_told > _FOLLOWS:
@@ -381,14 +381,14 @@ def _goes_on(question: str, n_told: int) -> bool:
 
 
 def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:
-    """The secrets, each without these words, unless it has no others.
+    """Return the secrets, each without these words, unless it has no others.
 
     Args:
-        loose: Of what the NPC may tell everybody of itself and of where it is.
+        loose: Words of what the NPC may tell everybody about itself and its place.
     """
     return [replace(one, words=(one.words - loose) or one.words) for one in secrets]
 
 
 def words_of(text: str, terms: Terms) -> frozenset[str]:
-    """With no name told from a word: a recogniser writes both as it likes."""
+    """Return the words without distinguishing names, because a recogniser writes both in any case."""
     return frozenset(stem.removeprefix(NAME) for stem in terms.stems(text))
