@@ -22,7 +22,7 @@ from glyphoxa.app.background import make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
-from glyphoxa.app.table import Mind, mind_of, state_of
+from glyphoxa.app.table import TableContext, state_of, table_context
 from glyphoxa.chronicle.episodes import TOKENS, for_players, heard_by, said_in, summary_of
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -59,7 +59,7 @@ from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
 
-# What a DM sees and says of a campaign's names: over the command line and in the browser alike.
+# How a DM reads and changes a campaign's names, on the command line and in the browser.
 
 
 _ROWS_A_NAME = 40
@@ -159,7 +159,7 @@ class Desk:
     """One campaign, as a DM sees and changes it.
 
     Attributes:
-        seen: Its entities with who may know of them.
+        seen: Its entities, each with the NPCs that may know about it.
         past_talk: By words alone, unless it was opened with a model.
         days: How it tells the time, as it was when the desk was opened; `times` keeps it.
     """
@@ -519,7 +519,7 @@ class Rehearsal:
 
     settings: Settings
     memory: Store | None
-    mind: Mind
+    mind: TableContext
     npc: Npc
     player: Player
 
@@ -574,5 +574,5 @@ def rehearsal_of(
         state.scene = scene
     elif npc.id not in state.scene.npcs:
         state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    mind = mind_of(settings, state, store, None if store is None else guard_at_a_desk(store))
+    mind = table_context(settings, state, store, None if store is None else guard_at_a_desk(store))
     return Rehearsal(settings, store, mind, npc, player)
