@@ -226,7 +226,7 @@ async def test_what_an_npc_knows_of_itself_is_not_recalled_as_well(mind: AMind) 
     assert "Mirelle knows Grimjaw." in hot.identity
     assert hot.facts == ()
     assert [(one.recalled.text, one.why) for one in hot.rejected] == [
-        ("Mirelle knows Grimjaw.", "it stands in every prompt")
+        ("Mirelle knows Grimjaw.", "it is in every prompt")
     ]
     other = await mind.assembly.gather(SMITH, "What of Mirelle?")
     assert other.facts == ("Mirelle keeps the inn.",)
@@ -255,9 +255,9 @@ async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: AMin
         hot = await mind.assembly.gather(npc, asked)
         return {learned_from(one.recalled): one.why for one in hot.rejected}
 
-    assert await why_not() == {"dog": "not near enough to the question"}
+    assert await why_not() == {"dog": "it is a question"}
     mind.words_in_prompt[SMITH] = [BROTHER.text]
-    assert (await why_not())["told"] == "it stands in the talk of the prompt"
+    assert (await why_not())["told"] == "it is in the conversation of the prompt"
     assert await why_not(INNKEEPER) == {}  # she heard none of it
 
 
