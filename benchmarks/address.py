@@ -1,11 +1,10 @@
-"""Who is meant: the product's decision on each case of a file.
+"""Check who is addressed: the product's decision on each case of a file.
 
     python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...]
 
-A case is a line of JSON: the NPCs and players of a table, what was said before, and what somebody says now. The names
-are found and the decision is made by the parts that a table is opened with. What went before is told to them as a
-table tells it: who had an answer from an NPC is in talk with it; whether words were meant for another player, the
-product finds out by itself.
+A case is a line of JSON: the NPCs and players of a table, what was said before, and what a player says now. The parts
+that find names and decide are those of a table. They receive the earlier lines as a table sends them: a player whom an
+NPC answered is in conversation with it. The product finds out by itself whether words were meant for another player.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NOW_MS = 10_000_000
 
 
 class CaseNpc(BaseModel):
-    """`address_only`: it answers only who calls it."""
+    """`address_only`: it answers only players who call it."""
 
     id: str
     name: str
@@ -48,7 +47,7 @@ class CasePlayer(BaseModel):
 
 
 class SaidBefore(BaseModel):
-    """`to`: who answered or was meant; None for nobody."""
+    """`to`: who answered or was addressed; None for nobody."""
 
     speaker: str
     text: str
@@ -59,7 +58,7 @@ class SaidBefore(BaseModel):
 class Case(BaseModel):
     """
     Attributes:
-        expected: Ids of the NPCs that are to answer, the lead first; empty for nobody.
+        expected: Ids of the NPCs that should answer, the first speaker first; empty for nobody.
         kind: For figures by kind; "" for none.
     """
 
@@ -99,7 +98,7 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 def read_cases(path: Path) -> list[Case]:
     """
     Raises:
-        InvalidInput: There is no such file, or a line is no case.
+        InvalidInput: The file is missing, or a line is not a case.
     """
     return read_rows(path, _case)
 
@@ -113,7 +112,7 @@ def _case(row: dict[str, Any]) -> Case:
 
 
 def campaign_of(case: Case) -> Campaign:
-    """With everybody of the case in it, and a scene with the NPCs that are present."""
+    """Return a campaign with everybody of the case, and a scene with the NPCs that are present."""
     npcs = tuple(
         Npc(
             NpcId(npc.id),
@@ -140,7 +139,7 @@ def campaign_of(case: Case) -> Campaign:
 
 
 def decided(case: Case) -> tuple[Addressed, float]:
-    """What the product decides, and how long the decision on the last words took, in milliseconds."""
+    """Return the product's decision on the last words, and its time in milliseconds."""
     campaign = campaign_of(case)
     names = make_names(campaign, CorrectionSettings(), None, now_ms=lambda: NOW_MS, wait_until_logged=_never_logged)
     questions = Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}, Addressing(cast_of(campaign)))
@@ -166,7 +165,7 @@ async def _never_logged(_: object) -> bool:
 
 
 def verdict(case: Case, addressed: Addressed) -> str:
-    """right, false_answer, missed or wrong_npc: of the lead alone."""
+    """Return right, false_answer, missed or wrong_npc, for the first speaker only."""
     lead = case.expected[0] if case.expected else None
     if addressed.npc == lead:
         return "right"
@@ -176,7 +175,7 @@ def verdict(case: Case, addressed: Addressed) -> str:
 
 
 def figures(judged: Iterable[tuple[Case, Addressed]]) -> dict[str, float | int | None]:
-    """Shares in percent; None where there is nothing to have a share of."""
+    """Return shares in percent; None for a share of nothing."""
     verdicts: Counter[str] = Counter()
     for_nobody, seconds, seconds_right = 0, 0, 0
     for case, addressed in judged:
@@ -212,7 +211,7 @@ def _options() -> argparse.ArgumentParser:
     parser = command("address", __doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help="a case a line, as benchmarks/data/address/tune.jsonl")
     parser.add_argument("--kind", action="append", metavar="KIND", help="only cases of this kind; may be repeated")
-    parser.add_argument("--failures", type=to_write, metavar="FILE", help="write each case that is decided wrongly")
+    parser.add_argument("--failures", type=to_write, metavar="FILE", help="write each wrong decision")
     return parser
 
 

@@ -1,7 +1,7 @@
-"""Asks NPCs at a table of the product's own: a typed line, through the whole path of a turn, and the answer.
+"""Ask NPCs at a table: a typed line goes through the whole path of a turn, and the answer comes back.
 
-What the benchmarks that judge answers (grounding, persona) have in common. A voice that takes no time speaks; rules
-judge, no model does, and they are not those by which the product decides.
+Shared by the benchmarks that judge answers (grounding, persona). The voice takes no time. Rules judge and no model
+does; they differ from the rules by which the product decides.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from glyphoxa_pipelines.parts import MouthParts
 
 PATIENCE_MS: Final = 120_000
-"""For an answer: what is measured here is what is said, not how soon."""
+"""For an answer: these benchmarks measure the content, not the time."""
 _PART_MS: Final = 5_000
 _TONE: Final = (6_000 * np.sin(2 * np.pi * 220 / OUTPUT_RATE_HZ * np.arange(OUTPUT_RATE_HZ // 5))).astype(np.int16)
-"""Of each piece, a fifth of a second. Silence would be left out, and nothing of an answer would be heard."""
+"""Each piece lasts a fifth of a second. Silence would be dropped, and no answer would be heard."""
 
 
 # -- options
@@ -58,17 +58,17 @@ _TONE: Final = (6_000 * np.sin(2 * np.pi * 220 / OUTPUT_RATE_HZ * np.arange(OUTP
 def add_options(parser: argparse.ArgumentParser, *, asked: str) -> None:
     """
     Args:
-        asked: What is asked, in the plural.
+        asked: The name of the questions, in the plural.
     """
-    parser.add_argument("--limit", type=positive, metavar="N", help=f"so many {asked}, the same in every run")
-    parser.add_argument("--answers", type=Path, metavar="FILE", help="adds answers with their prompts, a line each")
+    parser.add_argument("--limit", type=positive, metavar="N", help=f"at most this many {asked}, the same in every run")
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="append each answer with its prompt, one a line")
     parser.add_argument("--llm", metavar="NAME", help="a provider's name as in the settings; default: the shipped one")
     parser.add_argument("--llm-model", metavar="MODEL", help="of that provider")
     parser.add_argument("--llm-url", metavar="URL", help="of that provider")
 
 
 def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
-    """The shipped settings with the model that the options name, and without hurry."""
+    """Return the shipped settings with the model of the options, and with long deadlines."""
     named = {"name": options.llm, "model": options.llm_model, "base_url": options.llm_url}
     llm = LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
     return Settings(
@@ -86,7 +86,7 @@ def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
 class Answer:
     """
     Attributes:
-        record: Of the turn; None: nothing in all the time there is.
+        record: Of the turn; None: nothing within the patience.
     """
 
     record: TurnRecord | None
@@ -111,8 +111,8 @@ def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgemen
     """Print an answer for people, and add it to the file of answers if there is one.
 
     Args:
-        asked: What was asked: its id, kind and text.
-        judgement: What is said of the answer; only what is true is printed.
+        asked: The question: its id, kind and text.
+        judgement: The verdict on the answer; only what is true is printed.
     """
     said = ", ".join(name for name, is_so in judgement.items() if is_so)
     tell(f"{asked['id']} {asked['kind']} {asked['text']!r} -> {answer.text!r} {said}")
@@ -126,7 +126,7 @@ def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgemen
 
 
 def tone_parts(order: MouthSpec) -> MouthParts:
-    """The product's, but for a voice that takes no time."""
+    """Return the product's parts, with a voice that takes no time."""
     from glyphoxa_pipelines.engines import mouth_parts
     from glyphoxa_processors import local_services
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
@@ -146,7 +146,7 @@ async def open_tone_mouth(order: MouthSpec) -> Mouth:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What every session of a run shares."""
+    """The shared parts of all sessions of a run."""
 
     settings: Settings
     campaign: Campaign
@@ -157,7 +157,7 @@ class Tables:
     async def sitting(
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
     ) -> AsyncIterator[TableSession]:
-        """A table in that scene with the player at it, for a session of which nothing is kept."""
+        """Open a table in that scene with the player, for a session that is not stored."""
         async with ClosingStack() as stack:
             table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
             table.adopt(stack.pop_all())
@@ -182,7 +182,7 @@ class Tables:
 
 
 class _NothingIsKept:
-    """A transcript log for sessions of which the next question must not know."""
+    """A transcript log for sessions that the next question must not know."""
 
     async def append(self, utterances: Sequence[Utterance]) -> None: ...
 
@@ -202,7 +202,7 @@ class _NothingIsKept:
 
 @asynccontextmanager
 async def tables(settings: Settings, campaign: Campaign, past: Iterable[Utterance] = ()) -> AsyncIterator[Tables]:
-    """Models and memory with what was said before, for the time of the block."""
+    """Open models and memory with the earlier utterances, for the time of the block."""
     async with ClosingStack() as stack:
         local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
         store = await open_store_for(settings, local, stack)
@@ -216,10 +216,10 @@ async def tables(settings: Settings, campaign: Campaign, past: Iterable[Utteranc
 
 
 async def answered(table: TableSession, player: Player, line: str, *, npc: Npc) -> TurnRecord | None:
-    """What became of a typed line; None: nothing in all the time there is.
+    """Return the record of a typed line; None: nothing within the patience.
 
     Args:
-        npc: Who is to answer: what is measured here is the answer, not who is meant.
+        npc: Who must answer: these benchmarks measure the answer, not the address.
     """
     await table.obey(Puppet(player.id, npc.id))
     await table.wait_until_quiet()
@@ -240,7 +240,7 @@ async def answered(table: TableSession, player: Player, line: str, *, npc: Npc) 
 
 
 class Rules:
-    """Regular expressions and common words by which answers are judged, from a file of them.
+    """Regular expressions and common words that judge answers, from a file.
 
     Args:
         path: YAML: a list of alternatives for each pattern, and a text of words for each list.
@@ -257,10 +257,10 @@ class Rules:
         return self._patterns[name].search(text) is not None
 
     def is_foreign(self, text: str, language: str, *, least: int = 1) -> bool:
-        """Whether more of its common words are of the other language: of German and English.
+        """Return whether more of its common words are of the other language: of German and English.
 
         Args:
-            least: So many at least.
+            least: The least number of such words.
         """
         own, other = (self._words["german_words"], self._words["english_words"])
         if not language.startswith("de"):
@@ -271,5 +271,5 @@ class Rules:
 
 
 def plain(text: str) -> str:
-    """In lower case, with one kind of apostrophe, on one line."""
+    """Return a text in lower case, with one kind of apostrophe, on one line."""
     return " ".join(text.replace("’", "'").lower().split())

@@ -1,5 +1,7 @@
-"""The other arm of the gate: pipecat alone. The same detector, the same services, plain aggregators, nothing of ours
-between them: no names put right, no room, no memory, no spool, one listener and one voice.
+"""Run pipecat alone, the other arm of the gate.
+
+It uses the same detector, services and plain aggregators, and nothing of ours between them: no name correction, room,
+memory or spool, one listener and one voice.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _QUIET_AFTER_S = 0.3
 
 
 class _Sink(FrameProcessor):
-    """Notes the first sound of an answer and when its last one has come."""
+    """Records the first sound of an answer and the arrival of its last one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +64,7 @@ class BareAgent:
         self._sink = sink
 
     async def ask(self, recorded: Recorded) -> float | None:
-        """From the true end of the speech to the first sound, ms; None when none came in time."""
+        """Return milliseconds from the true end of the speech to the first sound; None if none came in time."""
         self._sink.forget()
         speech_end_ms = await self._microphone.speak(recorded)
         try:
@@ -76,10 +78,10 @@ class BareAgent:
 
 @asynccontextmanager
 async def bare_agent(settings: Settings) -> AsyncIterator[BareAgent]:
-    """A voice agent of pipecat's own parts, for the time of the block."""
+    """Open a voice agent of pipecat's own parts, for the time of the block."""
     services = settings.providers
     sink = _Sink()
-    # The wait is the detector's; with a final transcript there nothing else is waited for, as in our ear.
+    # The detector defines the wait. After a final transcript it waits for nothing else, as our ear does.
     strategies = UserTurnStrategies(
         start=[VADUserTurnStartStrategy()], stop=[SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=0.0)]
     )
@@ -134,7 +136,7 @@ async def bare_agent(settings: Settings) -> AsyncIterator[BareAgent]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await runner.cancel(reason="closed")
-        # Stopped within a turn, pipecat's worker may wait without end, and it ignores the first cancellation.
+        # Stopped within a turn, pipecat's worker may wait for ever, and it ignores the first cancellation.
         while (await asyncio.wait({running}, timeout=PATIENCE_S))[1]:
             running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -1,9 +1,9 @@
-"""How soon an NPC is silent when a player speaks over it.
+"""Measure how soon an NPC is silent when a player speaks over it.
 
     python -m benchmarks.barge_in [--turns 20] [--stt-final-ms 20] [--words-only]
 
-Somebody asks, an NPC answers at length, and half a second into its answer somebody else speaks. Counted is from when
-their voice has lasted 250 ms to the end of the last sound of the NPC. benchmarks/README.md describes the figures.
+A player asks, an NPC answers at length, and half a second into the answer another player speaks. The time is from when
+their voice has lasted 250 ms to the end of the NPC's last sound. benchmarks/README.md describes the figures.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """An answer over which somebody spoke.
+    """An answer that a player spoke over.
 
     Attributes:
-        voice_ms: When their voice had lasted 250 ms.
-        silent_ms: When the last sound of the NPC ended; None if it was not cut off.
-        record: The answer's; None when the table gave none in time.
+        voice_ms: When the player's voice had lasted 250 ms.
+        silent_ms: When the NPC's last sound ended; None if it was not interrupted.
+        record: The answer's; None if the table gave none in time.
     """
 
     voice_ms: float
@@ -92,7 +92,7 @@ async def _cut_off(people: Players, asked: Recorded, over: Recorded) -> CutOff:
 
 
 def figures(cuts: Sequence[CutOff]) -> dict[str, Any]:
-    """The keys of the benchmark, in milliseconds."""
+    """Return the keys of the benchmark, in milliseconds."""
     silenced = [cut.silenced_after_ms for cut in cuts if cut.silenced_after_ms is not None]
     recorded = [ms for cut in cuts if cut.record is not None and (ms := cut.record.silenced_after_ms) is not None]
     return {

@@ -1,11 +1,10 @@
-"""When a turn is over: how long each rule waits for it, against how often it cuts a speaker off in the middle.
+"""Compare rules for the end of a turn: how long each waits, and how often it cuts a speaker off.
 
     python -m benchmarks.endpointing [--half tune|test] [--limit N] [--silences FILE]
 
-Each line of the set is spoken as a whole by one of the shipped voices. The sound is then opened at the marked places
-and a pause is put in, so the melody in front of the pause is that of a sentence that goes on. At every pause the
-shipped recogniser transcribes what was said so far, and each rule says how long it would wait. A pause that lasts
-longer is a false cut-off.
+One of the shipped voices speaks each line of the set as a whole. The audio is then cut at the marked places and a pause
+is inserted, so the melody before the pause is that of an unfinished sentence. At every pause the shipped recogniser
+transcribes the words so far, and each rule states its wait. If the pause lasts longer, the rule cut the speaker off.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from glyphoxa.turns.endpointing import sounds_unfinished
 
 DATA = Path(__file__).parent / "data" / "endpointing"
 SEEN_MS = 200
-"""A pause is noticed after so much silence: earlier no rule can end a turn."""
+"""A pause is detected after this much silence; no rule can end a turn earlier."""
 TODAY = (480, 900)
 WAITS_MS = (300, 360, 420, 480, 540, 600, 700, 800, 900, 1_000, 1_200, 1_400)
 END_MS = 480
-"""Rules are compared at the wait that the product has behind a finished sentence."""
+"""Rules are compared at the product's wait after a finished sentence."""
 RATE_HZ = 16_000
 VOICES = ("heart", "young_woman", "old_woman", "man")
 MARK = "|"
@@ -44,9 +43,8 @@ _VOICE_RATE_HZ = 24_000
 _STEP = RATE_HZ // 100
 _NEAR_S = 0.3
 _MEDIAN_MS, _SPREAD = 600, 0.45
-"""Of the pauses: log-normal, as pauses within turns are in recorded talk (M. Heldner and J. Edlund, Pauses, gaps and
-overlaps in conversations, Journal of Phonetics 38, 2010). The two figures are assumptions of this set.
-"""
+"""Of the pauses: log-normal, as pauses within turns are in recorded conversations (M. Heldner and J. Edlund, Pauses,
+gaps and overlaps in conversations, Journal of Phonetics 38, 2010). The two figures are assumptions of this set."""
 _SHORTEST_MS, _LONGEST_MS = 250, 2_000
 
 Sound = npt.NDArray[np.int16]
@@ -54,7 +52,7 @@ Sound = npt.NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A place where a speaker falls silent.
+    """A place where a speaker pauses or ends.
 
     Attributes:
         text: The transcript up to it.
@@ -75,7 +73,7 @@ class Figures:
     Attributes:
         cut_percent: Lines with pauses that were cut off at least once.
         pauses_percent: Pauses that were taken for an end.
-        wait_ms: The wait behind the end of a line, on the average.
+        wait_ms: The mean wait after the end of a line.
     """
 
     cut_percent: float
@@ -105,7 +103,7 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 
 
 def silences(lines: Sequence[Line], whisper: Whisper) -> tuple[list[Silence], float]:
-    """Every pause and end of the lines; and the processor time of a transcript in the median, in ms."""
+    """Return all pauses and ends of the lines, and the median processor time of a transcript in ms."""
     speaker = Speaker()
     found: list[Silence] = []
     took_s: list[float] = []
@@ -134,12 +132,12 @@ def by_silence(wait_ms: int) -> Rule:
 
 
 def by_words(end_ms: int, unfinished_ms: int) -> Rule:
-    """What the product does."""
+    """Return the product's rule."""
     return lambda silence: unfinished_ms if sounds_unfinished(silence.text) else end_ms
 
 
 def families() -> Iterator[tuple[str, str, Rule]]:
-    """Each kind of rule with each of its settings."""
+    """Yield each kind of rule with each of its settings."""
     for wait_ms in WAITS_MS:
         yield "silence", f"{wait_ms}", by_silence(wait_ms)
     for unfinished_ms in (wait for wait in WAITS_MS if wait >= END_MS):
@@ -161,7 +159,7 @@ def figures(rule: Rule, found: Sequence[Silence]) -> Figures:
 
 
 def best(found: Sequence[Silence], *, within_ms: float) -> dict[str, dict[str, object]]:
-    """Of each kind of rule the setting that cuts least, of those whose average wait is no longer."""
+    """Return, for each kind of rule, the setting with the fewest cuts among those with no longer mean wait."""
     chosen: dict[str, tuple[Figures, str]] = {}
     for family, setting, rule in families():
         told = figures(rule, found)
@@ -170,15 +168,15 @@ def best(found: Sequence[Silence], *, within_ms: float) -> dict[str, dict[str, o
     return {family: {"setting": setting, **asdict(told)} for family, (told, setting) in chosen.items()}
 
 
-# -- lines with pauses, spoken
+# -- spoken lines with pauses
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """
     Attributes:
-        parts: What is said between the pauses.
-        pauses_ms: How long each is: one fewer than parts.
+        parts: The words between the pauses.
+        pauses_ms: Length of each pause: one fewer than parts.
     """
 
     parts: tuple[str, ...]
@@ -190,7 +188,7 @@ class Line:
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The same file gives the same pauses.
+    """Return the lines; the same file gives the same pauses.
 
     Raises:
         InvalidInput: A line has an empty part.
@@ -207,14 +205,14 @@ def read_lines(path: Path) -> list[Line]:
 
 
 class Speaker:
-    """Says each line in one of the shipped voices."""
+    """Speaks each line in one of the shipped voices."""
 
     def __init__(self) -> None:
         engine = load_engine()
         self._voices = [HibariVoice(engine, preset) for preset in VOICES]
 
     def parts_of(self, line: Line, number: int) -> list[Sound]:
-        """The sound of each part: cut from the whole line, so that what is in front of a pause sounds like it."""
+        """Return the audio of each part, cut from the whole line to keep the melody of an unfinished sentence."""
         voice = self._voices[number % len(self._voices)]
         whole = np.concatenate(list(voice.synthesise(line.text)))
         sound = trimmed(resample_poly(whole.astype(np.float64), RATE_HZ, _VOICE_RATE_HZ))
@@ -222,14 +220,16 @@ class Speaker:
 
 
 def trimmed(sound: npt.NDArray[np.float64]) -> Sound:
-    """Without the quiet before and behind the voice: what is 46 dB below its loudest."""
+    """Remove quiet audio before and after the voice, 46 dB below its loudest."""
     loudness = _loudness(sound)
     voiced = np.flatnonzero(loudness > loudness.max() * 0.005)
     return sound[voiced[0] * _STEP : (voiced[-1] + 1) * _STEP].astype(np.int16)
 
 
 def _cuts(sound: Sound, parts: Sequence[str]) -> Iterator[int]:
-    """Samples at which the parts end: the quietest place near where each would end if every letter took as long."""
+    """Yield samples at which the parts end: the quietest place near where each would end if all letters took equally
+    long.
+    """
     loudness = _loudness(sound)
     letters = [sum(map(str.isalnum, part)) for part in parts]
     last = 0

@@ -1,9 +1,9 @@
-"""What talk tells of the world: the product's extraction against labelled scenes.
+"""Compare the facts that the product extracts from transcripts with labelled scenes.
 
     python -m benchmarks.extraction DIR [--extractor rules|llm] [--config FILE] [--scenes N] [--failures FILE]
 
-`DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl` is talk as of
-`benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with what it tells.
+`DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl` is a transcript
+as for `benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with its labels.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ async def measure(options: argparse.Namespace, _: Path) -> dict[str, object]:
 
 @dataclass(slots=True)
 class Count:
-    """Of one kind of finding."""
+    """Counts for one kind of finding."""
 
     right: int = 0
     found: int = 0
     wanted: int = 0
     met: int = 0
-    """How many of those that are wanted were found."""
+    """How many of the labels were found."""
 
     @property
     def precision(self) -> float:
@@ -88,7 +88,7 @@ class Figures:
     refused: list[dict[str, object]] = field(default_factory=list)
 
     def count(self, scene: Gold, found: Extraction, language: str) -> None:
-        """Compare what was found in a scene with what it tells."""
+        """Compare the findings in a scene with its labels."""
         names = {each.key: {folded(name) for name in (each.name, *each.aliases)} for each in found.entities}
         gold = [_names(each) for each in scene["entities"]]
         for is_known, count in ((True, self.known), (False, self.new)):
@@ -118,7 +118,7 @@ class Figures:
     def _compare(
         self, count: Count, scene: Gold, kind: str, found: Sequence[Any], is_same: Callable[[Any, Gold], bool]
     ) -> None:
-        """A finding is right when it says the same and some evidence is in common."""
+        """A finding is right if its content matches and some evidence is in common."""
         wanted = scene.get(kind, ())
         pairs = [
             [is_same(one, other) and bool({*_turns(one.evidence)} & {*other["evidence"]}) for other in wanted]
@@ -157,22 +157,22 @@ def _names(entity: Gold) -> set[str]:
 
 
 def _all_names(name: str, gold: Sequence[set[str]]) -> set[str]:
-    """Of the entity that the scene's labels call so."""
+    """Return all names of the entity that has this name in the scene's labels."""
     return {folded(name)}.union(*(each for each in gold if folded(name) in each))
 
 
 def _telling(text: str, language: str) -> frozenset[str]:
-    """Its words, without those that stand in any sentence."""
+    """Return the words of a text that are not in any sentence."""
     return frozenset(each.folded for each in words(text)) - vocabulary_of(language).stop
 
 
 def _turns(evidence: Iterable[str]) -> list[str]:
-    """Utterances are called by their campaign and turn."""
+    """Utterance ids contain their campaign and turn."""
     return [each.split("/", 1)[-1] for each in evidence]
 
 
 def known_of(campaign: Campaign) -> list[KnownEntity]:
-    """What a campaign's file knows, the players' characters included."""
+    """Return what a campaign's file knows, the players' characters included."""
     known = [KnownEntity(each.id, each.type, each.name, each.aliases) for each in campaign.entities]
     there = {folded(name) for each in known for name in each.names}
     known += [
@@ -186,7 +186,7 @@ def known_of(campaign: Campaign) -> list[KnownEntity]:
 def read_gold(path: Path) -> list[Gold]:
     """
     Raises:
-        InvalidInput: A line is no scene: it needs campaign, from, to and entities with a name; relationships with
+        InvalidInput: A line is not a scene: it needs campaign, from, to and entities with a name; relationships with
             source, target and evidence; facts with subject, value and evidence.
     """
     return read_rows(path, _checked)
@@ -195,7 +195,7 @@ def read_gold(path: Path) -> list[Gold]:
 def _checked(scene: Gold) -> Gold:
     """
     Raises:
-        KeyError: Something of it is missing. `TypeError`: something is of another kind.
+        KeyError: A part is missing. `TypeError`: a part has another type.
     """
     for key in ("campaign", "from", "to", "entities"):
         scene[key]
@@ -238,7 +238,7 @@ async def measured(
 ) -> tuple[Figures, dict[str, object]]:
     """
     Args:
-        most_scenes: The first ones of the data; None: all.
+        most_scenes: Only the first ones of the data; None: all.
 
     Raises:
         GlyphoxaError: The data cannot be read.
@@ -262,7 +262,7 @@ async def measured(
 
 
 class CountedLlm:
-    """A `StructuredLlm` that counts what goes through it, four characters a token."""
+    """A `StructuredLlm` that counts its tokens, four characters each."""
 
     def __init__(self, llm: StructuredLlm) -> None:
         self._llm = llm
@@ -291,7 +291,7 @@ async def measured_with_a_model(
 ) -> tuple[Figures, dict[str, object]]:
     """
     Raises:
-        GlyphoxaError: The data cannot be read, or the model not be asked.
+        GlyphoxaError: The data cannot be read, or the model cannot be asked.
     """
     memory = settings.memory.model_copy(update={"chronicle": "llm"})
     async with AsyncExitStack() as stack:
@@ -307,9 +307,9 @@ def _options() -> argparse.ArgumentParser:
     parser = command("extraction", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings that name the model; else the local one")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")
     parser.add_argument("--scenes", type=positive, metavar="N", help="only the first N")
-    parser.add_argument("--failures", type=to_write, metavar="FILE", help="what was found wrongly, missed, or refused")
+    parser.add_argument("--failures", type=to_write, metavar="FILE", help="write wrong, missed and refused findings")
     return parser
 
 

@@ -1,10 +1,10 @@
-"""Fails when a change made turns slower, and not when the machine is slow or of another kind.
+"""Fail if a change made turns slower, but not because the machine is slow or of another kind.
 
     python -m benchmarks.gate            compare with benchmarks/baseline.json; exit 1 on a regression
-    python -m benchmarks.gate --update   accept what is measured now as the new baseline
+    python -m benchmarks.gate --update   accept the measured values as the new baseline
 
-Every limit is on a ratio of two things that take turns in one process: our table and a bare pipecat pipeline, or a
-large campaign and a small one. benchmarks/README.md says what is compared, and why.
+Every limit is on a ratio of two things that alternate in one process: our table and a bare pipecat pipeline, or a large
+campaign and a small one. benchmarks/README.md explains the comparisons.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ UPDATE = "python -m benchmarks.gate --update"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a ratio was when it was accepted, and how much more of it is still noise.
+    """A ratio as it was accepted, and how much above it is still noise.
 
     Attributes:
         ratio: The accepted value.
-        tolerance: Added to it; what is above both is a regression.
+        tolerance: Added to it; a value above both is a regression.
     """
 
     ratio: float
@@ -66,7 +66,7 @@ Part = Callable[[], dict[str, float]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command("gate", __doc__)
-    parser.add_argument("--update", action="store_true", help="accept what is measured now")
+    parser.add_argument("--update", action="store_true", help="accept the measured values")
     parser.add_argument("--pairs", type=positive, default=PAIRS, help="turns of each arm")
     parser.add_argument("--baseline", type=Path, default=BASELINE)
     options = parser.parse_args(argv)
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"accepted: {', '.join(f'{name} {ratio:.3f}' for name, ratio in measured.items())}")
             return 0
         limits = read_limits(options.baseline)
-        verdicts(dict.fromkeys(KNOWN, 0.0), limits)  # a baseline about other things is refused before it takes a minute
+        verdicts(dict.fromkeys(KNOWN, 0.0), limits)  # reject a baseline with other keys before it takes a minute
         return int(bool(judge(_parts(options.pairs), limits)))
     except GlyphoxaError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -104,8 +104,8 @@ class Verdict:
         return self.measured > self.limit.ratio + self.limit.tolerance
 
     def __str__(self) -> str:
-        """One line: what was measured, against what."""
-        # A share may have been nothing when it was accepted.
+        """Return one line: the measured value and its limit."""
+        # A share may have been 0 when it was accepted.
         change = f"; {100 * (self.measured / self.limit.ratio - 1):+.0f} %" if self.limit.ratio else ""
         line = (
             f"{self.name}: {self.measured:.3f} (accepted {self.limit.ratio:.3f} + {self.limit.tolerance:.3f}{change}), "
@@ -115,19 +115,21 @@ class Verdict:
 
 
 def verdicts(measured: Mapping[str, float], limits: Mapping[str, Limit]) -> list[Verdict]:
-    """Raises:
-    NotFound: A limit has no measurement, or the other way round.
+    """Return a verdict for each ratio.
+
+    Raises:
+        NotFound: A limit has no measurement, or the other way round.
     """
     if set(measured) != set(limits):
         odd = ", ".join(sorted(set(measured) ^ set(limits)))
-        raise NotFound(f"the baseline and the measurement are not about the same things: {odd}; {UPDATE}")
+        raise NotFound(f"the baseline and the measurement have different keys: {odd}; {UPDATE}")
     return [Verdict(name, measured[name], limit) for name, limit in limits.items()]
 
 
 def fastest_ratio(ours: Sequence[float | None], bare: Sequence[float | None]) -> float | None:
-    """Compare the fastest turn of each arm: what else the machine does only ever adds to a turn.
+    """Compare the fastest turn of each arm, because other work of the machine only ever adds to a turn.
 
-    None when fewer than half of the pairs are whole.
+    Returns None if fewer than half of the pairs are complete.
     """
     pairs = [(a, b) for a, b in zip(ours, bare, strict=True) if a is not None and b is not None and b > 0]
     if 2 * len(pairs) < len(ours) or not pairs:
@@ -136,18 +138,20 @@ def fastest_ratio(ours: Sequence[float | None], bare: Sequence[float | None]) ->
 
 
 def stalled_share(ours: Sequence[float | None], bare: Sequence[float | None], *, stall_ms: float) -> float:
-    """Of the pairs whose other arm was answered, those in which ours came so much later, or not at all.
+    """Return the share of pairs in which ours came that much later, or not at all, of pairs with a bare answer.
 
-    The fastest turn does not show them.
+    The fastest turn does not show these.
     """
     pairs = [(a, b) for a, b in zip(ours, bare, strict=True) if b is not None]
     return sum(a is None or a > b + stall_ms for a, b in pairs) / len(pairs) if pairs else 0.0
 
 
 def read_limits(path: Path) -> dict[str, Limit]:
-    """Raises:
-    NotFound: There is no such file.
-    Corrupt: It holds something else.
+    """Return the accepted limits.
+
+    Raises:
+        NotFound: There is no such file.
+        Corrupt: It has other content.
     """
     try:
         document = json.loads(path.read_text("utf-8"))
@@ -159,7 +163,7 @@ def read_limits(path: Path) -> dict[str, Limit]:
 
 
 def write_limits(path: Path, measured: Mapping[str, float], known: Mapping[str, Limit]) -> None:
-    """Accept what was measured. Tolerances stay as they are."""
+    """Accept the measured values. Tolerances stay."""
     document = {
         name: {"ratio": round(measured[name], 3), "tolerance": limit.tolerance, "meaning": limit.meaning}
         for name, limit in known.items()
@@ -168,9 +172,9 @@ def write_limits(path: Path, measured: Mapping[str, float], known: Mapping[str, 
 
 
 def judge(parts: Sequence[Part], limits: Mapping[str, Limit]) -> set[str]:
-    """Print a line for each ratio, and return the names of those that are regressions.
+    """Print a line for each ratio, and return the names of regressions.
 
-    A regression is there in each run, and a disturbance is not: a part that fails is measured again, up to three times.
+    A regression repeats and a disturbance does not, so a part that fails is measured again, up to three times.
     """
     regressions: set[str] = set()
     for part in parts:
@@ -187,11 +191,11 @@ def judge(parts: Sequence[Part], limits: Mapping[str, Limit]) -> set[str]:
     return regressions
 
 
-# -- what is measured
+# -- measurements
 
 
 def _parts(pairs: int) -> list[Part]:
-    """What is measured, each part by itself: growth by names, growth by talk, and turns."""
+    """Return the parts, each measured separately: growth by names, growth by transcript, and turns."""
     return [_names_growth, _talk_growth, lambda: _turns(pairs)]
 
 
@@ -209,13 +213,15 @@ def _talk_growth() -> dict[str, float]:
 
 
 def _report(what: str, growth: Growth) -> None:
-    """Print what depends on the processor, and therefore has no limit."""
+    """Print figures that depend on the processor and therefore have no limit."""
     print(f"not judged: {what}: {growth.large_ms:.2f} ms of CPU")
 
 
 def _turns(pairs: int) -> dict[str, float]:
-    """Raises:
-    Unavailable: Too few turns were answered to say anything.
+    """Measure both arms of a turn.
+
+    Raises:
+        Unavailable: Too few turns were answered.
     """
     with a_directory() as directory:
         write_campaign(directory, SIZE)
@@ -254,7 +260,9 @@ async def _first_audio(directory: Path, *, pairs: int) -> tuple[float | None, fl
 
 
 def _unbroken(recordings: Sequence[Recorded]) -> list[Recorded]:
-    """Without a pause that could end a turn: bare pipecat does not wait for the rest of a sentence."""
+    """Drop recordings with a pause that could end a turn, because bare pipecat does not wait for the rest of a
+    sentence.
+    """
     asked = questions(recordings, to=["Korvald", "Marigund"])
     return [recorded for recorded in asked if recorded.longest_pause_ms < _WITHOUT_PAUSE_MS]
 

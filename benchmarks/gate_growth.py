@@ -1,7 +1,7 @@
-"""What a turn's decisions and a recall cost in a large campaign, compared with a small one.
+"""Compare the cost of a turn's decisions and of a recall in a large campaign and in a small one.
 
-An index does not scan: a hundred times the names, or ten times the talk, must cost little more. Both campaigns get the
-same texts in turn, from the same code on the same processor. CPU time is taken, not the time that passes. The median
+An index does not scan: a hundred times the names, or ten times the transcript, must cost little more. Both campaigns
+get the same texts in alternation, from the same code on the same processor. Processor time is measured, and the median
 of several rounds counts.
 """
 
@@ -42,7 +42,7 @@ from glyphoxa.turns.address import Addressing, Said
 CAMPAIGN: Final = CampaignId("invented")
 NAMES: Final = (50, 5_000)
 TURNS: Final = (500, 5_000)
-"""Fewer than Recall ranks in a thread."""
+"""Fewer than the number from which Recall ranks in a thread."""
 _ROUNDS: Final = 11
 _WARM_UP: Final = 10
 _TEXTS_A_ROUND: Final = 20
@@ -66,7 +66,7 @@ class Growth:
 
 
 def names_growth(campaign: Campaign, *, rounds: int = _ROUNDS) -> Growth:
-    """Compare the decisions of a turn among many names and among few."""
+    """Compare the decisions of a turn with many names and with few."""
     sentences = _SENTENCES.read_text("utf-8").splitlines()
     with asyncio.Runner() as runner:
         small, large = (_Mind(campaign, n_names) for n_names in NAMES)
@@ -74,14 +74,14 @@ def names_growth(campaign: Campaign, *, rounds: int = _ROUNDS) -> Growth:
 
 
 def talk_growth(*, rounds: int = _ROUNDS) -> Growth:
-    """Compare recalls in much talk and in little.
+    """Compare recalls in a long transcript and in a short one.
 
-    A recall is one by words, as on a partial transcript, and one by words and meaning. The embedding of the question
-    is left out: that is the cost of the model.
+    A recall is one by words, as on a partial transcript, and one by words and meaning. The embedding of the question is
+    excluded, because it is the cost of the model.
     """
     world = _world(max(TURNS))
     dice = world.dice("questions")
-    # The number makes each question a new one: Recall remembers its answers.
+    # The number makes each question new, because Recall caches its answers.
     questions = [f"{world.words.question(dice)} {n}" for n in range(_WARM_UP + rounds * _TEXTS_A_ROUND)]
     with asyncio.Runner() as runner:
         small, large = (runner.run(_recall(n_turns)) for n_turns in TURNS)
@@ -162,12 +162,12 @@ class _Mind:
 
 @dataclass(frozen=True, slots=True)
 class InventedTalk:
-    """A `TalkFeed` over what is in memory already.
+    """A `TalkFeed` over utterances in memory.
 
     Attributes:
         said: By their change numbers, which count from 0.
         vectors: Shape (turns, dimensions).
-        ends_ms: A day after the last of it.
+        ends_ms: A day after the last utterance.
         places: Of each utterance.
     """
 
@@ -222,7 +222,7 @@ async def _ask(recall: Recall, question: str) -> None:
 
 
 def _world(n_turns: int) -> InventedCampaign:
-    """Invent talk. The smaller one is the beginning of the larger one."""
+    """Invent a transcript. The smaller one is the start of the larger one."""
     return InventedCampaign(CAMPAIGN, Size(n_turns, 400, 400), seed=7)
 
 

@@ -1,9 +1,9 @@
-"""Whether NPCs say what they know, and nothing that they do not.
+"""Measure whether NPCs say what they know, and nothing that they do not.
 
     python -m benchmarks.grounding DIR [--llm NAME] [--repeat N] [--limit N]
 
-`DIR` holds `campaign.yaml`; `evening.jsonl`, what was said before; and `questions.jsonl`. Each question is asked in a
-session of its own, through the whole path of a turn. benchmarks/README.md describes the files and the figures.
+`DIR` contains `campaign.yaml`; `evening.jsonl`, what was said before; and `questions.jsonl`. Each question is asked in
+a session of its own, through the whole path of a turn. benchmarks/README.md describes the files and the figures.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         questions = sample(world.questions, options.limit, seed="grounding")
         for number, question in enumerate(questions * options.repeat):
             answer = await _ask(at, question, f"{number}")
-            if not answer.text:  # a busy machine, or a model's hiccup; an NPC that has nothing to say does so twice
+            if not answer.text:  # a busy machine or a model's failure; an NPC without an answer is silent twice
                 answer = await _ask(at, question, f"{number}-again")
             verdict = judged(question, answer.text, language=world.campaign.language)
             found.append(Judged(question, answer, verdict))
@@ -60,7 +60,7 @@ async def _ask(at: Tables, question: Question, number: str) -> Answer:
 
 
 def _called(question: Question) -> str:
-    """Where others are as well, the NPC is called by its name."""
+    """If others are present, call the NPC by its name."""
     npc = question.npc
     is_alone = len(question.scene.npcs) == 1
     names = (npc.name, *npc.aliases)
@@ -68,15 +68,15 @@ def _called(question: Question) -> str:
     return question.text if is_alone or is_named else f"{npc.name}, {question.text}"
 
 
-# -- what is read
+# -- data
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A line of an earlier evening; who is in its scene witnesses it.
+    """A line of an earlier evening; the NPCs of its scene witness it.
 
     Attributes:
-        to: Whom it was said to, if anybody.
+        to: The addressee, if any.
     """
 
     session: str
@@ -91,9 +91,9 @@ class Question:
     """
     Attributes:
         knows: Whether the NPC can know the answer.
-        any_of: Words of which one stands in a right answer.
-        none_of: Words of which none may stand in the answer.
-        kind: What is asked for: one of `KINDS`.
+        any_of: A right answer contains one of these.
+        none_of: A right answer contains none of these.
+        kind: One of `KINDS`.
     """
 
     id: str
@@ -109,7 +109,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """All that one directory holds."""
+    """The content of one directory."""
 
     campaign: Campaign
     evenings: tuple[Said, ...]
@@ -119,7 +119,7 @@ class Asked:
 def read(directory: Path) -> Asked:
     """
     Raises:
-        GlyphoxaError: A file is not there, or a line of it cannot be used.
+        GlyphoxaError: A file is missing, or a line of it is invalid.
     """
     campaign = read_campaign(directory / "campaign.yaml").campaign
     find = _Names(campaign)
@@ -128,7 +128,7 @@ def read(directory: Path) -> Asked:
 
 
 class _Names:
-    """Finds by name or id what a line speaks of."""
+    """Finds what a line refers to by name or id."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._npcs = {key: npc for npc in campaign.npcs for key in (npc.id, npc.name)}
@@ -164,7 +164,7 @@ def _found(what: str, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _utterances(asked: Asked) -> list[Utterance]:
-    """A day between two evenings; the last one was yesterday."""
+    """Two evenings are a day apart; the last one was yesterday."""
     sessions = list(dict.fromkeys(said.session for said in asked.evenings))
     began_ms = {session: now_ms() - (len(sessions) - n) * _DAY_MS for n, session in enumerate(sessions)}
     return [_utterance(asked, n, said, began_ms[said.session] + n * _LINE_MS) for n, said in enumerate(asked.evenings)]
@@ -187,20 +187,21 @@ def _utterance(asked: Asked, number: int, said: Said, at_ms: int) -> Utterance:
     )
 
 
-# -- what is judged
+# -- judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """
     Attributes:
-        is_right: It says one of what a right answer has.
+        is_right: It contains a part of a right answer.
         knows_not: It says that the NPC does not know.
-        is_false: A memory or a fact that is not there: none of these words may stand in it, or it claims to have seen,
+        is_false: It contains a memory or a fact that does not exist: one of the forbidden words, or a claim to have
+            seen,
             heard or been told what the NPC was not.
-        leaks: It tells somebody's secret.
-        breaks: It falls out of the role.
-        asserts: Asked for what it does not know, it neither says so nor keeps to itself.
+        leaks: It reveals somebody's secret.
+        breaks: It breaks character.
+        asserts: Asked for what it does not know, it neither says so nor evades.
     """
 
     is_right: bool = False
@@ -219,7 +220,7 @@ class Judged:
 
     @property
     def is_shown(self) -> bool:
-        """Whether what makes a right answer stands in the prompt, its question aside."""
+        """Return whether the prompt contains a part of a right answer, apart from the question."""
         prompt = self.answer.prompt.casefold().replace(self.question.text.casefold(), "")
         return any(word.casefold() in prompt for word in self.question.any_of)
 
@@ -242,7 +243,7 @@ def judged(question: Question, answer: str, *, language: str) -> Verdict:
 
 
 def claims(answer: str) -> bool:
-    """Whether a sentence of it claims, and does not deny, to have seen, heard or been told something."""
+    """Return whether a sentence claims, and does not deny, to have seen, heard or been told something."""
     sentences = _SENTENCE.findall(plain(answer))
     return any(RULES.finds("claims", each) and not RULES.finds("negates", each) for each in sentences)
 
@@ -293,7 +294,7 @@ def _percent(of: Sequence[Judged], what: str) -> float | None:
 def _options() -> argparse.ArgumentParser:
     parser = command("grounding", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
-    parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="ask each question so often")
+    parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="ask each question this many times")
     add_options(parser, asked="questions")
     return parser
 

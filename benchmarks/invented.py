@@ -1,7 +1,7 @@
-"""Invented campaigns for the benchmarks of memory: names, talk, a graph, and vectors for all of it.
+"""Invent campaigns for the benchmarks of memory: names, utterances, a graph, and vectors for all of it.
 
-A few names are spoken of by everybody, and many by few; common words come often and most words seldom, as in speech.
-Everything follows from the seed and the size, so that two runs measure the same.
+Few names are frequent and many are rare; common words occur often and most words seldom, as in speech. Everything
+follows from the seed and the size, so that two runs measure the same.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 TURNS_IN_A_SESSION: Final = 400
 TURNS_IN_A_SCENE: Final = 20
 SHARES: Final = (0.01, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6)
-"""Which part of the talk each NPC of the table hears."""
+"""The share of the utterances that each NPC of the table hears."""
 RANKS: Final = (4, 12, 20, 35, 60, 90, 140, 200, 300, 450, 700, 1_100)
-"""How prominent each of them is: the place of its entity among all, by how much is said of it."""
+"""The rank of each NPC's entity, by how much is said about it."""
 
 _BEGAN_MS: Final = 1_700_000_000_000
 _WEEK_MS: Final = 7 * 24 * 3_600_000
@@ -69,7 +69,7 @@ _ONE_A_SUBJECT: Final = frozenset({"LOCATED_AT"})
 _ONE_AN_OBJECT: Final = frozenset({"OWNS"})
 DIMENSIONS: Final = 384
 Kind = Literal["real", "invented"]
-_MOVED: Final = 0.75  # the noise's length: a cosine of 1 / sqrt(1 + 0.75²) = 0.8 to where it came from
+_MOVED: Final = 0.75  # the noise's length: a cosine of 1 / sqrt(1 + 0.75²) = 0.8 to the original
 
 MINILM = find(EMBEDDINGS, "minilm").weights[0]
 _LISTS: Final[dict[str, list[str]]] = yaml.safe_load(
@@ -98,7 +98,7 @@ class Size:
         return -(-self.turns // TURNS_IN_A_SESSION)
 
     def part(self, share: float) -> Size:
-        """Smaller, and never nothing: at least the NPCs and their like are there."""
+        """Return a smaller size that still has at least the NPCs and their like."""
         return Size(
             max(1, round(self.turns * share)),
             max(40, round(self.entities * share)),
@@ -110,7 +110,7 @@ class Size:
 class Turn:
     """
     Attributes:
-        entity_ids: Whom and what it speaks of.
+        entity_ids: The entities that it mentions.
     """
 
     utterance: Utterance
@@ -118,14 +118,14 @@ class Turn:
 
 
 class InventedCampaign:
-    """One campaign: its names at once, its talk and its events as they are asked for."""
+    """One campaign: its names at once, its utterances and events on demand."""
 
     def __init__(self, campaign: CampaignId, size: Size, *, seed: int) -> None:
         self.id = campaign
         self.size = size
         self._seed = f"{campaign} {seed}"
         self.entities = self._invent_entities()
-        """Those that are spoken of most come first."""
+        """The most frequent come first."""
         self.words = Words(
             [e.name for e in self.entities if e.type == "npc"],
             [e.name for e in self.entities if e.type == "location"],
@@ -145,7 +145,7 @@ class InventedCampaign:
 
     @cached_property
     def campaign(self) -> Campaign:
-        """As a table plays it."""
+        """Return the campaign as a table plays it."""
         place = next(entity for entity in self.entities if entity.type == "location")
         return Campaign(
             self.id,
@@ -162,16 +162,16 @@ class InventedCampaign:
         return random.Random(f"{self._seed} {purpose}")
 
     def spoken_of(self, dice: random.Random) -> Entity:
-        """An entity, as often as it is spoken of."""
+        """Draw an entity by its frequency."""
         return dice.choices(self.entities, cum_weights=self._weights)[0]
 
     def session_id(self, n: int) -> SessionId:
         return SessionId(f"session-{n:05d}")
 
-    # -- talk
+    # -- utterances
 
     def talk(self) -> Iterator[list[Turn]]:
-        """A session at a time, oldest first."""
+        """Yield a session at a time, oldest first."""
         for session in range(self.size.sessions):
             first = session * TURNS_IN_A_SESSION
             yield self._session(session, first, min(TURNS_IN_A_SESSION, self.size.turns - first))
@@ -209,13 +209,13 @@ class InventedCampaign:
     # -- the graph
 
     def events(self) -> Iterator[Event]:
-        """All of them, in the order in which they may happen."""
+        """Yield all events in a valid order."""
         yield from self.entities_told()
         yield from self.relations_told()
         yield from self.summaries_told()
 
     def entities_told(self) -> Iterator[Event]:
-        """Each entity, three attributes of each, and the secrets of the NPCs."""
+        """Yield each entity, three attributes of each, and the secrets of the NPCs."""
         dice = self.dice("entities")
         for entity in self.entities:
             yield EntityAdded(entity.id, entity.type, entity.name, entity.aliases, self._entity_scope(dice, entity))
@@ -234,7 +234,10 @@ class InventedCampaign:
             yield FactStated(claim, self._provenance(dice), self._scope(dice))
 
     def relations(self) -> Iterator[Claim]:
-        """As many as the size says, hubs and all. Each is another claim, and none ends or contradicts another."""
+        """Yield as many relations as the size says, hubs included.
+
+        All are different, and none ends or contradicts another.
+        """
         dice = self.dice("relations")
         seen: set[object] = set()
         given = 0
@@ -257,7 +260,7 @@ class InventedCampaign:
                 yield claim
 
     def summaries_told(self) -> Iterator[Event]:
-        """Of each session, known to those who were there (see `glyphoxa.transcript.sessions`)."""
+        """Yield a summary of each session, known to those who were there (see `glyphoxa.transcript.sessions`)."""
         dice = self.dice("summaries")
         for n in range(self.size.sessions):
             entity = episode_of(self.session_id(n))
@@ -275,7 +278,7 @@ class InventedCampaign:
         return PUBLIC if dice.random() < 0.7 else self._restricted(dice)
 
     def _restricted(self, dice: random.Random) -> Visibility:
-        """Witnessed by whom it may be, told, secret, or hidden from all."""
+        """Draw a scope: witnessed, told, secret, or hidden from all."""
         hearers = [npc for npc, share in self.shares.items() if dice.random() < share]
         match dice.choice(("witnessed", "witnessed", "witnessed", "told", "secret", "hidden")):
             case "witnessed":
@@ -288,7 +291,7 @@ class InventedCampaign:
                 return HIDDEN
 
     def _provenance(self, dice: random.Random) -> Provenance:
-        """Nine in ten are sure enough to be accepted; the rest wait for the DM."""
+        """Nine in ten are certain enough to be accepted; the rest need review."""
         confidence = dice.uniform(0.7, 1.0) if dice.random() < 0.9 else dice.uniform(0.3, 0.7)
         turn = dice.randrange(self.size.turns)
         session, ordinal = divmod(turn, TURNS_IN_A_SESSION)
@@ -318,7 +321,7 @@ class InventedCampaign:
 
 
 def invented_campaigns(n: int, size: Size, *, other_share: float, seed: int) -> Sequence[InventedCampaign]:
-    """The measured one first; the others, each a share of its size, are there to be in the way."""
+    """Return the measured one first; the others, each a share of its size, only fill the database."""
     sizes = [size, *(size.part(other_share) for _ in range(n - 1))]
     return [InventedCampaign(CampaignId(f"campaign-{at:02d}"), one, seed=seed + at) for at, one in enumerate(sizes)]
 
@@ -327,7 +330,7 @@ def invented_campaigns(n: int, size: Size, *, other_share: float, seed: int) -> 
 
 
 def pick_by_rank(n: int, *, exponent: float = 0.9, offset: int = 3) -> list[float]:
-    """Cumulative weights for `random.choices`: the rank r, from 0, is drawn like 1 / (r + 1 + offset) ** exponent."""
+    """Return cumulative weights for `random.choices`: rank r, from 0, weighs 1 / (r + 1 + offset) ** exponent."""
     return list(accumulate((rank + 1 + offset) ** -exponent for rank in range(n)))
 
 
@@ -346,8 +349,8 @@ class Words:
     """Draws names and sentences.
 
     Args:
-        people: Names, those who are spoken of most first; so are `places` and `things`.
-        rare: How many invented words there are that no dictionary knows.
+        people: Names, the most frequent first; so are `places` and `things`.
+        rare: The number of invented words that no dictionary contains.
     """
 
     def __init__(
@@ -378,7 +381,7 @@ class Words:
         )
 
     def turn(self, dice: random.Random) -> Sentence:
-        """One to four sentences, two in the mean."""
+        """Return one to four sentences, two in the mean."""
         said = [self.sentence(dice) for _ in range(dice.choice((1, 1, 2, 2, 2, 3, 4)))]
         names = dict.fromkeys(name for one in said for name in one.names)
         return Sentence(" ".join(one.text for one in said), tuple(names))
@@ -392,7 +395,7 @@ def invented_word(dice: random.Random) -> str:
 
 
 def invented_name(dice: random.Random, kind: str) -> str:
-    """A name for a kind of entity; two calls may return the same."""
+    """Return a name for a kind of entity; two calls may return the same."""
     stem = _of(dice, "first", "middle")
     match kind:
         case "npc" | "player":
@@ -409,7 +412,7 @@ def invented_name(dice: random.Random, kind: str) -> str:
 
 
 def _of(dice: random.Random, *lists: str) -> str:
-    """One word of each list, joined."""
+    """Join one word of each list."""
     return "".join(dice.choice(_LISTS[each]) for each in lists)
 
 
@@ -422,14 +425,14 @@ def _drawn(dice: random.Random, ranked: tuple[Sequence[str], list[float]]) -> st
 
 
 class Embeddings:
-    """Vectors for a hundred thousand turns without the minutes that a model would take.
+    """Make vectors for a hundred thousand turns without the minutes that a model would take.
 
-    A few thousand distinct turns are embedded by the shipped model; every other turn gets the embedding of one of them,
-    moved so far that their cosine is about 0.8. An index has the same work with them as with real ones. Without the
-    model on this machine, the centres are chosen at random.
+    The shipped model embeds a few thousand distinct turns. Every other turn gets the embedding of one of them, moved so
+    far that their cosine is about 0.8, which costs an index as much work as real ones. Without the model on this
+    machine, the centres are random.
 
     Args:
-        model: None: texts get vectors that only depend on their spelling.
+        model: None: vectors depend on the spelling only.
     """
 
     def __init__(self, model: MiniLm | None, *, seed: int) -> None:
@@ -444,7 +447,7 @@ class Embeddings:
             kind: None: the model if it is here.
 
         Raises:
-            NotFound: The model is asked for and not here.
+            NotFound: The model is requested and not here.
         """
         if kind == "invented":
             return cls(None, seed=seed)
@@ -462,24 +465,24 @@ class Embeddings:
         return "invented" if self._model is None else "real"
 
     def learn(self, texts: Sequence[str]) -> None:
-        """What the vectors of all other texts are near to."""
+        """Set the texts whose vectors all others are near to."""
         if self._model is not None:
             self._centres = self._model.embed(texts)
 
     @property
     def embedder(self) -> Embedder:
-        """For a store."""
+        """Return an embedder for a store."""
         return Embedder(MINILM if self._model is not None else "invented", DIMENSIONS, self.embed)
 
     async def embed(self, texts: list[str]) -> NDArray[float32]:
-        """As the product does it, in a thread."""
+        """Embed as the product does, in a thread."""
         if self._model is not None:
             embedded: NDArray[float32] = await asyncio.to_thread(self._model.embed, texts)
             return embedded
         return np.stack([self._spelled(text) for text in texts])
 
     def invented(self, n: int) -> NDArray[float32]:
-        """`n` more vectors of turns: float32, rows of unit length."""
+        """Return `n` more vectors of turns: float32, rows of unit length."""
         near = self._centres[self._dice.integers(0, len(self._centres), n)]
         return self._moved(near, self._dice)
 

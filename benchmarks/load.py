@@ -1,4 +1,4 @@
-"""How many tables one machine carries: concurrent live sessions in one process, and what they cost.
+"""Measure how many tables one machine carries: concurrent live sessions in one process, and their cost.
 
     python -m benchmarks.load [--sessions 4] [--minutes 3] [--speakers 4] [--npcs 3] [--history-entries 1000]
 
@@ -37,11 +37,11 @@ from glyphoxa.observability.loop_lag import measure_lag
 
 REPLY = "That much I know, friend. Ask the others, they were there when the bridge fell. I only heard the noise of it."
 LONGEST_MS = 20.0
-"""A longer one is a dropout."""
+"""A longer gap is a dropout."""
 _BYTES_PER_S = OUTPUT_RATE_HZ * 2
 _SAMPLE_S = 1.0
 _SETTLED = 1 / 3
-"""Of the time: until then caches fill, and memory grows without meaning."""
+"""Share of the time during which caches fill, so that growth of memory means nothing."""
 
 
 @dataclass(slots=True)
@@ -55,21 +55,21 @@ class Heard:
 
 @dataclass(slots=True)
 class Dropouts:
-    """Sound that comes after the listener has played all that came before, within one answer.
+    """Audio that arrives after the listener has played all earlier audio, within one answer.
 
     Attributes:
-        lasted_ms: How long each dropout was.
+        lasted_ms: The length of each dropout.
     """
 
     lasted_ms: list[float] = field(default_factory=list)
     _played_until_s: dict[NpcId, float] = field(default_factory=dict)
 
     def ends(self, npc: NpcId) -> None:
-        """Its answer is over: the silence behind it is none of its sound."""
+        """End an NPC's answer, so that the silence after it is not counted."""
         self._played_until_s.pop(npc, None)
 
     def sound(self, npc: NpcId, n_bytes: int, *, at_s: float) -> None:
-        """A piece of its sound, mono s16le, arrives."""
+        """Take a piece of an NPC's audio, mono s16le."""
         lasts_s = n_bytes / _BYTES_PER_S
         due_s = self._played_until_s.get(npc)
         late_ms = 0.0 if due_s is None else (at_s - due_s) * 1_000
@@ -111,7 +111,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 
 async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[TableSession]:
-    """All in this process, with one set of models and one database, as a host of several tables has them."""
+    """Open all tables in this process, with one set of models and one database, as a host of several tables does."""
     local = await load_local_models(all_settings[0], stack, slots=1, tell=tell)
     store = await open_store_for(all_settings[0], local, stack)
     tables = []
@@ -134,7 +134,7 @@ async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[T
 
 
 async def _play(table: TableSession, n: int, recordings: Sequence[Recorded], heard: Heard, until_s: float) -> None:
-    """One question after the other, until the time is over. The first is not counted: it opens connections."""
+    """Ask one question after the other until the time is over. The first is not counted: it opens connections."""
     dropouts = Dropouts()
 
     def on_event(event: TableEvent) -> None:
@@ -160,7 +160,7 @@ async def _play(table: TableSession, n: int, recordings: Sequence[Recorded], hea
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of this process.
+    """A sample of this process.
 
     Attributes:
         cpu_s: Used so far, all threads.
@@ -202,7 +202,7 @@ def figures(heard: Heard, samples: Sequence[Sample], *, n_sessions: int, minutes
 
 
 def growth_mb_per_hour(samples: Sequence[Sample]) -> float | None:
-    """The slope of a line through the samples, without those of the beginning; None for too few."""
+    """Return the slope of a line through the samples, without those of the start; None for too few."""
     settled = samples[int(len(samples) * _SETTLED) :]
     if len(settled) < 3:
         return None

@@ -1,8 +1,8 @@
-"""How long memory takes to answer when there is much of it, and how fast it is filled.
+"""Measure how long a large memory takes to answer, and how fast it loads.
 
     python -m benchmarks.memory [--turns 100000] [--campaigns 10] [--entities 2000] [--relationships 10000]
 
-An embedded server with the program's own settings is filled with invented campaigns; one of them has all the turns,
+An embedded server with the program's own settings is filled with invented campaigns. One of them has all the turns,
 entities and relationships, and is measured. benchmarks/README.md describes the figures.
 """
 
@@ -97,13 +97,13 @@ async def _measured(
 
     journal = Journal(Spool(directory / "spool"), store.log, after_append=embed_new)
     draining = asyncio.create_task(journal.delivery.run())
-    # As a table does it before it opens: what is asked while talk is still being read has no answer in time.
+    # As a table does before it opens: otherwise queries during the read get no answer in time.
     await store.past_talk.transcripts.refresh(campaign.id)
     try:
         asked = Operations(store, campaign, embeddings, journal=journal, vectors=options.samples)
         operations = {**asked.by_name(), "hot_context": await asked.hot_context()}
         gc.collect()
-        gc.freeze()  # as a table does it when it is open
+        gc.freeze()  # as a table does when it is open
         figures: dict[str, Any] = {}
         wanted = options.only or (*MORE, *REQUIRED, _RECALL)
         for name in [name for name in wanted if name in operations]:
@@ -134,8 +134,8 @@ async def _size_mb(store: Store) -> float:
 class Timings:
     """
     Attributes:
-        found: How much each call found. What finds nothing is often quick: a figure of it says little.
-        given_up: Calls that had no answer within the product's own deadline; the time until then is counted.
+        found: How much each call found. A call without results is often quick, so its time means little.
+        given_up: Calls without an answer within the product's own deadline; the time until then is counted.
     """
 
     ms: list[float] = field(default_factory=list)
@@ -144,7 +144,7 @@ class Timings:
 
 
 async def timed(prepare: Prepare, *, samples: int, warm_up: int) -> Timings:
-    """The first `warm_up` calls fill caches and prepare statements; they are not counted."""
+    """Time calls. The first `warm_up` calls fill caches and prepare statements; they are not counted."""
     timings = Timings()
     for n in range(warm_up + samples):
         call = prepare(n)
@@ -161,8 +161,8 @@ async def timed(prepare: Prepare, *, samples: int, warm_up: int) -> Timings:
 
 
 def summary(timings: Timings) -> dict[str, float]:
-    """Percentiles; the number of calls, how much they found in the mean, how many of 100 found nothing, and how many
-    had no answer in time.
+    """Return percentiles, the number of calls, the mean number of results, the percentage without results, and the
+    number without an answer in time.
     """
     if not timings.ms:
         return {}
@@ -182,10 +182,10 @@ def summary(timings: Timings) -> dict[str, float]:
 async def filtered_recall(
     store: Store, campaign: InventedCampaign, questions: Sequence[NDArray[float32]]
 ) -> dict[str, float]:
-    """Percent of the ten nearest passages around an entity, in the mean over the questions.
+    """Return the percentage of the ten nearest chunks around an entity that were found, as a mean over the questions.
 
-    `filtered_recall_at_10` is under the scope of the NPC that hears 1 % of the talk, `wide_...` under that of the NPC
-    that hears most.
+    `filtered_recall_at_10` is under the scope of the NPC that hears 1 % of the utterances, `wide_...` under that of the
+    NPC that hears most.
     """
     narrow, wide = (choose(campaign.shares, key=campaign.shares.__getitem__) for choose in (min, max))
     return {
@@ -217,7 +217,7 @@ async def _distances(
 
 
 def _share(found: Sequence[float], true: Sequence[float]) -> float:
-    """Of what is truly nearest, by distance: of passages that are equally far, any is right."""
+    """Of the truly nearest, by distance: any of several equally distant chunks is right."""
     return sum(distance <= true[-1] + _TIE for distance in found[:_TOP]) / len(true) if true else 1.0
 
 

@@ -1,8 +1,8 @@
-"""Puts the invented campaigns into memory the way the program does, and tells how fast that went.
+"""Load the invented campaigns into memory as the program does, and measure how fast that is.
 
-Talk goes through the transcript log and the world's events through `World.commit`. Vectors alone take a way of
-their own: they are copied in, and the index is made behind them, as one restores a backup; one by one, a hundred
-thousand of them would take the embedding model ten minutes and the index two.
+Utterances go through the transcript log and the world's events through `World.commit`. Only vectors take a shortcut:
+they are copied in and indexed afterwards, like a restored backup. One by one, a hundred thousand of them would take the
+embedding model ten minutes and the index two.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from glyphoxa.world.events import Cause, Event
 _EVENTS_AT_ONCE: Final = 500
 _CENTRES: Final = 2_000
 _KIB_A_VECTOR: Final = 1.5
-"""While an index is made; with less memory than all of them need, it takes many times as long."""
+"""While an index is built; with less memory than all of them need, it takes many times as long."""
 
 
 class Loaded:
-    """How much went in, and the seconds that the product took for it: without those that inventing it took."""
+    """How much was loaded, and the seconds that the product took for it, without those of inventing it."""
 
     def __init__(self) -> None:
         self.n: Counter[str] = Counter()
@@ -36,7 +36,7 @@ class Loaded:
 
     @contextmanager
     def timed(self, what: str, n: int) -> Iterator[None]:
-        """Time the block, in which `n` of `what` go in."""
+        """Time the block, in which `n` of `what` are loaded."""
         began = perf_counter()
         yield
         self._seconds[what] += perf_counter() - began
@@ -66,14 +66,14 @@ async def load(store: Store, campaigns: Sequence[InventedCampaign], embeddings: 
     await _load_chunks(store, campaigns, embeddings, loaded)
     began = perf_counter()
     async with store.database.administer() as connection:
-        # The server does this by itself within minutes; nobody wants to wait for it here.
+        # The server does this by itself within minutes; the benchmark does not wait for it.
         await connection.execute("VACUUM (ANALYZE)")
     tell(f"statistics and clean pages in {perf_counter() - began:.0f} s")
     return loaded
 
 
 def learn(embeddings: Embeddings, campaign: InventedCampaign) -> None:
-    """What the vectors of all turns are near to: some turns' real ones."""
+    """Embed some turns, which the vectors of all others are near to."""
     dice = campaign.dice("centres")
     embeddings.learn([campaign.words.turn(dice).text for _ in range(_CENTRES)])
 
@@ -147,7 +147,7 @@ _COLUMNS: Final = (
 
 
 def _chunk_rows(session: Sequence[Turn], embeddings: Embeddings, *, model: str) -> Iterator[tuple[object, ...]]:
-    """As the program cuts talk; all pieces of an utterance speak of the same."""
+    """Split as the program does; all pieces of an utterance have the same topic."""
     cut = [
         (turn, nth, piece)
         for turn in session

@@ -1,4 +1,4 @@
-"""What is measured: memory as the program asks it, in the names of twelve NPCs, each time about something else."""
+"""Define the measured operations: queries of memory as the program makes them, for twelve NPCs and changing topics."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.graph import Neighbourhood, Walk
 
 Call: TypeAlias = Callable[[], Awaitable[int]]
-"""Does it once; returns how much it found."""
+"""Performs the operation once; returns how much it found."""
 Prepare: TypeAlias = Callable[[int], Call]
-"""Chooses what the n-th call asks for, other things each time; that is not timed."""
+"""Selects the arguments of the n-th call, different each time; this is not timed."""
 
 REQUIRED: Final = (
     "identity_snapshot",
@@ -56,10 +56,10 @@ _TOOLS: Final = {
 
 
 class Operations:
-    """Everything that can be measured of one campaign, by name.
+    """The operations that can be measured for one campaign, by name.
 
     Attributes:
-        late: Parts of hot context that were left out because they came too late, with how often.
+        late: Parts of hot context that were left out as late, with their number.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Operations:
         self.late: dict[str, int] = {}
 
     def by_name(self) -> Mapping[str, Prepare]:
-        """All but `hot_context`."""
+        """Return all but `hot_context`."""
         return {name: partial(self._prepared, name) for name in (*REQUIRED, *MORE) if name != "hot_context"}
 
     def _prepared(self, name: str, n: int) -> Call:
@@ -123,7 +123,7 @@ class Operations:
                 return _counted(lambda: tools.call(_TOOLS[name], arguments), lambda answer: len(answer["found"]))
 
     def _arguments(self, tool: str, n: int) -> dict[str, object]:
-        """What an NPC's model may look up."""
+        """Return arguments for a tool of an NPC's model."""
         match tool:
             case "query_entities":
                 return {"name": self._spoken_of().name}
@@ -135,7 +135,7 @@ class Operations:
                 return {"query": self._question()}
 
     def _said(self, n: int) -> Utterance:
-        """To be kept until it is on disk; the database takes it meanwhile, and new talk is embedded, as at a table."""
+        """Return an utterance to store; the database receives it meanwhile and embeds it, as at a table."""
         text = self._world.words.turn(self._dice).text
         at_ms = now_ms()
         return Utterance(
@@ -151,12 +151,12 @@ class Operations:
         )
 
     async def _round_trip(self) -> int:
-        """What any question costs here and now, however little it asks."""
+        """Measure what any query costs on this machine."""
         async with self._store.database.use(self._id) as connection:
             return int(await connection.fetchval("SELECT 1"))
 
     async def hot_context(self) -> Prepare:
-        """The table's own assembly. No partial transcripts came before."""
+        """Use the table's own assembly, without earlier partial transcripts."""
         memory = memory_of(self._store)
         scene = self._world.campaign.scenes[0]
         names = {npc: self._world.campaign.npc(npc).name for npc in scene.npcs}
@@ -193,7 +193,7 @@ class Operations:
         memory = MemoryOf(self._id, npc.id, self._store.graph, self._store.past_talk, summaries)
         return MemoryTools(memory, tier="DEEP")
 
-    # -- about what
+    # -- topics
 
     def _spoken_of(self) -> Entity:
         return self._world.spoken_of(self._dice)

@@ -1,11 +1,11 @@
-"""How well misheard names are put right, and how much ordinary speech is damaged by it.
+"""Measure how well misheard names are corrected, and how much that damages ordinary speech.
 
     python -m benchmarks.names --names N.tsv --pairs P.tsv --clean C.txt [--learn L.tsv] [--arm documents|shipped]
     python -m benchmarks.names --spoken tune|test [--arm documents|shipped]
 
-`N.tsv` holds a name and its type a line; `P.tsv` and `L.tsv` a wrong form and the name that was meant; `C.txt`
-sentences that must not change. Without arguments the project's own small set is measured. `--spoken` corrects instead
-the transcripts of `data/names/spoken` with all names of that half loaded, and compares them with what was said.
+`N.tsv` contains a name and its type a line; `P.tsv` and `L.tsv` a wrong form and the intended name; `C.txt` sentences
+that must not change. Without arguments the project's own small set is measured. `--spoken` corrects instead the
+transcripts of `data/names/spoken` with all names of that half loaded, and compares them with what was said.
 benchmarks/README.md describes the figures.
 """
 
@@ -85,7 +85,7 @@ def _corrector(entries: Sequence[Entry], arm: str, language: str = "en") -> Corr
 
 
 def _outcome(corrected: Corrected, pair: Pair, gazetteer: Gazetteer) -> str:
-    """Right: the name itself stands there now, or one of its short forms. Nothing else may be left over."""
+    """Right: the text now is the name itself, or one of its short forms, and nothing else."""
     if fold(corrected.text) == fold(pair.name):
         return "right"
     mentions = gazetteer.mentions(corrected.text)
@@ -98,9 +98,9 @@ def _outcome(corrected: Corrected, pair: Pair, gazetteer: Gazetteer) -> str:
 def entries_with(
     names: Sequence[tuple[str, str, int]], learned: Sequence[Pair], *, learned_file: Path | None
 ) -> list[Entry]:
-    """Entries for all names, each with the wrong forms that were confirmed for it.
+    """Return entries for all names, each with its accepted wrong forms.
 
-    A pair that belongs to no name is left out, and said so.
+    A pair without a name is skipped and reported.
     """
     confirmed: dict[str, tuple[str, ...]] = {name: () for name, _, _ in names}
     spelled = {fold(name): name for name in confirmed}
@@ -115,10 +115,10 @@ def entries_with(
 
 
 def read_table(path: Path) -> list[tuple[str, str, int]]:
-    """The rows of a file of two columns with a tab between them, and the number of each line.
+    """Return the rows of a file with two tab-separated columns, and each line's number.
 
     Raises:
-        InvalidInput: The file cannot be read, or a line has not two columns.
+        InvalidInput: The file cannot be read, or a line does not have two columns.
     """
     rows: list[tuple[str, str, int]] = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -134,7 +134,7 @@ def read_table(path: Path) -> list[tuple[str, str, int]]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file.
+    """Return the lines of a UTF-8 file.
 
     Raises:
         InvalidInput: It cannot be read or is not UTF-8.
@@ -155,13 +155,13 @@ def read_lines(path: Path) -> list[str]:
 
 @dataclass(slots=True)
 class Tally:
-    """What is counted over some transcripts, before ("raw") and after correction.
+    """Counts over some transcripts, before ("raw") and after correction.
 
     Attributes:
-        right: Names whose words stand in the transcript, one after the other.
+        right: Names whose words are in the transcript, one after the other.
         harmed: Names that were right before and are not afterwards.
-        wrong_name: Names that were written and are none of the sentence's.
-        errors: Words to be changed, added or left out, of `words`.
+        wrong_name: Names that were written and do not belong to the sentence.
+        errors: Words to be changed, added or removed, of `words`.
         false_changes: Changes in sentences without a name, of `nameless_words`.
     """
 
@@ -212,7 +212,7 @@ class Tally:
 class Sentence:
     """
     Attributes:
-        names: Where each name of the set stands in the text, without an ending of its own.
+        names: The place of each name of the set in the text, without an ending.
     """
 
     id: str
@@ -221,7 +221,7 @@ class Sentence:
 
 
 def spoken_figures(directory: Path, half: str, arm: str) -> dict[str, Any]:
-    """Of all settings of the recogniser together, and of each under `settings`."""
+    """Return figures of all settings of the recogniser together, and of each under `settings`."""
     names = [row for row in _rows(directory / "names.tsv", 6) if row[2] == half]
     entries = [Entry(row[0], EntityId(row[0]), row[1], (row[5],) if row[5] else ()) for row in names]
     sentences = [_sentence(row) for row in _rows(directory / "sentences.tsv", 5) if row[1] == half]
@@ -241,7 +241,7 @@ def spoken_figures(directory: Path, half: str, arm: str) -> dict[str, Any]:
 
 
 def heard_words(text: str, confidences: str) -> tuple[HeardWord, ...]:
-    """The words between spaces with their confidences, which are percents."""
+    """Return the words between spaces with their confidences, which are in percent."""
     found: list[HeardWord] = []
     end = 0
     for word, confidence in zip(text.split(), confidences.split(), strict=False):
@@ -256,12 +256,12 @@ def bare_words(text: str) -> list[str]:
 
 
 def bare(word: str) -> str:
-    """Its letters and digits in lower case, without accents and apostrophes."""
+    """Return its letters and digits in lower case, without accents and apostrophes."""
     return "".join(char for char in fold(word) if char.isalnum())
 
 
 def _words(text: str) -> Iterator[tuple[str, int]]:
-    """Each word with its place; a hyphen parts two words, an apostrophe does not."""
+    """Yield each word with its place; a hyphen separates two words, an apostrophe does not."""
     return ((match.group(), match.start()) for match in _WORD.finditer(text))
 
 
@@ -270,7 +270,7 @@ def _has(words: Sequence[str], name: Sequence[str]) -> bool:
 
 
 def _sentence(row: Sequence[str]) -> Sentence:
-    """From a row: id, half, voice, NAME@START-END;..., text."""
+    """Parse a row: id, half, voice, NAME@START-END;..., text."""
     names = {}
     for each in filter(None, row[3].split(";")):
         name, _, place = each.rpartition("@")
@@ -298,8 +298,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--names", type=Path, default=OWN / "N.tsv", metavar="N.tsv")
     parser.add_argument("--pairs", type=Path, default=OWN / "P.tsv", metavar="P.tsv")
     parser.add_argument("--clean", type=Path, default=OWN / "C.txt", metavar="C.txt")
-    parser.add_argument("--learn", type=Path, metavar="L.tsv", help="pairs the DM has confirmed before")
-    parser.add_argument("--spoken", choices=("tune", "test"), help="that half of the spoken set; quote test")
+    parser.add_argument("--learn", type=Path, metavar="L.tsv", help="pairs that the DM accepted before")
+    parser.add_argument("--spoken", choices=("tune", "test"), help="this half of the spoken set; quote test")
     parser.add_argument("--arm", choices=("shipped", "documents"), default="shipped")
     parser.add_argument("--language", default="en", help="of the campaign (default: en)")
     parser.add_argument("--show-changes", action="store_true", help="print every replacement in clean text")

@@ -1,10 +1,9 @@
-"""Whether what an answer needs is in the prompt when it is asked for, and what that costs in tokens.
+"""Measure whether the prompt contains what an answer needs, and how many tokens that costs.
 
     python -m benchmarks.prefetch DIR [--budget-tokens 1500] [--limit N]
 
-Each question is spoken: a word at a time to the shipped pre-fetch as growing partial transcripts, each with as much
-time as a word takes if it needs it, then as the final one to the shipped assembly of the prompt. benchmarks/README.md
-describes the figures.
+Each question is spoken: a word at a time to the shipped pre-fetch as growing partial transcripts, each with up to the
+time of a word, then as the final one to the shipped assembly of the prompt. benchmarks/README.md describes the figures.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300
 _WAITED_FOR: Final = 4
-"""What is looked up for other partials the next one ends anyway; not to wait for it saves most of the time."""
+"""The next partial cancels look-ups of the others anyway; not waiting for them saves most of the time."""
 _PATIENCE_MS: Final = 10_000
 _PLAYER: Final = PlayerId("the-one-who-asks")
 _SMALL_TALK: Final = (
@@ -49,15 +48,15 @@ _SMALL_TALK: Final = (
     "Wait for me!",
     "Here you are, keep the change.",
 )
-"""What needs no memory, and must not carry any."""
+"""Lines that need no memory, and must not add any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What a prompt gets for one question.
+    """What one question adds to a prompt.
 
     Attributes:
-        covers: It holds some of the evidence.
+        covers: It contains some of the evidence.
         tokens: Of 4 characters.
     """
 
@@ -69,10 +68,10 @@ class Injected:
 class Spoken:
     """
     Attributes:
-        early: Had at the last partial transcript.
+        early: At the last partial transcript.
         earlier: At the one before it, when a word was still missing.
-        final_ms: What gathering at the final transcript took.
-        partial_ms: What each partial took of the event loop.
+        final_ms: The time of gathering at the final transcript.
+        partial_ms: The event-loop time of each partial.
     """
 
     final: Injected
@@ -120,7 +119,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 
 def figures(spoken: Sequence[Spoken]) -> dict[str, Any]:
-    """Coverage in percent of the questions."""
+    """Return coverage in percent of the questions."""
     return {
         "coverage": _coverage([one.final for one in spoken]),
         "coverage_before_final": _coverage([one.early for one in spoken]),
@@ -161,7 +160,7 @@ class Table:
             max_recalled=budgets.max_recalled,
         )
         self._context = self._assembly(budgets)
-        # What is there before the end is looked at without being shown: what was shown once is kept.
+        # A second assembly looks before the end, because the first keeps what it has shown.
         self._onlooker = self._assembly(budgets)
         self.n_late = 0
 
@@ -212,7 +211,7 @@ class Table:
 
 def _options() -> argparse.ArgumentParser:
     parser = data_options("prefetch", __doc__)
-    parser.add_argument("--budget-tokens", type=positive, default=1_500, help="of what is injected")
+    parser.add_argument("--budget-tokens", type=positive, default=1_500, help="budget of the injected text")
     return parser
 
 

@@ -1,13 +1,13 @@
-"""Stand-ins for the providers, in a process of their own so that their work is not counted as ours.
+"""Run stand-ins for the providers in a process of their own, so that their work is not counted as ours.
 
     python -m benchmarks.provider_process
 
 reads one JSON object from standard input (see `providers`), prints one with the addresses, and serves until standard
 input is closed: when the benchmark ends, however it ends, its providers end with it.
 
-The recogniser cannot recognise speech. It knows the demo's recordings, sees from the first 20 ms which one begins, and
-answers with the words that have been spoken so far: growing partials while the player speaks, a final transcript a
-given time after it is asked to finalise.
+The recogniser cannot recognise speech. It knows the demo's recordings and identifies one by its first 20 ms. It returns
+the words spoken so far: growing partials while the player speaks, and a final transcript a given time after it is asked
+to finalise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHUNK_BYTES = RATE_HZ * CHUNK_MS // 1_000 * 2
 EVENING = Path(__file__).resolve().parents[1] / "demo" / "evening.yaml"
 _FRAME = RATE_HZ // 100
 _VOICED = 0.02
-"""Of the loudest 10 ms: what is quieter (-34 dB) is the room, not the voice."""
+"""Relative to the loudest 10 ms: quieter audio (-34 dB) is the room, not the voice."""
 REPLY = "That much I know. Ask the others, friend."
 MS_PER_CHARACTER = 25
 PARTIAL_EVERY_MS = 300
@@ -54,11 +54,11 @@ STOPS_WITHIN_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Somebody saying something.
+    """A recorded line of a player.
 
     Attributes:
         pcm: 16 kHz mono s16le.
-        voiced_from_ms: Where the voice begins.
+        voiced_from_ms: Where the voice starts.
         voiced_until_ms: Where it ends: the last 10 ms that are louder than the room.
         longest_pause_ms: Between two voiced places.
     """
@@ -71,7 +71,7 @@ class Recorded:
     longest_pause_ms: int
 
     def words_until(self, ms: int) -> list[str]:
-        """The words spoken so far, taking every character to last equally long."""
+        """Return the words spoken so far, assuming that all characters take equally long."""
         words = self.text.split()
         if ms >= self.voiced_until_ms:
             return words
@@ -85,9 +85,11 @@ class Recorded:
 
 
 def read_recorded(path: Path, text: str) -> Recorded:
-    """Raises:
-    NotFound: There is no such recording.
-    InvalidInput: It cannot be used, or is silent.
+    """Read a recording.
+
+    Raises:
+        NotFound: There is no such recording.
+        InvalidInput: It cannot be used, or is silent.
     """
     pcm = read_recording(path).pcm
     samples = samples_of(pcm)
@@ -101,13 +103,15 @@ def read_recorded(path: Path, text: str) -> Recorded:
 
 
 def demo_recordings() -> list[Recorded]:
-    """All lines of the demo."""
+    """Return all lines of the demo."""
     evening = read_evening(EVENING)
     return [read_recorded(evening.wav(line), line.text) for session in evening.sessions for line in session.lines]
 
 
 def questions(recordings: Sequence[Recorded], *, to: Sequence[str]) -> list[Recorded]:
-    """Those that are one sentence and call somebody by name: with an endpointing wait of 200 ms each is one turn."""
+    """Return lines that are one sentence and call somebody by name: with an endpointing wait of 200 ms, each is one
+    turn.
+    """
     return [r for r in recordings if not set(r.text[:-1]) & set(".?!") and any(name in r.text for name in to)]
 
 
@@ -116,7 +120,7 @@ def questions(recordings: Sequence[Recorded], *, to: Sequence[str]) -> list[Reco
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """What the providers take, milliseconds.
+    """The delays of the providers, in milliseconds.
 
     Attributes:
         stt_final_ms: From the request for the final transcript to the transcript.
@@ -131,16 +135,16 @@ class Delays:
 
     @property
     def to_first_sound_ms(self) -> float:
-        """From the pause that the detector reports to the first sound, if nothing but the providers took time.
+        """Return the time from the detected pause to the first sound, if only the providers took time.
 
-        The model's stream begins with an event without words; the first clause is whole one token after its end.
+        The model's stream starts with an event without words; the first clause is complete one token after its end.
         """
         a_token_ms = 1_000 / self.llm_tokens_per_s if self.llm_tokens_per_s else 0.0
         return self.stt_final_ms + self.llm_ttft_ms + tokens_of_first_clause(REPLY) * a_token_ms + self.tts_ttfb_ms
 
 
 def tokens_of_first_clause(reply: str) -> int:
-    """How many words of the stream it takes until the first clause can be said."""
+    """Return how many tokens of the stream the first clause takes."""
     splitter = SentenceSplitter()
     for n, word in enumerate(reply.split(" ")):
         if splitter.push(word if n == 0 else f" {word}"):
@@ -156,7 +160,7 @@ class Addresses:
 
 @asynccontextmanager
 async def providers(recordings: Sequence[Recorded], delays: Delays, *, reply: str = REPLY) -> AsyncIterator[Addresses]:
-    """The providers' process, for the time of the block.
+    """Run the providers' process for the time of the block.
 
     Raises:
         Unavailable: It did not start.
@@ -225,7 +229,7 @@ class KnowingDeepgram(LocalServer):
 
 
 class Listening:
-    """Where one player is in which recording. Audio comes in pieces of 20 ms."""
+    """One player's position in a recording. Audio comes in pieces of 20 ms."""
 
     def __init__(self, by_beginning: dict[bytes, Recorded]) -> None:
         self._by_beginning = by_beginning
@@ -236,7 +240,7 @@ class Listening:
         self._confirmed_ms = 0
 
     def take(self, sound: bytes) -> bool:
-        """True when it is time for a partial transcript."""
+        """Take audio; return True when it is time for a partial transcript."""
         begins = self._by_beginning.get(sound)
         if begins is not None:
             self._recorded, self._heard_ms, self._confirmed = begins, 0, 0
@@ -245,11 +249,11 @@ class Listening:
         return self._heard_ms % PARTIAL_EVERY_MS == 0 and bool(self.words())
 
     def words(self) -> list[str]:
-        """What has been said and is not confirmed yet."""
+        """Return the words so far that are not confirmed yet."""
         return self._recorded.words_until(self._heard_ms)[self._confirmed :] if self._recorded is not None else []
 
     def results(self, *, is_final: bool) -> dict[str, Any]:
-        """A message of Nova's with those words. What is final is confirmed by it."""
+        """Return a message of Nova's with those words. A final one confirms them."""
         words, spoken_ms = self.words(), self._all_ms - self._heard_ms + MS_PER_WORD * self._confirmed
         heard_ms = (self._confirmed_ms, self._all_ms)
         if is_final:
@@ -272,9 +276,9 @@ async def serve(plan: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    # The terminal's Ctrl-C reaches this process too; the benchmark still needs it while it closes.
+    # The terminal's Ctrl-C reaches this process too, and the benchmark still needs it while it closes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A client that hangs up is business as usual: an answer that was prepared and is not wanted any more.
+    # A client that disconnects is normal: it no longer wants an answer that was prepared.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     asyncio.run(serve(json.loads(sys.stdin.readline())))
 

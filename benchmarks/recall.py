@@ -1,10 +1,10 @@
-"""How much of what matters is recalled, how soon, and what each stage of the ranking is worth.
+"""Measure how much relevant evidence is recalled, how fast, and what each stage of the ranking is worth.
 
     python -m benchmarks.recall DIR [--arm NAME ...] [--per-question FILE] [--limit N]
 
-Talk is brought into an embedded server of the benchmark's own, in the way in which a table does it, and asked for
-through the shipped recall, in the name of an NPC that heard everything. The last line has the figures of what is
-shipped, and those of each `--arm` under `arms`. benchmarks/README.md describes them.
+Utterances are loaded into an embedded server as a table does it, and queried through the shipped recall, in the name of
+an NPC that heard everything. The last line has the figures of the shipped ranking, and those of each `--arm` under
+`arms`. benchmarks/README.md describes them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     where = place_for(options.data_dir, directory)
     async with loaded_talk(data, where, embeddings=options.embeddings) as talk:
         there_are = arms()
-        # As a table does it when it is open.
+        # As a table does when it is open.
         gc.collect()
         gc.freeze()
         for name in dict.fromkeys((FULL, LEXICAL, *wanted)):
@@ -87,9 +87,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 
 async def ask_all(talk: LoadedTalk, ask: Ask, questions: Sequence[Question]) -> list[Answer]:
-    """One after the other. The first of each campaign is preceded by others that are not counted: they do what is done
-    once.
-    """
+    """Ask one question after the other. Uncounted questions before the first of each campaign do one-time work."""
     answers: list[Answer] = []
     warm: set[str] = set()
     for question in questions:
@@ -114,11 +112,11 @@ def _short(measured: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How one question was answered.
+    """The result of one question.
 
     Attributes:
         ranked: Ids of turns, best first, at most `recall_arms.DEPTH`.
-        ms: What it took.
+        ms: Its time.
     """
 
     question: Question
@@ -126,7 +124,7 @@ class Answer:
     ms: float = 0.0
 
     def recall_at(self, k: int) -> float:
-        """Share of the evidence among the first `k`."""
+        """Return the share of the evidence among the first `k`."""
         return len(set(self.ranked[:k]).intersection(self.question.evidence)) / len(self.question.evidence)
 
     @property
@@ -135,18 +133,18 @@ class Answer:
 
     @property
     def first_rank(self) -> int | None:
-        """Of the first evidence, from 1."""
+        """Return the rank of the first evidence, from 1."""
         evidence = set(self.question.evidence)
         return next((rank for rank, id_ in enumerate(self.ranked, start=1) if id_ in evidence), None)
 
     @property
     def is_missed(self) -> bool:
-        """No evidence among the first ten."""
+        """Return whether no evidence is among the first ten."""
         return self.first_rank is None or self.first_rank > 10
 
 
 def figures(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Percentages, in the mean over the questions; the same of each category."""
+    """Return percentages as means over the questions, and the same for each category."""
     by_category: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers:
         by_category[answer.question.category].append(answer)
@@ -158,7 +156,7 @@ def figures(answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def quality(answers: Sequence[Answer]) -> dict[str, float]:
-    """Empty but for the number when nothing was asked."""
+    """Return quality figures; without questions only their number."""
     n: dict[str, float] = {"questions": len(answers)}
     if not answers:
         return n
@@ -170,8 +168,9 @@ def quality(answers: Sequence[Answer]) -> dict[str, float]:
 
 
 def compared(arm: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
-    """What an arm is better in R@10 than another that was asked the same, in points, with the 95 % interval; under
-    `mrr` and `hit10` the same of those.
+    """Return the gain of an arm in R@10 over another with the same questions, in points, with the 95 % interval.
+
+    `mrr` and `hit10` have the same for those.
     """
     pairs = list(zip(arm, base, strict=True))
     return {
@@ -189,7 +188,7 @@ def _interval(differences: Sequence[float]) -> dict[str, float]:
 def paired_interval(
     differences: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[float, float, float]:
-    """The mean of paired differences with its 95 % interval, by the percentiles of resampled means (Efron, 1979)."""
+    """Return the mean of paired differences with its 95 % interval, by percentiles of resampled means (Efron, 1979)."""
     values: NDArray[float64] = np.asarray(differences, float64)
     if not len(values):
         return 0.0, 0.0, 0.0
@@ -200,7 +199,7 @@ def paired_interval(
 
 
 def as_line(arm: str, answer: Answer) -> dict[str, Any]:
-    """For a file with every question's ranking."""
+    """Return a row for the file with every question's ranking."""
     return {
         "id": answer.question.id,
         "campaign": answer.question.campaign,
@@ -221,15 +220,15 @@ def _mean_percent(shares: Iterable[float]) -> float:
 
 
 def data_options(name: str, doc: str | None) -> argparse.ArgumentParser:
-    """What all benchmarks of recall are told."""
+    """Return the options of all benchmarks of recall."""
     parser = command(name, doc)
     parser.add_argument("directory", type=Path, metavar="DIR", help="with turns.jsonl and questions.jsonl")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N questions; all talk is loaded")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N questions; all turns are loaded")
     parser.add_argument(
         "--embeddings",
         choices=("minilm", "invented", "none"),
         default="minilm",
-        help="the shipped model, vectors by spelling only, or words alone",
+        help="the shipped model, vectors by spelling only, or words only",
     )
     parser.add_argument("--data-dir", type=Path, help="kept, and not filled again in the next run")
     return parser

@@ -1,7 +1,7 @@
-"""The ways in which the same questions are asked: the ladder of baselines, what is shipped, and that without a stage.
+"""Define the arms: baselines, the shipped ranking, and that without each stage.
 
-The ladder ranks by one rule each, over the index that is shipped: what separates two rungs is the rule. The stages that
-can be switched off are those that the ranking lists, so a new stage is measured without a change here.
+Each baseline ranks by one rule, over the shipped index, so that only the rule differs. The stages that can be switched
+off are those of the ranking, so a new stage is measured without a change here.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ STAGES: Final[Mapping[str, tuple[Signal, ...]]] = {
     "time": (Signal.TIME,),
     "several": (),
 }
-"""What can be left out together to see what it is worth, each with its signals."""
+"""Groups of signals that are switched off together."""
 
 
 def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
-    """All that can be asked, by name; each is made when it is wanted, and has seen no question then."""
+    """Return all arms by name; each is made on demand, and has seen no question then."""
     shipped = RecallSettings()
     made: dict[str, Callable[[LoadedTalk], Ask]] = {
         "and": lambda talk: by_words(talk, "all"),
@@ -77,7 +77,7 @@ def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
 
 
 def chosen(names: Sequence[str], there_are: Mapping[str, Any]) -> list[str]:
-    """The names that were asked for, each once; "all" is all of them.
+    """Return the requested names, each once; "all" selects all.
 
     Raises:
         InvalidInput: There is no such arm.
@@ -90,7 +90,7 @@ def chosen(names: Sequence[str], there_are: Mapping[str, Any]) -> list[str]:
 
 
 def without_a_stage(shipped: RecallSettings) -> dict[str, RecallSettings]:
-    """What is shipped with one stage switched off: signals of the ranking left out, or a switch turned."""
+    """Return the shipped settings with one stage switched off: without its signals, or with its switch off."""
     found = {_name(stage): replace(shipped, weights=_without(shipped.weights, stage)) for stage in STAGES}
     for field in fields(shipped):
         if getattr(shipped, field.name) is True:
@@ -115,7 +115,7 @@ def _name(stage: str) -> str:
     return "no-" + stage.replace("_", "-")
 
 
-# -- one question asked in one way
+# -- one question in one arm
 
 
 def shipped_recall(recall: Recall) -> Ask:
@@ -196,7 +196,7 @@ def by_rank(seen: ViewSnapshot) -> Scores:
 
 
 def convex(seen: ViewSnapshot) -> Scores:
-    """Half words, half meaning, each as a share of its best."""
+    """Add half of the word score and half of the meaning score, each relative to its best."""
     return 0.5 * _spread(bm25(seen)) + 0.5 * _spread(meaning(seen))
 
 

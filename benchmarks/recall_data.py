@@ -1,10 +1,10 @@
-"""Talk and questions about it, as the recall benchmarks are given them: `turns.jsonl` and `questions.jsonl`.
+"""Read the data of the recall benchmarks: `turns.jsonl` and `questions.jsonl`.
 
     {"campaign": "c", "session": "s01", "turn": 0, "id": "D1:3", "speaker": "Tamsin", "text": "...", "at": null}
     {"id": "q1", "campaign": "c", "question": "...", "category": "multi-hop", "evidence": ["D1:3"]}
 
-Published evidence ids are not clean ("D8:6; D9:17", "D:11:26", "D30:05"): they are taken apart and compared by their
-letters and numbers. What then still names no turn is dropped, and counted.
+Published evidence ids are not clean ("D8:6; D9:17", "D:11:26", "D30:05"). They are split and compared by their letters
+and numbers. An id that still matches no turn is dropped and counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 
 WITNESS: Final = NpcId("the-witness")
-"""The NPC in whose name everything is asked: it was there all the time, and said nothing."""
+"""The NPC that asks all questions: it was always present, and said nothing."""
 WITNESS_NAME: Final = "Aldric"
 _PLACE: Final = EntityId("the-place")
 _FIRST_DAY_MS: Final = 1_704_067_200_000
@@ -36,7 +36,7 @@ class Turn:
     """
     Attributes:
         id: In the file; unique in its campaign.
-        at_ms: Without a time in the file: sessions a week apart, turns five seconds.
+        at_ms: Without a time in the file, sessions are a week apart, turns five seconds.
     """
 
     campaign: CampaignId
@@ -67,8 +67,8 @@ class RecallData:
     Attributes:
         turns: Of each campaign, in the order of the file.
         questions: Those that have evidence.
-        without_evidence: Questions of whose evidence nothing names a turn.
-        evidence_dropped: Ids that name no turn.
+        without_evidence: Questions whose evidence matches no turn.
+        evidence_dropped: Ids that match no turn.
     """
 
     turns: Mapping[CampaignId, Sequence[Turn]]
@@ -77,7 +77,7 @@ class RecallData:
     evidence_dropped: int = 0
 
     def first(self, n: int | None) -> RecallData:
-        """With the first `n` questions only."""
+        """Return the data with the first `n` questions only."""
         return self if n is None else RecallData(self.turns, self.questions[:n], 0, 0)
 
     @property
@@ -88,7 +88,7 @@ class RecallData:
 def read_turns(path: Path) -> dict[CampaignId, list[Turn]]:
     """
     Raises:
-        InvalidInput: The file is missing or a line is not what it must be; the message says which.
+        InvalidInput: The file is missing or a line is invalid; the message says which.
     """
     turns: dict[CampaignId, list[Turn]] = {}
     clock = _Clock()
@@ -105,7 +105,7 @@ def read_turns(path: Path) -> dict[CampaignId, list[Turn]]:
 def read_data(directory: Path) -> RecallData:
     """
     Raises:
-        InvalidInput: A file is missing or a line is not what it must be; the message says which.
+        InvalidInput: A file is missing or a line is invalid; the message says which.
     """
     turns = read_turns(directory / "turns.jsonl")
     by_campaign = {campaign: TurnIds(turn.id for turn in said) for campaign, said in turns.items()}
@@ -128,20 +128,20 @@ def read_data(directory: Path) -> RecallData:
 
 
 class TurnIds:
-    """The ids of a campaign's turns, found by what is nearly one."""
+    """The ids of a campaign's turns, found by similar spellings."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = frozenset(ids)
         self._by_key: dict[tuple[str | int, ...], str | None] = {}
         for id_ in self._ids:
             key = _key(id_)
-            self._by_key[key] = None if key in self._by_key else id_  # two that look alike are neither
+            self._by_key[key] = None if key in self._by_key else id_  # two that look alike match neither
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def evidence(self, named: Iterable[str]) -> tuple[tuple[str, ...], int]:
-        """The turns that are named, each once, and how many names are of none."""
+        """Return the matching turns, each once, and the number of names without one."""
         found: dict[str, None] = {}
         n_unknown = 0
         for text in named:
@@ -162,7 +162,10 @@ def _key(text: str) -> tuple[str | int, ...]:
 
 
 def utterances_of(turns: Sequence[Turn]) -> list[Utterance]:
-    """As the table keeps them. Ids are those of a turn with its campaign's: a program's are unique in all campaigns."""
+    """Return utterances as the table stores them.
+
+    Ids contain the campaign's, because a program's are unique everywhere.
+    """
     return [
         Utterance(
             id=utterance_id(turn.campaign, turn.id),
@@ -188,7 +191,7 @@ def turn_id(campaign: CampaignId, utterance: str) -> str:
 
 
 def campaign_of(campaign: CampaignId, turns: Sequence[Turn]) -> Campaign:
-    """As little of a campaign as there can be: its speakers are players, and one NPC sits with them."""
+    """Return a minimal campaign: its speakers are players, and one NPC is with them."""
     speakers = dict.fromkeys(turn.speaker for turn in turns)
     itself = EntityId(WITNESS)
     people = [Entity(EntityId(f"speaker {name}"), "player", name) for name in speakers]
@@ -206,7 +209,7 @@ def campaign_of(campaign: CampaignId, turns: Sequence[Turn]) -> Campaign:
 
 
 class _Clock:
-    """When a turn was said, also where the file does not tell."""
+    """Times of turns, also if the file has none."""
 
     def __init__(self) -> None:
         self._sessions: dict[CampaignId, list[str]] = {}

@@ -1,6 +1,8 @@
-"""The memory graph's stages, each alone over what is shipped: what it is worth decides whether it is on.
+"""Define an arm for each stage of the memory graph on top of the shipped ranking.
 
-An arm "+dpp" is the shipped ranking with that one stage behind it, "+graph" with all that are documented.
+A stage is on by default only if it wins.
+
+An arm "+dpp" is the shipped ranking followed by that stage, "+graph" by all documented ones.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _SHORT: Final = {
 
 
 def graph_arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
-    """By name."""
+    """Return the arms by name."""
     of_graph = [stage for stage in get_args(RecallStage) if stage != SECOND_HOP]
     stages = {_SHORT.get(stage, stage.replace("_", "-")): MemoryGraphSettings(stages=(stage,)) for stage in of_graph}
     stages["graph"] = MemoryGraphSettings(stages=tuple(of_graph))

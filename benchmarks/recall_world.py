@@ -1,4 +1,4 @@
-"""A memory that holds the given talk, brought there as a table does it: spool, transcript log, embeddings."""
+"""Load a memory with given utterances as a table does it: spool, transcript log, embeddings."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ LATER_MS: Final = 7 * 24 * 3_600_000
 
 @dataclass(slots=True)
 class PatientEmbedder:
-    """Questions are waited for, so that a busy machine does not change what is found; those that would have been too
-    late for a turn are counted.
+    """Waits for questions, so that a busy machine does not change the results, and counts those that a turn would miss.
 
     Attributes:
-        embedder: For a store; None: words alone.
+        embedder: For a store; None: words only.
     """
 
     embedder: Embedder | None
@@ -77,8 +76,8 @@ class Clock:
 class LoadedTalk:
     """
     Attributes:
-        past_talk: The store's own recall, which holds the talk.
-        clock: What time it is when a question is asked.
+        past_talk: The store's own recall, with the utterances loaded.
+        clock: The time at which a question is asked.
         figures: Of loading.
     """
 
@@ -92,11 +91,11 @@ class LoadedTalk:
     def index(self, campaign: CampaignId) -> TalkIndex:
         index = self.past_talk.transcripts.index(campaign)
         if index is None:
-            raise Unavailable(f"the talk of {campaign} was let go from memory")
+            raise Unavailable(f"the transcript of {campaign} was dropped from memory")
         return index
 
     def recall_with(self, settings: RecallSettings) -> Recall:
-        """Another recall over the same talk, asked a week after the last of it. It remembers no question."""
+        """Return another recall over the same utterances, a week after the last one. It has no cached question."""
         other = Recall(
             PostgresTalkFeed(self.store.database),
             embedder=self.questions.embedder,
@@ -108,12 +107,12 @@ class LoadedTalk:
         return other
 
     def ask_of(self, campaign: CampaignId) -> None:
-        """The next questions are asked of this campaign."""
+        """Ask the next questions of this campaign."""
         self.clock.now_ms = self.data.turns[campaign][-1].at_ms + LATER_MS
 
 
 def patient(settings: RecallSettings) -> RecallSettings:
-    """The same without hurry."""
+    """Return the settings without deadlines."""
     deadlines: dict[str, Any] = {
         field.name: _PATIENCE_MS for field in fields(settings) if field.name.endswith("deadline_ms")
     }
@@ -121,7 +120,7 @@ def patient(settings: RecallSettings) -> RecallSettings:
 
 
 def place_for(kept: Path | None, temporary: Path) -> Path:
-    """Where talk is loaded. The database's account must be able to pass through it."""
+    """Return a directory to load into. The database's account must be able to pass through it."""
     place = kept or temporary
     place.mkdir(mode=0o711, parents=True, exist_ok=True)
     return place
@@ -134,13 +133,15 @@ async def loaded_talk(
     *,
     embeddings: EmbeddingsKind = "minilm",
 ) -> AsyncIterator[LoadedTalk]:
-    """An embedded server in `directory` with all talk in it, and the talk in memory, for the time of the block. A
-    directory that has it already is not filled again.
+    """Start an embedded server in `directory`, load all utterances, and read them into memory, for the time of the
+    block.
+
+    A directory that contains them already is reused.
 
     Raises:
-        InvalidInput: The directory has other talk.
+        InvalidInput: The directory contains others.
         NotFound: The embedder's weights are not here.
-        Unavailable: The database did not take the talk.
+        Unavailable: The database did not store the utterances.
     """
     shipped = RecallSettings()
     embedder = await _embedder(embeddings)
@@ -154,7 +155,7 @@ async def loaded_talk(
 
 
 async def _load(store: Store, data: RecallData, directory: Path, *, embeddings: str) -> dict[str, Any]:
-    """Fill the database, unless the directory has been filled before; then read the talk alone."""
+    """Fill the database, unless the directory has been filled before; then only read."""
 
     async def fill() -> dict[str, Any]:
         began = perf_counter()

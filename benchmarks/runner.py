@@ -1,6 +1,6 @@
-"""Runs a benchmark: options, a directory of its own, figures as one JSON object in the last line, exit codes.
+"""Run a benchmark: options, a directory of its own, figures as one JSON object in the last line, exit codes.
 
-A benchmark builds a parser with `command`, and hands its options and the function that measures to `run`.
+A benchmark builds a parser with `command`, and passes its options and the measuring function to `run`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _NOTE = "loaded.json"
 
 
 def command(name: str, doc: str | None) -> argparse.ArgumentParser:
-    """A parser for `python -m benchmarks.NAME`, with the module's docstring as its help."""
+    """Return a parser for `python -m benchmarks.NAME`, with the module's docstring as its help."""
     return argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def run(options: argparse.Namespace, measure: Measure) -> int:
-    """Print the figures as the last line. Returns the exit code: 0, 1 for bad input or a failure, 130 when stopped."""
+    """Print the figures as the last line. Return the exit code: 0, 1 for bad input or a failure, 130 when stopped."""
     set_up()
     try:
         with a_directory() as directory:
@@ -74,7 +74,7 @@ async def stoppable(work: Awaitable[T]) -> T:
 
 @contextmanager
 def a_directory() -> Iterator[Path]:
-    """A new directory, removed afterwards. The database's account can pass through it."""
+    """Create a new directory, removed afterwards. The database's account can pass through it."""
     path = Path(tempfile.mkdtemp(prefix="glyphoxa-benchmark-"))
     path.chmod(0o711)
     try:
@@ -84,7 +84,7 @@ def a_directory() -> Iterator[Path]:
 
 
 def tell(text: str) -> None:
-    """Report progress to people: on standard error."""
+    """Report progress to people on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -120,7 +120,7 @@ def above_zero(text: str) -> float:
 
 
 def to_write(text: str) -> Path:
-    """A file to write later: its directory must exist now."""
+    """Return the path of a file to write later: its directory must exist now."""
     path = Path(text)
     if not path.parent.is_dir() or path.is_dir():
         raise argparse.ArgumentTypeError(f"{text}: no file can be written there")
@@ -131,10 +131,10 @@ def to_write(text: str) -> Path:
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each object of a file with one a line, and its place ("FILE:LINE") for messages. Skips empty lines.
+    """Yield each object of a JSON-lines file, and its place ("FILE:LINE") for messages. Skips empty lines.
 
     Raises:
-        InvalidInput: The file cannot be read, or a line is no JSON object.
+        InvalidInput: The file cannot be read, or a line is not a JSON object.
     """
     try:
         lines = path.read_text("utf-8").split("\n")
@@ -154,10 +154,10 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_rows(path: Path, make: Callable[[dict[str, Any]], T]) -> list[T]:
-    """What `make` makes of each line of a file with a JSON object a line.
+    """Return what `make` makes of each line of a JSON-lines file.
 
     Raises:
-        InvalidInput: A line is not what it must be; the message has its place.
+        InvalidInput: A line is invalid; the message has its place.
     """
     made = []
     for where, row in json_lines(path):
@@ -175,7 +175,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def sample(items: Sequence[T], limit: int | None, *, seed: str) -> list[T]:
-    """At most `limit` items, the same in every run, in their order."""
+    """Return at most `limit` items, the same in every run, in their order."""
     if limit is None or limit >= len(items):
         return list(items)
     return [items[at] for at in sorted(random.Random(seed).sample(range(len(items)), limit))]
@@ -184,10 +184,10 @@ def sample(items: Sequence[T], limit: int | None, *, seed: str) -> list[T]:
 async def filled_once(
     directory: Path, key: object, fill: Callable[[], Awaitable[dict[str, Any]]]
 ) -> tuple[dict[str, Any], bool]:
-    """Fill a directory that may be kept, once. Returns the figures of filling it, and whether that happened now.
+    """Fill a reusable directory once. Return the figures of filling it, and whether that happened now.
 
     Args:
-        key: What is in it, as JSON.
+        key: A description of the content, as JSON.
 
     Raises:
         InvalidInput: It has been filled with something else.
@@ -211,13 +211,13 @@ def _read_note(directory: Path) -> dict[str, Any] | None:
 
 
 def percentile(values: Iterable[float], percent: float, *, digits: int = 1) -> float | None:
-    """None of nothing."""
+    """Return None without values."""
     taken = np.fromiter(values, np.float64)
     return round(float(np.percentile(taken, percent)), digits) if len(taken) else None
 
 
 def percentiles(values: Iterable[float], *percents: int, form: str = "p{}_ms", digits: int = 3) -> dict[str, float]:
-    """Each percentile under a key such as `p50_ms`; empty of nothing."""
+    """Return each percentile under a key such as `p50_ms`; empty without values."""
     taken = np.fromiter(values, np.float64)
     if not len(taken):
         return {}
@@ -226,12 +226,12 @@ def percentiles(values: Iterable[float], *percents: int, form: str = "p{}_ms", d
 
 
 def percent(part: float, whole: float, *, digits: int = 1) -> float | None:
-    """None of nothing."""
+    """Return None if there is no whole."""
     return round(100 * part / whole, digits) if whole else None
 
 
 def rss_mb() -> float:
-    """Memory of this process: now where the system reports it, otherwise the peak."""
+    """Return the memory of this process: the present one if the system reports it, otherwise the peak."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))

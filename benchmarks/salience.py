@@ -1,9 +1,9 @@
-"""Which of what is said is worth keeping: the product's judgement on labelled talk.
+"""Measure which utterances are kept: the product's judgement on labelled transcripts.
 
     python -m benchmarks.salience DIR [--judge rules] [--threshold N]
 
-`DIR/turns.jsonl` is talk as of `benchmarks.recall`; `DIR/labels.jsonl` says of some turns whether they are to be kept.
-The judge goes through each session in order; the labelled turns are counted.
+`DIR/turns.jsonl` is a transcript as for `benchmarks.recall`; `DIR/labels.jsonl` states for some turns whether to keep
+them. The judge reads each session in order; the labelled turns are counted.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 
 
 def read_labels(path: Path) -> dict[tuple[str, str], bool]:
-    """By campaign and turn.
+    """Return the labels by campaign and turn.
 
     Raises:
-        InvalidInput: A line is no label.
+        InvalidInput: A line is not a label.
     """
     return dict(read_rows(path, lambda row: ((str(row["campaign"]), str(row["id"])), bool(row["keep"]))))
 
@@ -78,7 +78,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--judge", choices=("rules",), default="rules")
     parser.add_argument("--threshold", type=float, default=THRESHOLD)
-    parser.add_argument("--language", default="en", help="of the talk: a BCP 47 tag")
+    parser.add_argument("--language", default="en", help="of the transcript: a BCP 47 tag")
     return parser
 
 

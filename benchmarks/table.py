@@ -1,4 +1,4 @@
-"""The table that the benchmarks of spoken turns measure: campaign, settings, past talk, players with microphones."""
+"""Provide the table for benchmarks of spoken turns: campaign, settings, past utterances, players with microphones."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class Size:
 
 
 def write_campaign(directory: Path, size: Size, *, name: str | None = None) -> Path:
-    """The demo's campaign with as many NPCs, all in one scene, and players as are wanted.
+    """Write the demo's campaign with the wanted number of NPCs, all in one scene, and of players.
 
     Args:
-        name: Another one than the demo's, for another campaign.
+        name: In place of the demo's name, for another campaign.
     """
     document: dict[str, Any] = yaml.safe_load(CAMPAIGN.read_text("utf-8"))
     if name is not None:
@@ -109,7 +109,7 @@ def write_campaign(directory: Path, size: Size, *, name: str | None = None) -> P
 
 
 def cloud_settings(campaign: Path, data: Path, addresses: Addresses, *, end_of_turn_ms: int) -> Settings:
-    """The product's own clients, pointed at this machine."""
+    """Return settings with the product's own clients, pointed at this machine."""
     os.environ[KEY_VARIABLE] = "benchmark"  # the clients refuse to start without one
     return Settings(
         campaign=campaign,
@@ -125,7 +125,7 @@ def cloud_settings(campaign: Path, data: Path, addresses: Addresses, *, end_of_t
 
 
 def local_settings(campaign: Path, data: Path, llm: str) -> Settings:
-    """As they are shipped, but for the sound that leads in a slow answer: the first sample is the answer's."""
+    """Return the shipped settings without the filler sound, so that the first sample is the answer's."""
     return Settings(
         campaign=campaign,
         data_dir=data,
@@ -134,14 +134,14 @@ def local_settings(campaign: Path, data: Path, llm: str) -> Settings:
     )
 
 
-# -- past talk
+# -- past utterances
 
 
 async def load_history(settings: Settings, n_entries: int) -> None:
-    """Put talk of earlier sessions into memory as the product does: spool, log, embeddings.
+    """Store utterances of earlier sessions as the product does: spool, log, embeddings.
 
     Raises:
-        Unavailable: The database did not take it.
+        Unavailable: The database did not store them.
     """
     if not n_entries or settings.campaign is None:
         return
@@ -165,7 +165,7 @@ async def write_talk(store: Store, talk: Iterable[Utterance], spool: Path) -> No
     """Write utterances as a table does: to the spool, and from there to the transcript log.
 
     Raises:
-        Unavailable: The database did not take them.
+        Unavailable: The database did not store them.
     """
     journal = Journal(Spool(spool), store.log)
     utterances = list(talk)
@@ -173,13 +173,13 @@ async def write_talk(store: Store, talk: Iterable[Utterance], spool: Path) -> No
         for at in range(0, len(utterances), _AT_ONCE):
             await asyncio.gather(*(journal.keep(utterance) for utterance in utterances[at : at + _AT_ONCE]))
         if not await journal.delivery.flush(_FLUSH_MS):
-            raise Unavailable("the talk could not be written to the database")
+            raise Unavailable("the utterances could not be written to the database")
     finally:
         await journal.close()
 
 
 def past_talk(campaign: Campaign, n_entries: int, *, seed: int = 7) -> list[Utterance]:
-    """Talk of earlier sessions, the same in every run; each heard by some of the NPCs."""
+    """Return utterances of earlier sessions, the same in every run; each heard by some of the NPCs."""
     dice = random.Random(seed)
     people = [entity.name for entity in campaign.entities if entity.type in ("npc", "player")]
     places = [entity.name for entity in campaign.entities if entity.type == "location"]
@@ -212,7 +212,7 @@ def past_talk(campaign: Campaign, n_entries: int, *, seed: int = 7) -> list[Utte
 
 
 def memory_of(store: Store, *, talk: PastTalk | None = None) -> MemoryGuard:
-    """A store's memory as a table asks it.
+    """Wrap a store's memory as a table does.
 
     Args:
         talk: None for the store's own.
@@ -229,15 +229,15 @@ async def _nothing() -> None:
 
 
 def clock_ms() -> float:
-    """Milliseconds since the Unix epoch, as the turns' timelines have them, but finer."""
+    """Return milliseconds since the Unix epoch, as the turns' timelines have them, but finer."""
     return time.time_ns() / 1_000_000
 
 
 @dataclass(slots=True)
 class Microphone:
-    """An unbroken stream in real time, silence where nothing is said.
+    """A continuous stream in real time, silent between lines.
 
-    A piece of 20 ms is handed over when its last sample has been "recorded", as a sound card does.
+    A piece of 20 ms is sent when its last sample has been "recorded", as a sound card does.
     """
 
     hear: Callable[[bytes], None]
@@ -246,16 +246,16 @@ class Microphone:
     _ended: asyncio.Future[float] | None = None
 
     async def speak(self, recorded: Recorded) -> float:
-        """Say it. Returns when its last voiced sample was spoken (Unix epoch, ms); the silence behind it goes on."""
+        """Say it. Returns when its last voiced sample was spoken (Unix epoch, ms); the silence after it continues."""
         self._recorded, self._at = recorded, 0
         self._ended = asyncio.get_running_loop().create_future()
         return await self._ended
 
     async def run(self) -> None:
-        """Stream until cancelled. What a busy event loop delays follows at once, and is late."""
+        """Stream until cancelled. Pieces that a busy event loop delays follow at once, and are late."""
         loop = asyncio.get_running_loop()
         due_s = loop.time()
-        # The clock of the samples, so that lateness of this loop counts as lateness, and not as later speech.
+        # The clock of the samples, so that a late event loop counts as lateness, not as later speech.
         epoch_ms = clock_ms() - due_s * 1_000
         while True:
             self._next_chunk(due_s * 1_000 + epoch_ms)
@@ -279,12 +279,12 @@ class Microphone:
 
 @dataclass(frozen=True, slots=True)
 class TurnHeard:
-    """A turn as somebody at the table heard it.
+    """A turn as it was heard at the table.
 
     Attributes:
         speech_end_ms: The true end of the speech.
         first_audio_ms: The first sample of the answer, None without one.
-        record: The table's own; None when it gave none in time.
+        record: The table's own; None if it gave none in time.
     """
 
     speech_end_ms: float
@@ -297,7 +297,7 @@ class TurnHeard:
 
     @property
     def outcome(self) -> str:
-        """The record's; "none" for a turn that did not end in time."""
+        """Return the record's outcome; "none" for a turn that did not end in time."""
         return self.record.outcome.value if self.record is not None else "none"
 
 
@@ -306,7 +306,7 @@ class Listener:
     """Waits for the first sound after a question, and for the end of its turn.
 
     Attributes:
-        sounds_until_ms: When all sound that came so far will have been played.
+        sounds_until_ms: When all audio received so far will have been played.
         silent_ms: The same when the turn ended.
     """
 
@@ -337,14 +337,14 @@ class Listener:
 
 @dataclass(slots=True)
 class Players:
-    """People at a table who speak when they are told to."""
+    """Players at a table who speak on request."""
 
     table: Table
     microphones: Sequence[Microphone]
     listener: Listener
 
     async def ask(self, n_turn: int, recorded: Recorded) -> TurnHeard:
-        """Let the next speaker say this; returns when its answer has been heard to the end."""
+        """Let the next speaker say this; return when its answer has been heard to the end."""
         await self.table.wait_until_quiet()
         self.listener.forget()
         speech_end_ms = await self.microphones[n_turn % len(self.microphones)].speak(recorded)
@@ -358,7 +358,7 @@ class Players:
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[TableSession]:
-    """A table as the product opens it, when it is ready, for the time of the block."""
+    """Open a table as the product does, wait until it is ready, and keep it for the time of the block."""
     from glyphoxa.app.table import open_table
 
     table = await open_table(settings, tell=tell)
@@ -371,7 +371,7 @@ async def opened(settings: Settings) -> AsyncIterator[TableSession]:
 
 @asynccontextmanager
 async def players(table: Table, who: Sequence[Player]) -> AsyncIterator[Players]:
-    """Everybody takes a seat, and their microphones run for the time of the block."""
+    """Seat all players and run their microphones for the time of the block."""
     microphones = [Microphone((await table.seat(player)).hear) for player in who]
     listener = Listener()
     ends = [table.subscribe(listener.on_event), table.add_sink(listener.on_sound)]

@@ -1,4 +1,4 @@
-"""How long a player waits for an answer, and how much of it is ours.
+"""Measure how long a player waits for an answer, and how much of it is ours.
 
     python -m benchmarks.turn [--llm-ttft-ms 200] [--llm-tokens-per-s 80] [--tts-ttfb-ms 80] [--turns 50]
                               [--npcs 3] [--speakers 4] [--history-entries 10000] [--eager] [--local]
@@ -84,7 +84,7 @@ async def play(settings: Settings, recordings: Sequence[Recorded], *, turns: int
 
 
 def figures(turns: Sequence[TurnHeard], *, expected_ms: float) -> dict[str, Any]:
-    """The keys of the benchmark, in milliseconds.
+    """Return the keys of the benchmark, in milliseconds.
 
     Args:
         expected_ms: End of speech to first sound if only the wait and the providers took time.
@@ -107,7 +107,7 @@ def figures(turns: Sequence[TurnHeard], *, expected_ms: float) -> dict[str, Any]
 
 
 def stage_times(turns: Sequence[TurnHeard]) -> dict[str, list[float]]:
-    """How long each step took, by step. `detector` is how far the detector's end of speech is behind the true one."""
+    """Return how long each step took, by step. `detector` is the delay of the detected end of speech."""
     times: dict[str, list[float]] = {}
     for heard in turns:
         if heard.record is None or heard.first_audio_ms is None:
@@ -122,7 +122,7 @@ def stage_times(turns: Sequence[TurnHeard]) -> dict[str, list[float]]:
 
 
 def summary(number: int, heard: TurnHeard) -> str:
-    """A line for people."""
+    """Return a line for people."""
     record = heard.record
     waited = f"{heard.waited_ms:6.0f} ms" if heard.waited_ms is not None else "   no sound"
     if record is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -55,11 +55,11 @@ from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkSearch
-from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
 
-# What a DM sees and says of a campaign's names: over the command line and in the browser alike.
+# How a DM reads and changes a campaign's names, on the command line and in the browser.
 
 
 _ROWS_A_NAME = 40
@@ -159,7 +159,7 @@ class Desk:
     """One campaign, as a DM sees and changes it.
 
     Attributes:
-        seen: Its entities with who may know of them.
+        seen: Its entities, each with the NPCs that may know about it.
         past_talk: By words alone, unless it was opened with a model.
         days: How it tells the time, as it was when the desk was opened; `times` keeps it.
     """
@@ -191,9 +191,10 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         Unavailable: The database is away.
     """
     inspection, world = PostgresInspection(store.database), store.world
-    seen = await inspection.entities(campaign)
+    sessions = [each.id for each in await inspection.sessions(campaign)]
+    seen = [_with_number(each, sessions) for each in await inspection.entities(campaign)]
     stored = await store.campaigns.get(campaign)
-    resolver = NameResolver.of(stored, (each.entity for each in seen))
+    resolver = NameResolver.of(stored, (each.entity for each in seen), sessions)
     return Desk(
         campaign,
         settings,
@@ -212,6 +213,14 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         store.times,
         await store.times.times(campaign),
     )
+
+
+def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
+    """Return the entity that holds a session's summary under the session's number: "Session 2"."""
+    session = session_of(seen.entity)
+    if session not in sessions:
+        return seen
+    return replace(seen, entity=replace(seen.entity, name=f"Session {sessions.index(session) + 1}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +392,8 @@ class CampaignEditor:
         text = text.replace("\r\n", "\n")
         if len(text) > MOST_CHARACTERS:
             raise InvalidInput(
-                f"the text has {len(text):,} characters, and {MOST_CHARACTERS:,} can be changed here: change the file "
-                "with an editor, then: glyphoxa campaign load"
+                f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be changed here. Change the "
+                "file with an editor, then run: glyphoxa campaign load"
             )
         try:
             # A picture takes a tenth of a second.
@@ -394,7 +403,7 @@ class CampaignEditor:
             return CampaignDraft(text, instead_of, error.problems)
         if found.campaign.id != self._campaign:
             where = found.source.problem(("campaign", "id"), "")
-            what = f"the campaign's id is {found.campaign.id!r} here: the one that is open is {self._campaign!r}"
+            what = f"this text has the campaign id {found.campaign.id!r}; the one that is open is {self._campaign!r}"
             return CampaignDraft(text, instead_of, (Problem(where.line, what),))
         changes = await self._store.campaigns.changes(found.campaign)
         warnings = tuple(each.removeprefix(f"{self.file.path}:") for each in found.warnings)
@@ -421,9 +430,9 @@ class CampaignEditor:
             Unavailable: The database is away.
         """
         if draft.campaign is None or draft.changes is None:
-            raise InvalidInput("a campaign with mistakes cannot be kept")
+            raise InvalidInput("a campaign with mistakes cannot be saved")
         if draft.shown != shown:
-            raise InvalidInput("this is not what you were shown; nothing was kept, look at it again")
+            raise InvalidInput("this is not what you were shown; nothing was saved, check it again")
         before = self.file.read()
         self.file.replace(draft.text, instead_of=draft.instead_of)
         try:

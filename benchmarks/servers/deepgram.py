@@ -1,10 +1,10 @@
-"""Deepgram's WebSocket protocols: Nova (`/v1/listen`), Flux (`/v2/listen`) and Aura (`/v1/speak`).
+"""Speak Deepgram's WebSocket protocols: Nova (`/v1/listen`), Flux (`/v2/listen`) and Aura (`/v1/speak`).
 
-The server cannot recognise speech. What is heard is scripted: it counts the audio it gets, so that a script's events
-come at the same place of the stream in every run. Or it knows voices: sound whose samples all have one value is one
-word, so that what is lost or said twice on the way is missing from, or twice in, the transcript.
+The server cannot recognise speech. Its transcripts are scripted: it counts the audio it gets, so that a script's events
+come at the same place of the stream in every run. Or it knows voices: audio whose samples all have one value is one
+word, so lost or repeated audio is missing from, or repeated in, the transcript.
 
-Key terms work: a word that has a wrong form is heard wrong by a connection that was not told to expect it.
+Key terms work: a connection without the key term of a word gets the word's wrong form.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYTERM_TOKENS = 500
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`unexpected`: what is heard instead by who was not given the word (without its punctuation) as a key term."""
+    """`unexpected`: the wrong form for a connection that has no key term for the word (without its punctuation)."""
 
     word: str
     confidence: float = 0.98
@@ -34,11 +34,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Something the recogniser says once `after_ms` of audio have come in.
+    """A message of the recogniser after `after_ms` of audio.
 
     Attributes:
-        kind: Nova: "interim" or "final". Flux: "StartOfTurn", "Update", "EagerEndOfTurn", "TurnResumed" or
-            "EndOfTurn".
+        kind: Nova: "interim" or "final". Flux: "StartOfTurn", "Update", "EagerEndOfTurn", "TurnResumed" or "EndOfTurn".
     """
 
     after_ms: int
@@ -59,7 +58,7 @@ class Connection:
     """The client's control messages, in order."""
     audio_bytes: int = 0
     keyterms: list[str] = field(default_factory=list)
-    """Those in force."""
+    """The present ones."""
     bytes_per_ms: int = 32
 
     @property
@@ -76,18 +75,21 @@ OnConfigure = Literal["taken", "refused", "ignored", "hangs_up"]
 
 
 class DeepgramServer(LocalServer):
-    """Args:
-    script: What is heard, in order of `after_ms`, on each connection anew.
-    on_finalize: What Nova still knew when the client asks for the final words; sent once.
-    voices: The word that samples of each value say.
-    on_configure: What Nova does with new key terms on the open connection. Older models refuse them; an endpoint that
-        does not know the message does one of the others.
-    max_keyterms: A connection with more is refused with HTTP 400, a Configure with more fails.
-    hangs_up_after_ms: Drop the first connection after so much audio.
-    stops_reading_after_ms: Leave the first connection open after so much audio, and take nothing more from it.
-    tells_positions: False: every transcript says that it begins where the connection did, as servers do that only
-        speak the protocol.
-    speech_ttfb_ms: Aura: to the first sound.
+    """A scripted server.
+
+    Args:
+        script: The messages of each connection, in order of `after_ms`.
+        on_finalize: The words that Nova still holds when the client asks for the final ones; sent once.
+        voices: The word for samples of each value.
+        on_configure: What Nova does with new key terms on the open connection. Older models refuse them; an endpoint
+            that
+            does not know the message does one of the others.
+        max_keyterms: A connection with more is refused with HTTP 400, a Configure with more fails.
+        hangs_up_after_ms: Drop the first connection after this much audio.
+        stops_reading_after_ms: Keep the first connection open after this much audio, and read nothing more from it.
+        tells_positions: False: every transcript claims to start where the connection did, as servers do that only speak
+            the protocol.
+        speech_ttfb_ms: Aura: to the first sound.
     """
 
     def __init__(  # noqa: PLR0913 - what a provider may do, each by itself
@@ -116,7 +118,7 @@ class DeepgramServer(LocalServer):
         self.tells_positions = tells_positions
         self.speech_ttfb_ms = speech_ttfb_ms
         self.finals_may_go = asyncio.Event()
-        """While it is not set, a connection that was asked for the final words stands still."""
+        """While it is not set, a connection that was asked for the final words waits."""
         self.finals_may_go.set()
         self.connections: list[Connection] = []
         self.refused: list[list[str]] = []
@@ -230,7 +232,7 @@ class _Voices:
         self.words: list[Word] = []
 
     def hear(self, pcm: bytes) -> bool:
-        """Whether a word was recognised."""
+        """Return whether a word was recognised."""
         before = len(self.words)
         for voice in array("h", pcm):
             if voice != self._voice:
@@ -360,11 +362,11 @@ class _FluxWords:
 def results(
     words: tuple[Word, ...], *, is_final: bool, from_finalize: bool, heard_ms: tuple[int, int], spoken_ms: int = 0
 ) -> dict[str, Any]:
-    """A message of Nova's. Times count from the opening of the connection.
+    """Return a message of Nova's. Times count from the opening of the connection.
 
     Args:
-        heard_ms: Where the audio begins and ends.
-        spoken_ms: When the first word begins; each takes 200 ms.
+        heard_ms: Where the audio starts and ends.
+        spoken_ms: When the first word starts; each takes 200 ms.
     """
     from_ms, to_ms = heard_ms
     transcript = " ".join(word.word for word in words)

@@ -1,4 +1,4 @@
-"""Google Gemini's HTTP protocol: `generateContent`, whole or streamed as server-sent events, and embeddings."""
+"""Speak Google Gemini's HTTP protocol: `generateContent`, whole or as server-sent events, and embeddings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _MOST_EMBEDDED = 100
 
 
 class GeminiServer(LocalServer):
-    """Answers with its replies in turn, the last one again and again. `requests` holds (model, body) in order;
-    `vectors` the bodies of those for embeddings.
+    """Answers with its replies in turn, repeating the last one.
+
+    `requests` has (model, body) in order; `vectors` the bodies of requests for embeddings.
     """
 
     def __init__(
@@ -71,14 +72,14 @@ class GeminiServer(LocalServer):
     async def _embed(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         asked = body["requests"]
-        # One vector for each content, whatever it is made of.
+        # One vector for each content, whatever its parts are.
         texts = [" ".join(part["text"] for part in each["content"]["parts"]) for each in asked]
         status = 400 if len(asked) > _MOST_EMBEDDED else self.vectors.take(body, texts)
         if status is not None:
             return _refused(status)
         await wait_ms(self.vectors.delay_ms)
         given = self.vectors.answer(texts, asked[0].get("outputDimensionality") if asked else None)
-        # Python's JSON writes what is not a number as no other would, and reads it again.
+        # Python's JSON writes NaN, and reads it again.
         return web.json_response({"embeddings": [{"values": list(vector)} for vector in given]})
 
 

@@ -1,4 +1,4 @@
-"""What the stand-ins for cloud providers have in common: a port on this machine, and a plan for going wrong.
+"""Provide what the stand-ins for cloud providers share: a local port, and planned failures.
 
 They speak the providers' wire protocols, so that the real client libraries run against them unchanged.
 """
@@ -21,7 +21,7 @@ _LOOP_IS_LATE_S = 0.0012
 
 
 class LocalServer:
-    """An HTTP and WebSocket server on a free port of 127.0.0.1, for as long as the `async with` block.
+    """An HTTP and WebSocket server on a free port of 127.0.0.1, for the time of the `async with` block.
 
     Args:
         key: The only key it accepts; None accepts any.
@@ -36,7 +36,7 @@ class LocalServer:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
     async def wait_until(self, true: Callable[[], bool], *, patience_s: float = 120) -> None:
-        """Until what has come in fulfils the condition.
+        """Wait until the received messages meet the condition.
 
         Raises:
             TimeoutError: It did not within `patience_s`.
@@ -49,7 +49,7 @@ class LocalServer:
             await done
 
     def noted(self) -> None:
-        """Something came in: look at the conditions again."""
+        """Report a received message: conditions are checked again."""
         for true, done in self._waiting:
             if not done.done() and true():
                 done.set_result(None)
@@ -68,7 +68,7 @@ class LocalServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=32 * 1024 * 1024)
         app.add_routes(self.routes())
-        # A test that leaves a socket open must not hold the suite for a minute.
+        # A test that leaves a socket open must not delay the suite for a minute.
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -83,7 +83,7 @@ class LocalServer:
             await self._runner.cleanup()
 
     def refusal(self, request: web.Request) -> int | None:
-        """The status this request is refused with, or None."""
+        """Return the status with which this request is refused, or None."""
         if self.refuse_with is not None:
             return self.refuse_with
         if self.key is None:
@@ -97,15 +97,15 @@ class LocalServer:
 
 
 async def wait_ms(delay_ms: float) -> None:
-    """A provider's thinking time. Nothing when there is none, so that a test without delays never sleeps."""
+    """Wait for a provider's delay. Returns at once without one, so that a test without delays never sleeps."""
     if delay_ms > 0:
         await asyncio.sleep(delay_ms / 1_000)
 
 
 async def until(due_s: float) -> None:
-    """Until that time of the loop's clock, to a tenth of a millisecond. Nothing when it has passed.
+    """Wait until that time of the loop's clock, to a tenth of a millisecond. Returns at once if it has passed.
 
-    A wait of the loop ends up to 1 ms too late, and over a stream of events the client would be blamed for it.
+    A wait of the loop ends up to 1 ms late, which would add up in a stream of events.
     """
     loop = asyncio.get_running_loop()
     left_s = due_s - loop.time()
@@ -116,14 +116,14 @@ async def until(due_s: float) -> None:
 
 
 def hang_up(request: web.Request) -> None:
-    """Drop the connection in the middle, as a provider that dies does."""
+    """Drop the connection in the middle, as a crashing provider does."""
     if request.transport is not None:
         request.transport.abort()
 
 
 @lru_cache(maxsize=256)
 def tone(text: str, *, rate_hz: int, ms_per_character: int = 60) -> bytes:
-    """A tone that lasts about as long as the text takes to say. Mono s16le; each text has its own pitch."""
+    """Return a tone about as long as the spoken text. Mono s16le; each text has its own pitch."""
     pitch_hz = 180 + hashlib.sha256(text.encode()).digest()[0]
     n_samples = rate_hz * ms_per_character * max(1, len(text)) // 1_000
     step = 2 * math.pi * pitch_hz / rate_hz

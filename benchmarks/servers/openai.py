@@ -1,4 +1,4 @@
-"""OpenAI's HTTP protocol: chat completions (streamed or whole, with tool calls), speech, embeddings.
+"""Speak OpenAI's HTTP protocol: chat completions (streamed or whole, with tool calls), speech, embeddings.
 
 Any OpenAI-compatible service looks the same from outside, so this also stands for those.
 """
@@ -25,7 +25,7 @@ SPEECH_RATE_HZ = 24_000
 class ToolCall:
     name: str
     arguments: str
-    """JSON, as a model writes it: it may be broken."""
+    """JSON as a model writes it: it may be invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Reply:
     """One completion.
 
     Attributes:
-        text: Said after the tool calls' place; a reply with tool calls usually has none.
-        dies_after: Drop the connection after so many pieces of the stream.
+        text: Follows the tool calls; a reply with tool calls usually has none.
+        dies_after: Drop the connection after this many pieces of the stream.
     """
 
     text: str = ""
@@ -43,18 +43,18 @@ class Reply:
 
 
 Chooser = Callable[[Mapping[str, Any]], Reply]
-"""Picks the reply to a request's body."""
+"""Selects the reply to a request's body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a provider is. 0 is as fast as it can.
+    """The speed of a provider. 0 is as fast as possible.
 
     Attributes:
         ttft_ms: To the first token.
         tokens_per_s: After it.
         speech_ttfb_ms: To the first byte of speech; the rest follows at once.
-        ms_per_character: How long what is spoken lasts.
+        ms_per_character: Length of spoken text.
     """
 
     ttft_ms: float = 0
@@ -64,9 +64,9 @@ class Pace:
 
 
 class OpenAiServer(LocalServer):
-    """Answers with its replies in turn, the last one again and again.
+    """Answers with its replies in turn, repeating the last one.
 
-    `completions` and `speeches` hold the bodies of the requests, in order; `vectors` those for embeddings.
+    `completions` and `speeches` have the bodies of the requests, in order; `vectors` those for embeddings.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class OpenAiServer(LocalServer):
         if (status := self.refusal(request)) is not None:
             return _refused(status)
         await request.read()
-        # By the clock, from the request's last byte on: what the server does itself is part of its pace, and the
-        # lateness of every wait would add up over a reply.
+        # By the clock, from the request's last byte on: the server's own work is part of its pace, and late waits do
+        # not add up over a reply.
         due_s = asyncio.get_running_loop().time() + self.pace.ttft_ms / 1_000
         body = await request.json()
         self.completions.append(body)
@@ -158,7 +158,7 @@ class OpenAiServer(LocalServer):
             {"object": "embedding", "index": n, "embedding": _written(vector, as_base64)}
             for n, vector in enumerate(given)
         ]
-        data.reverse()  # their order is in the index, and nowhere else
+        data.reverse()  # the index has their order, and the list does not
         usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
         return web.json_response({"object": "list", "data": data, "model": body["model"], "usage": usage})
 
@@ -201,7 +201,7 @@ def _deltas(reply: Reply) -> list[dict[str, Any]]:
 
 
 def tokens(text: str) -> list[str]:
-    """Words with the space in front of them, as most models' tokens come."""
+    """Return words with the space before them, as most models' tokens come."""
     return [word if n == 0 else f" {word}" for n, word in enumerate(text.split(" "))] if text else []
 
 

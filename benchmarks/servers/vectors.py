@@ -1,4 +1,4 @@
-"""What the stand-ins for providers answer where embeddings are asked for, and how that goes wrong."""
+"""Answer requests for embeddings in the stand-ins, with planned failures."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 VectorOf = Callable[[str, int], Sequence[float]]
-"""Of a text, with the dimensions that are asked for."""
+"""Returns the vector of a text with the requested dimensions."""
 
 
 def invented(text: str, dimensions: int) -> list[float]:
-    """Of unit length; each text has its own."""
+    """Return a vector of unit length that depends on the text."""
     raw = [byte / 127.5 - 1 for byte in hashlib.shake_256(text.encode()).digest(dimensions)]
     length = sum(value * value for value in raw) ** 0.5
     return [value / length for value in raw]
@@ -22,12 +22,12 @@ def invented(text: str, dimensions: int) -> list[float]:
 class Vectors:
     """
     Attributes:
-        of: What a text's vector is.
-        unasked: The dimensions when none are asked for.
+        of: Returns a text's vector.
+        unasked: The dimensions if none are requested.
         delay_ms: Before each answer.
-        refusals: HTTP statuses that the next requests get instead of an answer, in order; they may be sent again.
-        refuses: Texts it does not take: a request with one of them is a bad one.
-        n_missing: So many vectors are left out of each answer.
+        refusals: HTTP statuses that the next requests get instead of an answer, in order; they may be retried.
+        refuses: Rejected texts: a request with one of them is a bad one.
+        n_missing: This many vectors are missing from each answer.
         requests: The bodies, in order, refused ones too.
     """
 
@@ -40,7 +40,7 @@ class Vectors:
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, body: dict[str, Any], texts: Sequence[str]) -> int | None:
-        """Note a request. Returns the status it is refused with, or None."""
+        """Record a request. Return the status with which it is refused, or None."""
         self.requests.append(body)
         if self.refusals:
             return self.refusals.pop(0)

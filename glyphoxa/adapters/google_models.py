@@ -20,16 +20,19 @@ from glyphoxa.providers.building import Connection
 
 DEADLINE_MS = 10_000
 MOST_TEXTS = 100
-""""BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", says the provider."""
+"""Provider limit: "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch"."""
 _TRIES = 3
 _FIRST_PAUSE_S = 0.5
 _JITTER_S = 0.5
 _IDLE_S = 300
-"""How long an idle connection is kept; by default it is 15 s, and a table is often quiet for longer."""
+"""How long an idle connection is kept; the default of 15 s is too short for a table that is often quiet."""
 
 
 class GoogleEmbeddings:
-    """See `Embedder`. Made inside a running event loop; `close` it. Arguments and errors as of `OpenAiEmbeddings`."""
+    """See `Embedder`. Create inside a running event loop; `close` it.
+
+    Arguments and errors are those of `OpenAiEmbeddings`.
+    """
 
     def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int = DEADLINE_MS) -> None:
         self._model = connection.model
@@ -58,7 +61,7 @@ class GoogleEmbeddings:
         await self._session.close()
 
     async def _embed(self, texts: Sequence[str], *, task: str, prefix: str) -> NDArray[float32]:
-        # A model that wants the task before the text takes no task type.
+        # A model that expects the task as a prefix takes no task type.
         config = types.EmbedContentConfig(task_type=None if prefix else task, output_dimensionality=self._dimensions)
 
         async def ask(batch: list[str]) -> list[list[float]]:
@@ -74,7 +77,7 @@ class GoogleEmbeddings:
 
     async def _ask(self, texts: list[str], config: types.EmbedContentConfig) -> list[list[float]]:
         name = f"the embeddings model {self._model!r}"
-        # Models from gemini-embedding-2 on take bare strings for the parts of one text, and give one vector for it.
+        # From gemini-embedding-2 on, bare strings are parts of one text and give a single vector.
         contents: list[types.ContentUnion] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         try:
             async with asyncio.timeout(self._deadline_ms / 1_000):
@@ -89,16 +92,16 @@ class GoogleEmbeddings:
         except (aiohttp.ClientError, HTTPError, OSError) as error:
             raise Unavailable(f"{name} cannot be reached: {error}") from error
         except (ValueError, TypeError, AttributeError) as error:
-            raise Unavailable(f"{name} gave an answer that holds no vectors ({type(error).__name__})") from error
+            raise Unavailable(f"{name} returned an answer without vectors ({type(error).__name__})") from error
 
 
 def _translated(name: str, error: errors.APIError) -> Unavailable | InvalidInput:
-    # A wrong key is a bad request at this provider.
+    # This provider reports a wrong key as a bad request.
     if error.code in (401, 403) or "api key" in str(error.message).lower():
         return Unavailable(f"{name} refuses the key (HTTP {error.code})")
     if error.code == 400:
-        return InvalidInput(f"{name} does not take this: {error.message}")
-    return Unavailable(f"{name} cannot be asked: {error.message} (HTTP {error.code})")
+        return InvalidInput(f"{name} rejects the request: {error.message}")
+    return Unavailable(f"{name} fails: {error.message} (HTTP {error.code})")
 
 
 class GoogleStructuredLlm:
@@ -111,7 +114,7 @@ class GoogleStructuredLlm:
     def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
         self._model = connection.model
         self._max_tokens = max_tokens
-        # Whoever asks knows whether it is worth asking again.
+        # The caller decides whether to retry.
         options = types.HttpOptions(base_url=connection.base_url, retry_options=types.HttpRetryOptions(attempts=1))
         self._client = genai.Client(api_key=connection.key, http_options=options)
 
@@ -132,15 +135,15 @@ class GoogleStructuredLlm:
                 )
         except TimeoutError:
             raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
-        except RecursionError:  # the client reads it as JSON by itself
-            raise Unparseable("the model's answer is no JSON that can be read") from None
+        except RecursionError:  # the client parses the JSON itself
+            raise Unparseable("the model's answer is not readable JSON") from None
         except errors.APIError as error:
-            raise Unavailable(f"model {self._model!r} cannot be asked: {error.message}") from error
+            raise Unavailable(f"model {self._model!r} fails: {error.message}") from error
         except (aiohttp.ClientError, HTTPError, OSError) as error:
             raise Unavailable(f"model {self._model!r} cannot be reached: {error}") from error
         candidates = response.candidates or []
         if candidates and candidates[0].finish_reason is types.FinishReason.MAX_TOKENS:
-            raise Unparseable("the model's answer was cut off at its longest")
+            raise Unparseable("the model's answer was cut off at the length limit")
         return parsed(response.text, schema)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What hosted embedders share: texts as a provider takes them, and vectors as it must have given them."""
+"""Shared code of hosted embedders: preparing texts, and checking and scaling vectors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.recall.vectors import WrongDimensions
 
 _MOST_BYTES = 8_000
-"""Of one text: models read 8,192 tokens (Gemini's first 2,048, and leaves the rest), and no token is less than a byte.
-Talk comes in pieces of a few hundred bytes; this is for what is no talk."""
+"""Maximum bytes of one text: models read 8,192 tokens (Gemini's first one 2,048), and a token is at least one byte.
+
+Transcript chunks have a few hundred bytes; this protects against anything else."""
 
 Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
 
@@ -23,17 +24,16 @@ Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
 async def embed_in_batches(
     texts: Sequence[str], ask: Ask, *, model: str, dimensions: int, most_texts: int
 ) -> NDArray[float32]:
-    """float32, shape (len(texts), dimensions), rows of unit length; a row that the provider could not give is not
-    finite or zero.
+    """float32, shape (len(texts), dimensions), rows of unit length; a failed row is zero or not finite.
 
     Args:
-        ask: One request.
-        model: For messages.
-        most_texts: Of one request.
+        ask: Sends one request.
+        model: The model's name, for messages.
+        most_texts: Maximum number of texts per request.
 
     Raises:
-        Unavailable: The provider gave another number of vectors than there are texts.
-        WrongDimensions: They have other dimensions.
+        Unavailable: The provider returned a different number of vectors than texts.
+        WrongDimensions: The vectors have a different length.
     """
     rows = np.empty((len(texts), dimensions), float32)
     at = 0
@@ -41,7 +41,7 @@ async def embed_in_batches(
         batch = [_sendable(text) for text in texts[first : first + most_texts]]
         vectors = await ask(batch)
         if len(vectors) != len(batch):
-            raise Unavailable(f"{model} gave {len(vectors)} vectors for {len(batch)} texts")
+            raise Unavailable(f"{model} returned {len(vectors)} vectors for {len(batch)} texts")
         for vector in vectors:
             if len(vector) != dimensions:
                 raise WrongDimensions(model=model, wanted=dimensions, given=len(vector))
@@ -51,12 +51,12 @@ async def embed_in_batches(
 
 
 def _sendable(text: str) -> str:
-    """Without half characters, which cannot be sent, and not too long; never empty, which is refused."""
+    """Remove lone surrogates, which cannot be sent, and truncate; never empty, which providers reject."""
     return text.encode("utf-8", "replace")[:_MOST_BYTES].decode("utf-8", "ignore") or " "
 
 
 def _unit(vector: Sequence[float]) -> NDArray[float32]:
-    """A vector that was cut off to fewer dimensions is no longer of unit length."""
+    """Scale to unit length: a vector truncated to fewer dimensions no longer has it."""
     whole = np.asarray(vector, np.float64)
     length = np.linalg.norm(whole)
     unit: NDArray[float32] = (whole / length if np.isfinite(length) and length > 0 else whole).astype(float32)
@@ -64,7 +64,7 @@ def _unit(vector: Sequence[float]) -> NDArray[float32]:
 
 
 class Prefixes(NamedTuple):
-    """What a model wants before a text, to tell questions from what they shall find."""
+    """Prefixes by which a model distinguishes questions from documents."""
 
     found: str = ""
     question: str = ""
@@ -72,9 +72,9 @@ class Prefixes(NamedTuple):
 
 _GEMMA = Prefixes("title: none | text: ", "task: search result | query: ")
 _KNOWN = (
-    # ai.google.dev/gemini-api/docs/embeddings: this one takes no task type, but a text that names its task
+    # ai.google.dev/gemini-api/docs/embeddings: takes no task type, but a text that names its task
     (re.compile(r"gemini-embedding-[2-9]"), _GEMMA),
-    # and so does its small sister: the model card of google/embeddinggemma-300m
+    # and so does its smaller sibling: the model card of google/embeddinggemma-300m
     (re.compile(r"embedding-?gemma"), _GEMMA),
     # model card of nomic-ai/nomic-embed-text-v1.5; Ollama adds nothing by itself
     (re.compile(r"nomic-embed-text"), Prefixes("search_document: ", "search_query: ")),
@@ -84,7 +84,7 @@ _KNOWN = (
 
 
 def prefixes_of(model: str) -> Prefixes:
-    """By the model's name; none for a model that is not known to want any.
+    """Prefixes by the model's name; none for an unknown model.
 
     >>> prefixes_of("nomic-embed-text:latest").question
     'search_query: '

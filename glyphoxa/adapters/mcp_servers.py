@@ -1,8 +1,8 @@
-"""Servers outside whose tools NPCs are given: reached while the table opens, and again whenever they fall.
+"""MCP servers whose tools NPCs may use: connected when the table opens, and reconnected after a failure.
 
-- What a server offers is settled when it is first reached: what it says later of its tools changes no prompt.
-- A server that cannot be reached while the table opens is left out of this session.
-- One that falls later is tried again, less and less often; a call meanwhile fails at once.
+- The tools of a server are fixed at the first connection: later changes affect no prompt.
+- A server that cannot be reached while the table opens is left out of the session.
+- After a later failure it is retried with growing delays; calls fail at once in the meantime.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool
 
-# What of a server outside gets near a model: short and plain names, descriptions and answers, of known kinds.
+# What a model may see of a server: short, plain names, descriptions and answers of known types.
 #
-# A server may send anything: a megabyte, markers of a chat template, arguments nested a thousand times.
+# A server may send anything: a megabyte, chat template markers, arguments nested a thousand levels deep.
 
 
 MOST_TOOLS: Final = 16
@@ -50,10 +50,10 @@ _MARKERS: Final = ControlTokens(ELSEWHERE)
 
 
 def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec | None:
-    """A tool as an NPC's model is shown it; None if it cannot be.
+    """A tool's description for an NPC's model; None if it cannot be offered.
 
     Args:
-        tool: `name`, `description` and `input_schema`, as the server has them.
+        tool: `name`, `description` and `input_schema` from the server.
     """
     if not _NAME.fullmatch(str(tool["name"])):
         return None
@@ -69,7 +69,7 @@ def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec 
 
 
 def _argument(name: object, schema: object) -> Mapping[str, object] | None:
-    """Its schema as a model is shown it; None for what is no plain value."""
+    """An argument's schema for a model; None if it is not a plain value."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(schema, Mapping):
         return None
     kind = schema.get("type")
@@ -87,10 +87,10 @@ def _argument(name: object, schema: object) -> Mapping[str, object] | None:
 
 
 def checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
-    """What a model gave, as far as the tool takes it.
+    """Check a model's arguments against the tool's parameters and return the known ones.
 
     Raises:
-        InvalidInput: Something is missing, or of another kind.
+        InvalidInput: An argument is missing or has the wrong type.
     """
     given: dict[str, object] = {}
     for key, value in arguments.items():
@@ -107,29 +107,29 @@ def checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object
 
 
 def told(texts: Iterable[str], *, is_error: bool) -> Found:
-    """What a model is answered."""
+    """The result that a model is shown."""
     text = plain(" ".join(texts), most=MOST_ANSWERED)
     if is_error:
         return nothing(f"it failed: {text}" if text else "it failed")
-    return {"found": [text]} if text else nothing("it answered without words")
+    return {"found": [text]} if text else nothing("it returned no text")
 
 
 def plain(text: str, *, most: int) -> str:
-    """Words in one line, without what a terminal, a database or a chat template takes for a command."""
-    # What is far longer is cut first: cleaning a megabyte takes as long as a syllable.
+    """The text on one line, without control sequences of a terminal, a database or a chat template."""
+    # Truncate first: cleaning a megabyte takes as long as a syllable.
     cut = text[: 2 * most]
     visible = "".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in cut)
     words = " ".join(_MARKERS.broken(visible).split())
     return words if len(words) <= most and len(text) <= 2 * most else f"{words[:most].rstrip()} ..."
 
 
-# Ways to a server outside, on which it can send no more at a time than fits between two pieces of sound.
+# Transports whose messages are bounded, so that one can be read between two audio frames.
 #
-# The SDK's own read a message of any length, in the event loop of the table.
+# The SDK's own transports read messages of any length in the table's event loop.
 
 
 MOST_BYTES: Final = 256 * 1024
-"""Of one message."""
+"""Maximum size of one message."""
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 30.0
 _ENDS_WITHIN_S: Final = 2.0
@@ -137,10 +137,10 @@ _ENDS_WITHIN_S: Final = 2.0
 
 @asynccontextmanager
 async def program(command: Sequence[str], *, env: Mapping[str, str]) -> AsyncIterator[tuple[Any, Any]]:
-    """A program that is started, and spoken to on its standard input and output. It is ended at the end.
+    """Start a program and speak to it on its standard input and output. Ends it on exit.
 
     Args:
-        env: What it is given besides the few variables that every program needs. Keys of providers are not among them.
+        env: Its environment besides the few variables that every program needs. Provider keys are not included.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -155,7 +155,7 @@ async def program(command: Sequence[str], *, env: Mapping[str, str]) -> AsyncIte
     to_server, to_be_said = anyio.create_memory_object_stream[Any](0)
 
     async def read() -> None:
-        assert process.stdout is not None  # noqa: S101 - a pipe, as was asked for
+        assert process.stdout is not None  # noqa: S101 - requested as a pipe above
         async with heard:
             with suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):  # ValueError: too long
                 while line := await process.stdout.readline():
@@ -203,7 +203,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 @asynccontextmanager
 async def address(url: str, *, token: str) -> AsyncIterator[tuple[Any, Any]]:
-    """A server's address, for streamable HTTP.
+    """Connect to a server's address over streamable HTTP.
 
     Args:
         token: Sent with every request as `Authorization: Bearer`; empty for none.
@@ -223,8 +223,8 @@ async def address(url: str, *, token: str) -> AsyncIterator[tuple[Any, Any]]:
 
 
 async def _limit(response: httpx2.Response) -> None:
-    if "content-encoding" in response.headers:  # a few packed bytes may be a gigabyte
-        raise httpx2.ReadError("the answer is packed, which nobody asked for")
+    if "content-encoding" in response.headers:  # a few compressed bytes may expand to a gigabyte
+        raise httpx2.ReadError("the answer is compressed, which was not requested")
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         return  # limited by the event
     response.stream = _Limited(response.stream)
@@ -247,19 +247,19 @@ class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc, unused-ignore] # A
 
 
 CONNECT_MS: Final = 20_000
-"""What a table that opens waits for all servers together."""
+"""How long an opening table waits for all servers together."""
 _AGAIN_S: Final = (1.0, 5.0, 30.0, 120.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRow:
-    """How a server is reached.
+    """How to reach a server.
 
     Attributes:
         command: A program and its arguments; empty: it has a `url`.
-        env: What the program is given besides.
-        allowed: Its only tools that are offered; None: all.
-        usual_ms: What a call usually takes.
+        env: Additional environment of the program.
+        allowed: The only tools to offer; None: all.
+        usual_ms: Usual duration of a call.
     """
 
     name: str
@@ -276,7 +276,7 @@ class McpServers:
 
     Args:
         connect_ms: See `CONNECT_MS`.
-        again_s: How long a server that fell is let be; the longer, the more often it has.
+        again_s: Delays before reconnecting, growing with the number of failures.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class McpServers:
         self._connect_ms = connect_ms
 
     async def open(self) -> None:
-        """Until each server was reached, or was not in time. Never raises."""
+        """Wait until each server is connected or has failed. Never raises."""
         for name, server in self._servers.items():
             self._supervisor.start(f"MCP server {name}", server.run)
         tried = [asyncio.create_task(server.tried.wait()) for server in self._servers.values()]
@@ -302,7 +302,7 @@ class McpServers:
                 await self._supervisor.stop(f"MCP server {name}")
 
     def tools(self, server: str) -> tuple[OutsideTool, ...]:
-        """What it offers; nothing if it was not reached."""
+        """The server's tools; empty if it was not reached."""
         found = self._servers[server]
         return tuple(OutsideTool(spec, partial(found.call, spec)) for spec in found.tools or ())
 
@@ -314,8 +314,8 @@ class _Server:
     """
     Attributes:
         tools: None until it was reached.
-        tried: It was reached, or cannot be.
-        why: Why not.
+        tried: The first attempt is over.
+        why: Why it cannot be reached.
     """
 
     def __init__(self, row: ServerRow, again_s: Sequence[float]) -> None:
@@ -334,23 +334,23 @@ class _Server:
             began = asyncio.get_running_loop().time()
             try:
                 await self._serve()
-            except Exception as error:  # whatever somebody else's server makes of a connection
+            except Exception as error:  # anything a foreign server does to a connection
                 self.why = _reason(error)
             if self.tools is None:
                 self.tried.set()
                 return
             is_new = asyncio.get_running_loop().time() - began > self._again_s[-1]
             n_tried = 1 if is_new else n_tried + 1
-            logger.warning("the MCP server {} fell: {}", self._row.name, self.why or "its connection is closed")
+            logger.warning("the MCP server {} failed: {}", self._row.name, self.why or "its connection was closed")
             await asyncio.sleep(self._again_s[min(n_tried, len(self._again_s)) - 1])
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, object]) -> Found:
         """
         Raises:
-            Unavailable: It is not there now.
+            Unavailable: It is not connected now.
         """
         if self._client is None:
-            raise Unavailable(f"the MCP server {self._row.name} is not there now")
+            raise Unavailable(f"the MCP server {self._row.name} is not connected now")
         try:
             given = checked(spec, arguments)
         except InvalidInput as wrong:
@@ -363,10 +363,10 @@ class _Server:
             self._give_up()
             raise Unavailable(f"the MCP server {self._row.name} closed the connection") from error
         except Exception as error:
-            # An answer that is none: of the wrong types, or too long. What is behind it on the line is not read.
+            # An invalid answer: of the wrong types, or too long. The rest of the stream is not read.
             self._give_up()
             raise Unavailable(
-                f"the MCP server {self._row.name} answered what is no answer: {_reason(error)}"
+                f"the MCP server {self._row.name} returned an invalid answer: {_reason(error)}"
             ) from error
         texts = [each.text if each.type == "text" else f"({each.type})" for each in result.content]
         return told(texts, is_error=bool(result.is_error))
@@ -409,7 +409,7 @@ class _Server:
 
 
 def _reason(error: BaseException) -> str:
-    """The first of what went wrong at once, in a line."""
+    """The first of several simultaneous errors, on one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return plain(str(error) or type(error).__name__, most=200)

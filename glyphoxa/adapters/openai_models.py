@@ -1,4 +1,4 @@
-"""Models over OpenAI's protocol (OpenAI, Ollama, llama.cpp, vLLM): embeddings, structured answers and reranking."""
+"""Models behind OpenAI's API (OpenAI, Ollama, llama.cpp, vLLM): embeddings, structured answers and reranking."""
 
 from __future__ import annotations
 
@@ -22,45 +22,47 @@ if TYPE_CHECKING:
 
 DEADLINE_MS = 10_000
 MOST_TEXTS = 128
-"""2,048 are taken at once, of 300,000 tokens together (platform.openai.com/docs/api-reference/embeddings). So many of
-talk are some 5,000, and what a killed process has to do again."""
+"""Texts per request. The limit is 2,048 texts or 300,000 tokens (platform.openai.com/docs/api-reference/embeddings).
+
+128 chunks of a transcript have about 5,000 tokens, the most work a killed process must repeat."""
 _RETRIES = 2
 IDLE_S = 240.0
-"""How long an idle connection is kept. By default it is 5 s: a table is often quiet for minutes, and a new connection
-costs two or three ways there and back. Proxies drop an idle one after four minutes at the earliest (Azure; AWS: 350 s);
-a server that closes it says so."""
+"""How long an idle connection is kept; the default is 5 s.
+
+A table is often quiet for minutes, and a new connection costs two or three round trips. Proxies drop an idle one after
+four minutes at the earliest (Azure; AWS: 350 s); a server that closes it reports that."""
 
 
 def kept_open() -> Any:
-    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. Its user closes it."""
+    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. The caller closes it."""
     kind: Any = openai.DefaultAsyncHttpxClient
-    # httpx, or what has taken its place: whichever this SDK is made of.
+    # httpx or its successor, whichever this SDK uses.
     http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
     return kind(limits=http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S))
 
 
 _WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
-"""OpenAI's model from before its vectors could be cut; it refuses to be asked."""
+"""OpenAI's model from before vectors could be shortened; it rejects the parameter."""
 
 
 def openai_itself(connection: Connection, *, dimensions: int) -> OpenAiEmbeddings:
-    """Of OpenAI, or a proxy in front of it."""
+    """Embeddings of OpenAI, or of a proxy for it."""
     asks = connection.model not in _WITHOUT_DIMENSIONS
     return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=asks)
 
 
 def compatible(connection: Connection, *, dimensions: int) -> OpenAiEmbeddings:
-    """Of another server. Few know how to cut their vectors; what they give is checked all the same."""
+    """Embeddings of another server. Few can shorten vectors; the length is checked in any case."""
     return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=False)
 
 
 class OpenAiEmbeddings:
-    """See `Embedder`. Made inside a running event loop; `close` it.
+    """See `Embedder`. Create inside a running event loop; `close` it.
 
     Args:
-        dimensions: What its vectors must have.
-        asks_for_dimensions: Have the model cut its vectors to `dimensions`. Not every model does that.
-        deadline_ms: For a request, with the tries after a refusal.
+        dimensions: Required length of the vectors.
+        asks_for_dimensions: Ask the model to shorten its vectors to `dimensions`. Not every model can.
+        deadline_ms: For a request including retries.
     """
 
     def __init__(
@@ -87,8 +89,8 @@ class OpenAiEmbeddings:
 
         Raises:
             Unavailable: The provider is away, late, refuses the key, or has no such model.
-            InvalidInput: It does not take what it is given.
-            WrongDimensions: Its vectors have others.
+            InvalidInput: The provider rejects the request.
+            WrongDimensions: Its vectors have another length.
         """
         return await self._embed(texts, self._prefixes.found)
 
@@ -117,14 +119,14 @@ class OpenAiEmbeddings:
         except TimeoutError:
             raise Unavailable(f"{name} did not answer within {self._deadline_ms} ms") from None
         except (AuthenticationError, PermissionDeniedError) as error:
-            # The provider's own words quote the key's beginning and end.
+            # The provider's message quotes the beginning and end of the key.
             raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            raise InvalidInput(f"{name} does not take this: {error.message}") from error
+            raise InvalidInput(f"{name} rejects the request: {error.message}") from error
         except APIError as error:
-            raise Unavailable(f"{name} cannot be asked: {error.message}") from error
+            raise Unavailable(f"{name} fails: {error.message}") from error
         except (ValueError, TypeError, AttributeError) as error:
-            raise Unavailable(f"{name} gave an answer that holds no vectors ({type(error).__name__})") from error
+            raise Unavailable(f"{name} returned an answer without vectors ({type(error).__name__})") from error
 
 
 class OpenAiStructuredLlm:
@@ -150,10 +152,10 @@ class OpenAiStructuredLlm:
         except TimeoutError:
             raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
         except APIError as error:
-            raise Unavailable(f"model {self._model!r} cannot be asked: {error.message}") from error
+            raise Unavailable(f"model {self._model!r} fails: {error.message}") from error
         choice = completion.choices[0]
         if choice.finish_reason == "length":
-            raise Unparseable("the model's answer was cut off at its longest")
+            raise Unparseable("the model's answer was cut off at the length limit")
         return parsed(choice.message.content, schema)
 
     async def close(self) -> None:
@@ -161,10 +163,10 @@ class OpenAiStructuredLlm:
 
 
 class LocalStructuredLlm:
-    """See `StructuredLlm`. A question that is dropped frees the model within a batch of its prompt, not seconds later.
+    """See `StructuredLlm`. A cancelled request frees the model within one batch of its prompt, not seconds later.
 
     Args:
-        server: Started; its own grammar holds the answer to the schema.
+        server: Started; its grammar enforces the schema.
         slot: One that no NPC uses.
         max_tokens: A longer answer is cut off and therefore unparseable.
     """
@@ -173,7 +175,7 @@ class LocalStructuredLlm:
         self._client = AsyncOpenAI(api_key=server.api_key, base_url=server.base_url, max_retries=2)
         self._as_read = server.as_read
         self._max_tokens = max_tokens
-        # With `return_progress` the server writes while it reads, and so notices at once that nobody listens.
+        # With `return_progress` the server writes while it reads, and so notices at once that the client has gone.
         self._extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
 
     async def complete(
@@ -194,7 +196,7 @@ class LocalStructuredLlm:
         except TimeoutError:
             raise Unavailable(f"the local model did not answer within {deadline_ms} ms") from None
         except APIError as error:
-            raise Unavailable(f"the local model cannot be asked: {error.__cause__ or error.message}") from error
+            raise Unavailable(f"the local model fails: {error.__cause__ or error.message}") from error
 
     async def _streamed(self, request: dict[str, Any]) -> str:
         pieces: list[str] = []
@@ -203,7 +205,7 @@ class LocalStructuredLlm:
                 for choice in chunk.choices:
                     pieces.append(choice.delta.content or "")
                     if choice.finish_reason == "length":
-                        raise Unparseable("the model's answer was cut off at its longest")
+                        raise Unparseable("the model's answer was cut off at the length limit")
         return "".join(pieces)
 
     async def close(self) -> None:
@@ -211,7 +213,7 @@ class LocalStructuredLlm:
 
 
 def _structured(schema: JsonSchema) -> dict[str, Any]:
-    """Asks for an answer of that form. Untyped: the SDK's types take no schema that is only known at run time."""
+    """Response format for that schema. Untyped: the SDK's types accept no schema known only at run time."""
     named = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": named}}
 
@@ -221,11 +223,12 @@ def _messages(system: str, user: str) -> list[dict[str, str]]:
 
 
 class HttpReranker:
-    """See `glyphoxa.memory_graph.methods.Reranker`. Made inside a running event loop; `close` it. Whoever asks
-    says how long it may take.
+    """See `glyphoxa.memory_graph.methods.Reranker`. Create inside a running event loop; `close` it.
+
+    The caller sets the time limit.
 
     Args:
-        connection: Its address is the one above `/rerank`: "https://api.cohere.com/v2", "http://127.0.0.1:8080/v1".
+        connection: Its address is the parent of `/rerank`: "https://api.cohere.com/v2", "http://127.0.0.1:8080/v1".
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -236,20 +239,20 @@ class HttpReranker:
         """See `Reranker.rerank`.
 
         Raises:
-            Unavailable: It cannot be reached, refuses the key, or gives something else than a number for each text.
+            Unavailable: It cannot be reached, refuses the key, or does not return one number per text.
         """
         name = f"the reranker {self._model!r}"
         body = {"model": self._model, "query": question, "documents": list(texts)}
         try:
             answer = await self._client.post("/rerank", cast_to=object, body=body)
         except (AuthenticationError, PermissionDeniedError) as error:
-            # The provider's own words may quote the key.
+            # The provider's message may quote the key.
             raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
         except APIError as error:
-            raise Unavailable(f"{name} cannot be asked: {error.message}") from error
+            raise Unavailable(f"{name} fails: {error.message}") from error
         scores = _scores(answer)
         if sorted(scores) != list(range(len(texts))):
-            raise Unavailable(f"{name} gave no number to each of {len(texts)} texts")
+            raise Unavailable(f"{name} did not return a score for each of {len(texts)} texts")
         return [scores[at] for at in range(len(texts))]
 
     async def close(self) -> None:
@@ -257,7 +260,7 @@ class HttpReranker:
 
 
 def _scores(answer: object) -> dict[int, float]:
-    """By the place of the text; without what is no score."""
+    """Valid scores by the index of the text."""
     results = answer.get("results") if isinstance(answer, Mapping) else None
     scores: dict[int, float] = {}
     for result in results if isinstance(results, list) else ():

@@ -1,4 +1,4 @@
-"""WAV files: written, and played by whatever program of this machine plays them."""
+"""Write WAV files, and play them with a program of this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_wav(path: Path, pcm: bytes, *, rate_hz: int) -> None:
 
 
 def play(path: Path) -> str:
-    """Play a WAV file to its end. The name of the program that did, "" if none is there or none has a device."""
+    """Play a WAV file to its end. Returns the name of the program used, "" if none is installed or has a device."""
     for program, *options in PLAYERS:
         if (found := shutil.which(program)) is None:
             continue

@@ -425,7 +425,6 @@ def open_deep_recall(  # noqa: PLR0913 - parts that have nothing to do with each
         InvalidInput: See `open_structured_llm`; or the method needs something unavailable.
     """
     # Imported only if needed.
-    # Loaded by who asks for it alone.
     from glyphoxa.memory_graph.deep_recall import DeepRecall
 
     chosen = settings.recall.model_copy(update={"method": method})

@@ -45,6 +45,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
@@ -421,7 +422,7 @@ class _Wiring:
                 guard,
                 guard,
                 npc.name,
-                campaign.language,
+                RelationWords.of(campaign),
                 around=self.memory.around,
                 deep_talk=self.deep_talk,
             )

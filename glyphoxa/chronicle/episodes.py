@@ -18,7 +18,7 @@ from glyphoxa.language.sentences import shortened
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.transcript.sessions import EPISODE, episode_of
+from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -178,7 +178,7 @@ class EpisodeWriter:
         episode, everybody = episode_of(session), witnessed_by(told, at_ms=at_ms)
         sure = Provenance(_SURE, "inferred", origin="talk", session_id=session, at_ms=at_ms, reason="selected lines")
         events: list[Event] = [
-            EntityAdded(episode, "event", f"Session {session}", (), everybody, "talk"),
+            EntityAdded(episode, "event", episode_name(session), (), everybody, "talk"),
             FactStated(Claim.attribute(episode, "kind", EPISODE), sure, everybody),
         ]
         for text in dict.fromkeys(told.values()):

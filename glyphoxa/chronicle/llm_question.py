@@ -67,7 +67,7 @@ SYSTEM: Final = (
     '"relationships": how two of them are related: source and target are names. '
     '"facts": something about one of them: "subject" is a name, the speaker\'s own for "I" and "we"; '
     '"value" is a few words as they stand in the line. '
-    "A promise, a decision, a plan, and what was given, bought, sold, taken or lost are facts of who does it. "
+    "A promise, a decision, a plan, and what was given, bought, sold, taken or lost are facts of whoever does it. "
     '"lines": the numbers of the lines that say it, as few as tell it. Empty lists are a good answer.'
 )
 

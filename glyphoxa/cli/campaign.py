@@ -47,6 +47,7 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.language.relations import in_words
 from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, day_now
 from glyphoxa.world.state import WorldState
@@ -102,7 +103,7 @@ async def _new(options: argparse.Namespace) -> int:
     config = f" --config {options.config}" if options.config else ""
     print(f"{path} is a campaign with one NPC, {options.npc}, and one player, {options.player}")
     print(f"play it alone on this machine:  glyphoxa serve --open{config} --campaign {path}")
-    print("then edit it on the desk's page Campaign, or in an editor (docs/campaign-file.md)")
+    print("then edit it on the desk's page Campaign, or in an editor (docs/writing-a-campaign.md)")
     return 0
 
 
@@ -332,9 +333,9 @@ def _related(entity: EntityId, world: WorldState) -> str:
         if fact.status != "accepted" or claim.object is None:
             continue
         if claim.subject == entity:
-            related.append(f"{claim.predicate} {world.entities[claim.object].name}")
+            related.append(f"{in_words(claim.predicate)} {world.entities[claim.object].name}")
         elif claim.predicate in BIDIRECTIONAL_RELATIONS:
-            related.append(f"{claim.predicate} {world.entities[claim.subject].name}")
+            related.append(f"{in_words(claim.predicate)} {world.entities[claim.subject].name}")
     if len(related) > _MOST_RELATED:
         related[_MOST_RELATED:] = [f"and {len(related) - _MOST_RELATED} more"]
     return ", ".join(related)
@@ -460,7 +461,7 @@ def _with_story(options: argparse.Namespace, act: _Act) -> int:
         if kept.calendar is None:
             raise InvalidInput(
                 f"campaign {desk.campaign!r} has no calendar: add a block `calendar:` to its file, "
-                "and load it (docs/campaign-file.md shows one)"
+                "and load it (docs/writing-a-campaign.md shows one)"
             )
         return await act(_Story(desk, kept.calendar, kept), options)
 

@@ -21,7 +21,7 @@ from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar,
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.wording import IndentedLine, signals_in_words, validity_in_words
+from glyphoxa.dm.wording import IndentedLine, reason_in_words, signals_in_words, validity_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
@@ -107,7 +107,7 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
-        _listing(shown, explain=options.explain)
+        _listing(shown, desk.resolver, explain=options.explain)
     else:
         print(f"{who} recalls nothing: {_why_nothing(desk, npc, who)}")
     if options.explain:
@@ -240,7 +240,8 @@ class ExplainedQuestion:
         """Return what the NPC knows of itself."""
         itself = self.desk.resolver.played(self.npc)
         known = None if itself is None else await self.desk.graph.known(self.desk.campaign, self.npc, itself)
-        return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known))
+        words = self.desk.resolver.relations
+        return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known, words))
 
     @property
     def _called(self) -> str:
@@ -257,7 +258,7 @@ class ExplainedQuestion:
             left_out.append(f"what {desk.resolver.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
         facts: dict[str, RecalledFact] = {}
         known: dict[FactId, Fact] = {}
-        for one, selected in select_facts(others, self.question, npc, language=desk.language):
+        for one, selected in select_facts(others, self.question, npc, words=desk.resolver.relations):
             known |= {fact.id: fact for fact in (*one.known.attributes, *(fact for fact, _ in one.known.relations))}
             for each in selected:
                 facts.setdefault(each.text, each)
@@ -271,7 +272,10 @@ class ExplainedQuestion:
         if entity is None:
             return NOTHING_KNOWN
         snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
-        return NOTHING_KNOWN if snapshot is None else identity_of(snapshot.known, tokens=budgets.identity_tokens)
+        if snapshot is None:
+            return NOTHING_KNOWN
+        words = self.desk.resolver.relations
+        return identity_of(snapshot.known, tokens=budgets.identity_tokens, words=words)
 
 
 def places_of(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
@@ -317,6 +321,7 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
     if found:
         _listing(
             [Shown(one.recalled, _path(one, entity, desk.resolver), selected=_SELECTED) for one in found],
+            desk.resolver,
             explain=options.explain,
         )
     else:
@@ -335,7 +340,7 @@ def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:
 # What is shown
 
 
-def _listing(found: Sequence[Shown], *, explain: bool) -> None:
+def _listing(found: Sequence[Shown], resolver: NameResolver, *, explain: bool) -> None:
     """Show one row per result, in the given order."""
     more = ("score", "cosine", "found by", "known because", "holds") if explain else ()
     table = a_table("rank", "what", "session", "when", *more, "in the prompt")
@@ -344,7 +349,13 @@ def _listing(found: Sequence[Shown], *, explain: bool) -> None:
         when = "" if recalled.session_id is None else moment(recalled.at_ms)
         row = [str(rank), recalled_line(recalled), recalled.session_id or "", when]
         if explain:
-            row += [f"{recalled.score:.2f}", _cosine(recalled), one.path, recalled.reason, one.holds]
+            row += [
+                f"{recalled.score:.2f}",
+                _cosine(recalled),
+                one.path,
+                reason_in_words(recalled, resolver),
+                one.holds,
+            ]
         table.add_row(*row, one.selected if explain else one.selected.partition(":")[0])
     show(table)
 

@@ -188,7 +188,7 @@ def show_facts(
             *([fact.status] if with_status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
             visibility_in_words(fact.visibility, resolver),
-            learned_from(fact),
+            learned_from(fact, resolver),
             *([also[1](fact)] if also else []),
         )
     show(table)
@@ -208,7 +208,7 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {_times(fact.mentions)}")
     if provenance.reason:
         print(f"  because {provenance.reason}")
-    _say_where(fact, found.said)
+    _say_where(desk.resolver, fact, found.said)
     if validity := validity_in_words(fact.validity, desk.days.calendar):
         print(f"  holds {validity}")
     for key, value in fact.attributes.items():
@@ -221,15 +221,15 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     _say_facts(desk, "contradicts", fact.disputes, found.disputes)
 
 
-def _say_where(fact: Fact, said: CitedUtterance | None) -> None:
+def _say_where(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) -> None:
     provenance = fact.provenance
     if said is not None:
         retracted = ", rolled back" if said.is_retracted else ""
-        where = f"{place(said.session_id, said.ordinal)}, {moment(said.at_ms)}"
+        where = f"{place(said.session_id, said.ordinal, resolver)}, {moment(said.at_ms)}"
         print(f"  said: {where} (utterance {said.utterance_id}{retracted})")
         print(f"    {plain(f'{said.speaker_name}: {said.text}')}")
         return
-    where, at = place(provenance.session_id, provenance.ordinal), moment(provenance.at_ms)
+    where, at = place(provenance.session_id, provenance.ordinal, resolver), moment(provenance.at_ms)
     if provenance.utterance_id is not None:
         print(f"  said: {where}, {at} (utterance {provenance.utterance_id}, no longer in the log)")
     else:
@@ -260,7 +260,7 @@ async def show_events(
             moment(recorded.cause.at_ms),
             recorded.cause.by.replace("_", " "),
             recorded.event.in_words(Words(desk.resolver, words)),
-            place(recorded.cause.session_id, recorded.cause.ordinal),
+            place(recorded.cause.session_id, recorded.cause.ordinal, desk.resolver),
             "" if counts else "undone",
         )
     show(table)

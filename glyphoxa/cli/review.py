@@ -353,7 +353,7 @@ def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameReso
 )
 async def _retract(desk: Desk, options: argparse.Namespace) -> int:
     said = await desk.sessions.find(options.utterance)
-    print(f"retracted: {_in_words(said)}")
+    print(f"retracted: {_in_words(desk, said)}")
     if not await _is_wanted(desk, said, options):
         return 1
     return _done("retracted", await desk.timeline.retract(said))
@@ -368,7 +368,7 @@ async def _retract(desk: Desk, options: argparse.Namespace) -> int:
 )
 async def _correct_utterance(desk: Desk, options: argparse.Namespace) -> int:
     said = await desk.sessions.find(options.utterance)
-    print(f"heard: {_in_words(said)}")
+    print(f"heard: {_in_words(desk, said)}")
     print(f"instead: {plain(' '.join(options.text.split()))}")
     if not await _is_wanted(desk, said, options):
         return 1
@@ -383,8 +383,8 @@ async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespa
     return False
 
 
-def _in_words(said: CitedUtterance) -> str:
-    return plain(f"{said.speaker_name}, {moment(said.at_ms)}, session {said.session_id}: {said.text}")
+def _in_words(desk: Desk, said: CitedUtterance) -> str:
+    return plain(f"{said.speaker_name}, {moment(said.at_ms)}, {desk.resolver.session(said.session_id)}: {said.text}")
 
 
 def _done(what: str, event: WorldEvent) -> int:

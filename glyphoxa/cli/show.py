@@ -119,7 +119,7 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
     for fact in await desk.inspection.relations(desk.campaign, entity.id):
         known_to = visibility_in_words(fact.visibility, desk.resolver)
         words = (desk.facts.words(fact), fact.status, certainty_in_words(fact))
-        table.add_row(short(fact.id), *words, learned_from(fact), known_to)
+        table.add_row(short(fact.id), *words, learned_from(fact, desk.resolver), known_to)
     if table.rows:
         show(table)
     else:

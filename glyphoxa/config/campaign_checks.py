@@ -35,6 +35,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.recall.days import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 
@@ -67,6 +68,15 @@ def _language(tag: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", tag):
         raise ValueError(f"{tag[:40]!r} is not a language tag such as en, de or en-GB")
     return tag
+
+
+def _sentence(text: str) -> str:
+    if sorted(re.findall(r"\{([^{}]*)\}", text)) != ["source", "target"]:
+        raise ValueError("a sentence for a relation names {source} and {target}, each once")
+    return text.rstrip(".")
+
+
+RelationSentence = Annotated[Text, AfterValidator(_sentence)]
 
 
 class _Block(BaseModel):
@@ -183,6 +193,7 @@ class CampaignDocument(_Block):
     calendar: CalendarBlock | None = None
     entity_types: tuple[Name, ...] = ()
     slots: dict[Name, SlotRule] = Field(default_factory=dict)
+    relation_types: dict[Name, RelationSentence] = Field(default_factory=dict)
     entities: tuple[EntityBlock, ...] = ()
     relationships: tuple[RelationshipBlock, ...] = ()
     npcs: tuple[NpcBlock, ...] = ()
@@ -235,12 +246,13 @@ _CLOSE: Final = 0.8
 """Similarity of two spellings, from 0 to 1: BROTHER_OF is not meant to be MEMBER_OF."""
 
 
-def hint_for(relation: str) -> str | None:
-    """Return a remark on a relationship type that is not a usual one; None for a usual one."""
-    if relation in RELATIONSHIP_TYPES:
+def hint_for(relation: str, words: RelationWords) -> str | None:
+    """Return a remark on a custom relationship type; None for a usual one, or if the campaign gives its sentence."""
+    if relation in RELATIONSHIP_TYPES or relation in words.own:
         return None
     near = get_close_matches(relation, RELATIONSHIP_TYPES, n=1, cutoff=_CLOSE)
-    return f"relationship type {relation!r} is a custom type" + (f"; did you mean {near[0]!r}?" if near else "")
+    shown = f"relationship type {relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}"
+    return f"{shown}; did you mean {near[0]!r}?" if near else shown
 
 
 def edge_name(source: str, relation: str, target: str) -> str:

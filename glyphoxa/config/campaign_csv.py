@@ -1,7 +1,7 @@
 """Read entities and relationships from CSV tables: what a spreadsheet or another program can write.
 
 `entities.csv` has the columns name and type, `relationships.csv` source, type and target; all other columns are
-attributes. `docs/campaign-file.md` shows them.
+attributes. `docs/writing-a-campaign.md` shows them.
 
 The reader is strict: UTF-8 (with or without a byte order mark), separated by `,` or `;`, quoted with `"`, as many cells
 in each row as there are columns. Lines of empty cells are skipped. A mistake is reported as `file:line`.
@@ -25,6 +25,7 @@ from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, slug
+from glyphoxa.language.relations import RelationWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ class _Reading:
                 edge = edge_name(source.name, kind, target.name)
                 if (first := lines.setdefault(edge.casefold(), row.line)) != row.line:
                     wrong.append(f"relationship {edge!r} is here twice, first on line {first}")
-            if kind not in hinted and (hint := hint_for(kind)):
+            if kind not in hinted and (hint := hint_for(kind, RelationWords.of(self.into))):
                 hinted.add(kind)
                 self.warnings.append(f"{table.path}:{row.line}: {hint}")
             known_by, hidden = self._scope(row, wrong)

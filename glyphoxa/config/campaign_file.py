@@ -1,7 +1,7 @@
 """Read a campaign file, as a DM writes it in YAML, into a `Campaign`.
 
 Everything refers to everything by name. All mistakes of a file are reported together, each with its line and
-the nearest valid value. `docs/campaign-file.md` shows the format.
+the nearest valid value. `docs/writing-a-campaign.md` shows the format.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
+from glyphoxa.language.relations import RelationWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ class _Reading:
             story_day=story_day,
             bible=block.bible,
             glossary=block.glossary,
+            relation_types=self.document.relation_types,
         )
         if also is not None:
             self._wrong_all(also(self.document))
@@ -279,11 +281,12 @@ class _Reading:
 
     def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
         made: list[Relationship] = []
+        words = RelationWords(self.document.campaign.language, self.document.relation_types)
         for i, block in enumerate(self.document.relationships):
             at: YamlPath = ("relationships", i)
             source = self._entity(block.source, by_name, (*at, "source"))
             target = self._entity(block.target, by_name, (*at, "target"))
-            if hint := hint_for(block.type):
+            if hint := hint_for(block.type, words):
                 self._warn((*at, "type"), hint)
             self._check_attributes(block.attributes, at)
             known_by = self._knowers(block.known_by, npcs, at)

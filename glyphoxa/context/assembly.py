@@ -1,9 +1,9 @@
-"""Hot context: what an NPC has in mind when it answers.
+"""Assemble the hot context: what an NPC has in mind when it answers.
 
-Identity, what changed of the world, and recall are gathered at the same time, each under its own deadline and in the
-name of the NPC that is to answer. A late or failed part is left out and said so; identity then falls back to what it
-was last time, which also keeps the beginning of the prompt the same for the prompt cache, or at first to what the
-campaign's file lets this NPC know. The scene is known without asking, and so is what is known of who is named.
+Identity, changes of the world, and recall are gathered in parallel, each under its own deadline and in the name of the
+NPC that answers. A late or failed part is left out and reported. Identity then falls back to the last one read, which
+also keeps the start of the prompt unchanged for the prompt cache, or first to what the campaign's file lets this NPC
+know. The scene and the facts about named entities are in memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
-# The parts of one hot context while they are gathered: each has its own deadline, and all begin together.
+# The parts of one hot context while they are gathered: each has its own deadline, and all start together.
 
 
 T = TypeVar("T")
@@ -52,10 +52,10 @@ def monotonic_us() -> int:
 
 
 class Gathering:
-    """Made where a hot context is needed, and asked for what came of it once all parts have ended.
+    """Gathers parts for one hot context, and reports on them once all have ended.
 
     Args:
-        now_us: A clock that only goes forward, in microseconds.
+        now_us: A monotonic clock in microseconds.
     """
 
     def __init__(self, now_us: Callable[[], int] = monotonic_us) -> None:
@@ -66,11 +66,12 @@ class Gathering:
         self._sources: dict[str, str] = {}
 
     async def part(self, name: str, part: Awaitable[T], deadline_ms: int, *, source: str) -> T | None:
-        """What `part` gives; None where it failed or was late, which is noted. Never raises.
+        """Return the result of `part`; None if it failed or was late, which is recorded. Never raises.
 
         Args:
-            deadline_ms: Since the first part of this gathering was begun, so that a part that is read twice takes no
-                longer than one that is read once.
+            deadline_ms: From the start of this gathering's first part, so that a part that is read twice takes no
+                longer than
+                one that is read once.
         """
         loop = asyncio.get_running_loop()
         if self._began_s is None:
@@ -84,7 +85,7 @@ class Gathering:
         except GlyphoxaError as error:
             self._omit(name, str(error))
         except Exception as error:
-            # The edge between memory and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
+            # The boundary between memory and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
             logger.exception("hot context without {}", name)
             self._omit(name, type(error).__name__)
         else:
@@ -96,7 +97,7 @@ class Gathering:
         return None
 
     def at_once(self, name: str, part: Callable[[], T], *, source: str) -> T | None:
-        """The same for what is in memory and needs no waiting."""
+        """Return the result of a part that is in memory and needs no waiting."""
         began_us = self._now_us()
         try:
             found = part()
@@ -105,33 +106,33 @@ class Gathering:
             self._omit(name, type(error).__name__)
             return None
         else:
-            if name not in self._omitted:  # else it is what was read before
+            if name not in self._omitted:  # otherwise it is from an earlier read
                 self._sources.setdefault(name, source)
             return found
         finally:
             self._took(name, began_us)
 
     def came_from(self, name: str, source: str) -> None:
-        """Of a part that was there before it was asked for."""
+        """Record the source of a part that was present before."""
         self._sources[name] = source
 
     def take(self, name: str, other: Gathering) -> None:
-        """A part as another gathering has it: it was read ahead."""
+        """Take a part that another gathering has read ahead."""
         self._sources[name] = READ_AHEAD
         self._took_us[name] = other._took_us.get(name, 0)
 
     def has(self, name: str) -> bool:
-        """Whether the part was gathered, and not left out."""
+        """Return whether the part was gathered and not left out."""
         return name in self._sources and name not in self._omitted
 
     @property
     def omitted(self) -> tuple[str, ...]:
-        """Such as "recall: not there within 50 ms"."""
+        """Return parts left out, such as "recall: not there within 50 ms"."""
         return tuple(f"{name}: {why}" for name, why in self._omitted.items())
 
     @property
     def gathered(self) -> dict[str, Gathered]:
-        """Of every part that was asked for, where what stands in the prompt is from and how long it took."""
+        """Return, for each requested part, the source of what is in the prompt and how long it took."""
         names = dict.fromkeys((*self._took_us, *self._sources))
         return {name: Gathered(self._sources.get(name, AS_BEFORE), self._took_us.get(name)) for name in names}
 
@@ -151,16 +152,16 @@ class HotContextAssembly:
     """Implements `HotContextSource` over memory.
 
     Args:
-        prefetch: Shared with the ears, which feed it partial transcripts.
-        known_utterances: What an NPC's prompt already holds.
-        holds_words: Whether it holds these words already, whenever they were said.
-        heard_before: What was said to an NPC last, before the question.
-        talk_of: What was said in the talk that its prompt holds, the question aside.
-        story_day: Where the story stands, in words; empty if that is not known.
+        prefetch: Shared with the ears, which send it partial transcripts.
+        known_utterances: Returns what an NPC's prompt already contains.
+        holds_words: Returns whether the prompt already contains these words, from any time.
+        heard_before: Returns what an NPC heard last before the question.
+        talk_of: Returns the lines in an NPC's prompt, without the question.
+        story_day: Returns the story day in words; empty if it is unknown.
         past: Summaries of earlier sessions; None without any.
-        accept_at: The confidence from which the campaign file's facts are accepted, where the file tells.
-        repairs: Whether the prompt says what the NPC does not know, as a small model needs; see `repairs`.
-        now_us: A clock that only goes forward, for how long each part takes.
+        accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
+        repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
+        now_us: A monotonic clock, for the time of each part.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -214,8 +215,8 @@ class HotContextAssembly:
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], Gathering]] = {}
 
     async def enter(self, scene: Scene) -> None:
-        """The table is in this scene now. Reads what its NPCs know of themselves, so that a prompt cache can be primed
-        with the very words of the first answer.
+        """Enter a scene: read what its NPCs know of themselves, so that a prompt cache can be prepared with the first
+        answer's exact words.
         """
         self._identities.new_scene()
         npcs = [npc.id for npc in self._campaign.npcs]
@@ -235,16 +236,12 @@ class HotContextAssembly:
         self._entered.add(scene)
 
     def new_speech(self) -> None:
-        """Somebody begins to speak: the facts shown for the last question are not kept for this one, and no NPC keeps
-        what it knew of itself then.
-        """
+        """Start a new speech: drop the facts of the last question, and read each NPC's identity again."""
         self._shown.clear()
         self._read_ahead.clear()
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
-        """What stands in every prompt of an NPC, as it was read last: the bible, what it knows of itself,
-        what happened before, and where it is.
-        """
+        """Return what is in all prompts of an NPC, as read last: bible, identity, past sessions and scene."""
         return tuple(
             line
             for line in (
@@ -257,7 +254,7 @@ class HotContextAssembly:
         )
 
     def known(self, npc: NpcId) -> Known | None:
-        """What an NPC knows of itself, as it was read last; None: nothing."""
+        """Return what an NPC knows of itself, as read last; None: nothing."""
         return self._identities.last(npc).known
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
@@ -269,13 +266,13 @@ class HotContextAssembly:
             self._recall(npc, question, within_ms, parts),
         )
         if self._by_name.itself(npc) != self._as_read.get(npc):
-            # It has changed since it was read ahead, or while something was looked up.
+            # It has changed since it was read ahead, or during a look-up.
             await self._read_identity(npc, parts, later_ms=within_ms)
         hot = self._sheet(npc, question, said, parts, chain=chain)
         return self._repaired(hot, npc, question, asker)
 
     async def _named(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledFact]:
-        """Has what is known by name up to date. Returns how two hang together, where the question asks for it."""
+        """Update what is known by name. Return the relations between two entities, if the question asks for them."""
         deadline_ms = self._budgets.part_deadline_ms
         await parts.part("facts", self._by_name.refresh(), deadline_ms, source=self._known_from)
         if not asks_how_related(question, language=self._campaign.language):
@@ -290,7 +287,7 @@ class HotContextAssembly:
         """See `HotContextSource.gather_nowait`."""
         if question:
             self._begin_identity(npc)
-        # While nobody speaks there is no question, and what the last one recalled is no part of the next.
+        # While nobody speaks there is no question, and results of the last one do not belong to the next.
         said = self._prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
         is_all = question and self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
@@ -307,7 +304,8 @@ class HotContextAssembly:
     ) -> HotContext:
         """
         Args:
-            chain: How two hang together that are asked about. None while somebody still asks: nothing was read for it.
+            chain: The relations between the entities in the question. None while the player still speaks: nothing was
+                read.
         """
         identity = self._identities.last(npc)
         looked_up = parts.at_once(
@@ -345,8 +343,8 @@ class HotContextAssembly:
     def _repaired(self, hot: HotContext, npc: NpcId, question: str, asker: str) -> HotContext:
         """Add what a small model needs: what the asker told, and what the NPC does not know.
 
-        Nothing is said to be unknown as long as a part is missing: that may be the one which knows. The names of the
-        campaign's players have been heard by every NPC.
+        While a part is missing, nothing is declared unknown, because that part may contain it. Every NPC has heard the
+        names of the campaign's players.
         """
         if not self._needs_repairs or not question or hot.kept:
             return hot
@@ -368,7 +366,9 @@ class HotContextAssembly:
         return replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
 
     def _has_heard_of(self, npc: NpcId, name: str) -> bool:
-        """Also of who has the name among others: Ade is Ade Okoro to who knows him."""
+        """Return whether an NPC has heard a name, also as a part of a longer one: Ade is Ade Okoro to anyone who knows
+        him.
+        """
         asked = self._campaign.npc(npc)
         spoken = name.casefold().split()
         own = " ".join((asked.name, *asked.aliases, *(player.name for player in self._campaign.players)))
@@ -378,7 +378,7 @@ class HotContextAssembly:
         return any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s"), *longer))
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
-        """What was recalled a moment ago may have come into the talk since, or was said in it with the same words."""
+        """A recalled utterance may have entered the prompt since, or been said again in the same words."""
         in_talk = set(self._known_utterances(npc))
         return lambda one: one.utterance_id in in_talk or self._holds_words(npc, one.text)
 
@@ -393,19 +393,19 @@ class HotContextAssembly:
             terms=self._terms,
             own_names=self._own_names[npc],
         )
-        # What a campaign holds as a secret is as long as its author likes; a prompt that is too long is refused.
+        # A secret of a campaign has any length, and a prompt that is too long is rejected.
         longest = characters_in(self._budgets.identity_tokens)
         return [replace(one, text=shortened(one.text, longest)) for one in found]
 
     def _loose(self, npc: NpcId) -> Set[str]:
-        """The words of what stands in every prompt of it; told apart once, as they seldom change."""
+        """Return the words that are in all prompts of the NPC; cached, because they seldom change."""
         standing = self.standing(npc)
         if npc not in self._loose_words or self._loose_words[npc][0] != standing:
             self._loose_words[npc] = (standing, words_of(" ".join(standing), self._terms))
         return self._loose_words[npc][1]
 
     def _scene_line(self, npc: NpcId) -> str:
-        """From the campaign in memory: it is never late."""
+        """Return the scene from the campaign in memory, which is never late."""
         if self._scene is None or npc not in self._scene.npcs:
             return ""
         return self._scenes.line(self._scene, npc)
@@ -414,7 +414,7 @@ class HotContextAssembly:
         return self._scenes.line(scene, npc) if scene == self._scene else self._scenes.line_of_left(scene, npc)
 
     def _begin_identity(self, npc: NpcId) -> None:
-        """It is being asked: what it knows of itself is read while they speak, once a speech."""
+        """Read what an addressed NPC knows of itself while the player speaks, once for each speech."""
         if self._graph is not None and npc not in self._read_ahead:
             ahead = Gathering(self._now_us)
             self._read_ahead[npc] = (self._prefetch.start(self._read_identity(npc, ahead)), ahead)
@@ -434,7 +434,7 @@ class HotContextAssembly:
         self._as_read[npc] = self._by_name.itself(npc)
 
     async def _recall(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledTalk]:
-        """What memory has answered while it was spoken is not asked again."""
+        """Recall, unless memory answered this question during the speech."""
         if self._talk is None:
             return ()
         said = None

@@ -1,4 +1,4 @@
-"""How a prompt is made for an answer: the one way, for an NPC's mouth and for `glyphoxa show context` alike."""
+"""Compose the prompt for an answer, the same way for an NPC's mouth and for `glyphoxa show context`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THE_SESSION: Final = "this session"
 EARLIER_SESSIONS: Final = "summaries of earlier sessions"
 THE_DM: Final = "the DM"
 AT_MOST_LATER_MS: Final = 450
-"""A source keeps deadlines of its own. One that does not is waited for so much longer than the longest of them."""
+"""A source has its own deadlines. One that exceeds them is waited for this much longer than the longest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ComposedPrompt:
     """
     Attributes:
         prompt: As it is sent.
-        hot: What was put into it.
-        parts: What it consists of, in the order in which it is read.
+        hot: What was added to it.
+        parts: Its parts, in reading order.
     """
 
     prompt: Prompt
@@ -45,7 +45,7 @@ class ComposedPrompt:
 
     @property
     def text(self) -> str:
-        """As a DM reads it: one paragraph a message, headed by its role."""
+        """Return the prompt for a DM: one paragraph a message, headed by its role."""
         return "\n\n".join(f"[{message.role}]\n{message.content}" for message in self.prompt.messages)
 
 
@@ -56,7 +56,7 @@ async def compose(
     *,
     deadline_ms: int,
 ) -> ComposedPrompt:
-    """The prompt with what its NPC has in mind. Never raises.
+    """Return the prompt with what its NPC has in mind. Never raises.
 
     Args:
         deadline_ms: Of the source.
@@ -73,12 +73,12 @@ async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) 
             return await source.gather(prompt.npc, prompt.question, asker=prompt.speaker_name, within_ms=within_ms)
     except TimeoutError:
         return HotContext(omitted=(f"hot context: later than {deadline_ms} ms",))
-    except Exception as error:  # a source of somebody else's: the NPC answers without memory rather than not
+    except Exception as error:  # a custom source may raise: the NPC then answers without memory
         return HotContext(omitted=(f"hot context: {error}",))
 
 
 def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
-    """Of what is not there only what was asked for: that it brought nothing, or was late, is worth knowing."""
+    """Of missing parts, list those that were requested, because an empty or late result is worth knowing."""
     persona, *between, question = (message.content for message in prompt.messages)
     examples = between[: prompt.n_examples]
     talk = between[prompt.n_examples :]
@@ -102,13 +102,13 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
             yield PromptPart(name, gathered.source, tokens, gathered.took_us)
 
 
-# A prompt that was made for a large model, cut for a smaller one that answers in its place.
+# Shorten a large model's prompt for a smaller one that answers in its place.
 #
-# Nothing new is looked up: what stands first is kept, of the talk what was said last. Who the NPC is stays whole.
+# Nothing new is looked up: the first facts and the latest lines are kept. The persona stays whole.
 
 
 def fit_prompt(prompt: Prompt, budgets: Budgets) -> Prompt:
-    """With so much of the talk as `budgets.history_tokens` hold: the latest, from a line of a player's on."""
+    """Return the prompt with the latest lines that fit `budgets.history_tokens`, starting with a player's line."""
     begins = prompt.n_examples + 1
     talk, asked = prompt.messages[begins:-1], prompt.messages[-1]
     left = characters_in(budgets.history_tokens)
@@ -119,14 +119,14 @@ def fit_prompt(prompt: Prompt, budgets: Budgets) -> Prompt:
         first += 1
     scenes = tuple((at - first, scene) for at, scene in prompt.scenes if at >= begins + first)
     if first and (earlier := [scene for at, scene in prompt.scenes if at < begins + first]):
-        # The talk that is left begins in the scene that was there then.
+        # The remaining lines start in the scene of that time.
         begins_in = (begins, earlier[-1])
         scenes = scenes if scenes and scenes[0][0] == begins else (begins_in, *scenes)
     return replace(prompt, messages=(*prompt.messages[:begins], *talk[first:], asked), scenes=scenes)
 
 
 def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
-    """With so many facts, lines and summaries as the budgets hold. What it knows nothing of is kept first."""
+    """Return the facts, lines and summaries that fit the budgets. What the NPC does not know is kept first."""
     left = characters_in(budgets.facts_tokens)
     unknown = [text for text in hot.facts if text in hot.not_known]
     known = [text for text in hot.facts if text not in hot.not_known]
@@ -143,7 +143,7 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
 
 
 def _within(texts: Sequence[str], left: int) -> tuple[list[str], int]:
-    """The first ones that fit in so many characters, and how many are left."""
+    """Return the first texts that fit into that many characters, and the rest of the room."""
     fitting: list[str] = []
     for text in texts:
         if len(text) > left:
@@ -157,7 +157,7 @@ class FittedContext:
     """A `HotContextSource` for a smaller model.
 
     Args:
-        source: As the table's first model is given it.
+        source: Of the table's first model.
         budgets: Of the smaller one.
     """
 

@@ -1,7 +1,7 @@
-"""What an NPC has heard and said in this session, as the messages of its next prompt.
+"""Hold what an NPC has heard and said in this session, as the messages of its next prompt.
 
-Appended to and cut in large steps, so that from turn to turn the prompt stays the same up to its tail and a prompt
-cache keeps its worth. Otherwise changed only for better words, and for what the DM retracts.
+Lines are appended, and cut in large steps, so that most of the prompt stays the same from turn to turn and a prompt
+cache stays valid. Other changes are corrections and the DM's retractions only.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
 from glyphoxa.language.quoted import as_said, in_one_line
 
 _SAID = re.compile(r": ")
-"""Behind one of these somebody's words begin."""
+"""A speaker's words start after one of these."""
 
 
 def own_line(text: str) -> Message:
-    """What an NPC said, in its own prompt."""
+    """Return an NPC's own line for its prompt."""
     return Message("assistant", in_one_line(text))
 
 
 def others_line(speaker_name: str, text: str, *, to: str = "") -> Message:
-    """What somebody else said."""
+    """Return somebody else's line."""
     return Message("user", said_line(speaker_name, text, to=to))
 
 
@@ -38,7 +38,7 @@ def others_line(speaker_name: str, text: str, *, to: str = "") -> Message:
 class _Line:
     """
     Attributes:
-        words: As they were said: in a message they may stand in quotes.
+        words: As they were said: in a message they may be quoted.
     """
 
     utterance_id: UtteranceId
@@ -46,7 +46,7 @@ class _Line:
     words: str
 
     def revised(self, *, was: str, now: str) -> _Line:
-        """With better words; the same object where it does not end in `was`."""
+        """Return the line with corrected words; the same object if it does not end in `was`."""
         if not was or not self.words.endswith(was):
             return self
         words, is_own = self.words.removesuffix(was) + now, self.message.role == "assistant"
@@ -57,12 +57,12 @@ class _Line:
 
 @dataclass(slots=True)
 class Conversation:
-    """One NPC's talk of one session.
+    """One NPC's transcript of one session.
 
     Args:
-        beginning: What stands in front of all talk, see `glyphoxa.context.identity`.
-        history_tokens: Budget of the talk so far. Above it the oldest half is cut, never the newest line; what is cut
-            stays in the log, where recall finds it.
+        beginning: The messages before the transcript, see `glyphoxa.context.identity`.
+        history_tokens: Budget of the transcript. Above it the oldest half is cut, never the newest line; recall still
+            finds what was cut in the log.
     """
 
     npc: Npc
@@ -70,27 +70,27 @@ class Conversation:
     history_tokens: int = 500
     _lines: list[_Line] = field(default_factory=list)
     _scenes: list[tuple[int, Scene]] = field(default_factory=list)
-    """Each with the number of lines in front of it."""
+    """Each with the number of lines before it."""
     _words: frozenset[str] | None = None
-    """What `holds` knows; None when a line has changed since."""
+    """The words for `holds`; None after a line has changed."""
 
     def enter(self, scene: Scene) -> None:
-        """What is said from now on is said there."""
+        """Enter a scene; later lines belong to it."""
         self._scenes = [*((at, left) for at, left in self._scenes if at < len(self._lines)), (len(self._lines), scene)]
 
     def hear(self, utterance: Utterance, *, to: str = "") -> None:
-        """Somebody else said this in its presence, to `to` if not to it."""
+        """Add somebody else's utterance, addressed to `to` if not to this NPC."""
         self._append(_Line(utterance.id, others_line(utterance.speaker_name, utterance.text, to=to), utterance.text))
 
     def spoke(self, utterance: Utterance) -> None:
-        """It said this itself, as far as it was heard."""
+        """Add the NPC's own utterance, as far as it was heard."""
         if utterance.text:
             self._append(_Line(utterance.id, own_line(utterance.text), utterance.text))
 
     def revise(self, utterance_id: UtteranceId, *, was: str, now: str) -> bool:
-        """Put better words for something that was said; False when it is no longer in the talk.
+        """Correct an utterance; return False if it is no longer in the transcript.
 
-        The prompt changes from that line on, so a cache of it has to be read anew: not for trifles.
+        The prompt changes from that line on, so a cache must read it again: not for trifles.
         """
         for at, line in enumerate(self._lines):
             if line.utterance_id == utterance_id and (revised := line.revised(was=was, now=now)) is not line:
@@ -100,7 +100,7 @@ class Conversation:
         return False
 
     def retract(self, utterance_id: UtteranceId) -> bool:
-        """It was never said; False when it is not in the talk. As with `revise`, a cache of the prompt is read anew."""
+        """Remove an utterance; return False if it is not in the transcript. A cache must read the prompt again."""
         at = next((at for at, line in enumerate(self._lines) if line.utterance_id == utterance_id), None)
         if at is not None:
             self._drop(at)
@@ -108,22 +108,22 @@ class Conversation:
 
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
-        """What the next prompt already holds and recall need not bring again."""
+        """Return what the next prompt already contains, so that recall skips it."""
         return [line.utterance_id for line in self._lines]
 
     def holds(self, words: str) -> bool:
-        """Whether somebody says just this in it."""
+        """Return whether a line has exactly these words."""
         if self._words is None:
             lines = [text.casefold() for line in self._lines for text in (line.message.content, line.words)]
             self._words = frozenset(line[at:] for line in lines for at in (0, *(m.end() for m in _SAID.finditer(line))))
         return words.casefold() in self._words
 
     def said_beside(self, question: str) -> list[str]:
-        """Its lines, but for those that are the question."""
+        """Return its lines, without those that are the question."""
         return [line.words for line in self._lines if line.words not in question]
 
     def heard_before(self, question: str) -> str:
-        """The last words of somebody else that are no part of the question; its own are no part of what it is asked."""
+        """Return the last words of somebody else that are not part of the question."""
         for line in reversed(self._lines):
             if line.message.role == "user" and line.words not in question:
                 return line.words
@@ -137,12 +137,12 @@ class Conversation:
         unless: Sequence[UtteranceId] = (),
         expecting: Message | None = None,
     ) -> Prompt:
-        """The prompt for an answer to `question`.
+        """Return the prompt for an answer to `question`.
 
         Args:
-            question: What was said to it, as far as it is known; may be empty while nobody speaks.
-            speaker_name: Who says it.
-            unless: Lines to leave out: the question itself, where it was already heard.
+            question: What was said to it so far; may be empty while nobody speaks.
+            speaker_name: The asker.
+            unless: Lines to leave out: the question itself, if it is already in the transcript.
             expecting: A line that will have been said by then, see `own_line` and `others_line`.
         """
         kept = [at for at, line in enumerate(self._lines) if line.utterance_id not in unless]
@@ -150,7 +150,7 @@ class Conversation:
         if expecting is not None:
             history.append(expecting)
         messages = (*self.beginning, *history, others_line(speaker_name, question))
-        # A scene is told by somebody else, so it joins the first line in it that is not the NPC's own.
+        # A scene joins the first line in it that is not the NPC's own.
         scenes: dict[int, Scene] = {}
         for lines_before, scene in self._scenes:
             begins = len(self.beginning) + bisect_left(kept, lines_before)
@@ -168,14 +168,14 @@ class Conversation:
         self._lines.append(line)
         self._words = None
         if self._tokens() > self.history_tokens:
-            # The newest stays, however long it is: somebody may be about to answer it.
+            # The newest line stays, however long it is, because it may be about to be answered.
             while len(self._lines) > 1 and self._tokens() > self.history_tokens // 2:
                 self._drop(0)
 
     def _drop(self, line: int) -> None:
         del self._lines[line]
         self._words = None
-        # Where several scenes come to stand in front of the same line, it was said in the last of them.
+        # If several scenes now precede the same line, it was said in the last of them.
         moved = {at - (at > line): scene for at, scene in self._scenes}
         self._scenes = list(moved.items())
 
@@ -183,13 +183,15 @@ class Conversation:
         return sum(len(line.message.content) for line in self._lines) // CHARS_PER_TOKEN
 
 
-# What an NPC said itself is made up by a language model: told to it as something it knows, it would be true the next
-# evening. So it is no fact. It comes back as what the NPC said, and only to a question for that.
+# Exclude an NPC's own statements from its facts.
+#
+# A language model made them up. Presented as something the NPC knows, they would be true the next evening. They return
+# as what the NPC said, and only to a question for that.
 
 
 _Talk = TypeVar("_Talk", bound=RecalledTalk)
 
 
 def of_others(said: Iterable[_Talk], npc: NpcId) -> list[_Talk]:
-    """Without what the NPC said itself."""
+    """Return utterances without the NPC's own."""
     return [one for one in said if not is_own_utterance(one, npc)]

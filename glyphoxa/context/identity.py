@@ -1,4 +1,4 @@
-"""What stands in every prompt of an NPC: who it is, how it speaks, and what it knows of itself."""
+"""Provide what is in all prompts of an NPC: who it is, how it speaks, and what it knows of itself."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from glyphoxa.domain.knowledge import (
     secret_of,
 )
 from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.terms import Terms
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
-# What a campaign's file lets each NPC know: for a table that has no database, or whose database is away.
+# What a campaign's file lets each NPC know, for a table without a database or while it is unavailable.
 
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
-    """The file's entities, with who may know that there is such a thing."""
+    """Return the file's entities, each with its visibility."""
     return [(entity, _visibility(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
 
 
 def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
-    """What the file says, as facts.
+    """Return the content of the file as facts.
 
     Args:
-        accept_at: The confidence from which the DM need not look at one.
+        accept_at: The certainty from which a fact is accepted without review.
     """
     facts = [
         _fact(Claim.attribute(entity.id, name, value), PUBLIC)
@@ -59,7 +60,7 @@ def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
         facts.append(fact.with_(attributes=related.attributes))
     for secret in campaign.secrets:
         if not secret.known_by:
-            continue  # nobody is told
+            continue  # known to nobody
         about = secret.about or campaign.npc(min(secret.known_by)).entity_id
         visibility = _visibility(sorted(secret.known_by), hidden=secret.hidden)
         facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))
@@ -67,7 +68,7 @@ def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
 
 
 def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
-    """The file's world, as it would be stored. See `facts_of`."""
+    """Return the file's world, as it would be stored. See `facts_of`."""
     entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
     state = WorldState()
     state.load((), StateRows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
@@ -75,7 +76,7 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
 
 
 class ScopedKnowledge:
-    """Entities and accepted facts, asked in the name of a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
+    """Entities and accepted facts, queried for a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
 
     def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
         self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}
@@ -118,7 +119,7 @@ class ScopedKnowledge:
         known = self.known(npc, entity)
         if known is None:
             return None
-        # What is hidden is visible to nobody, so that what is left of it here is secret.
+        # Hidden facts are visible to nobody, so what remains here is secret.
         return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
 
     def _visibility_of(self, entity: EntityId) -> Visibility | None:
@@ -144,9 +145,9 @@ def _fact(claim: Claim, visibility: Visibility, provenance: Provenance = _OF_THE
 class Identity:
     """
     Attributes:
-        facts: What the lines say.
-        secrets: What stands in a prompt only where the talk comes to it.
-        known: What all of it is made of; None: nothing is known.
+        facts: The content of the lines.
+        secrets: In a prompt only when the conversation touches them.
+        known: The source of all of it; None: nothing is known.
     """
 
     lines: tuple[str, ...] = ()
@@ -155,21 +156,23 @@ class Identity:
     known: Known | None = None
 
     def tells(self, one: RecalledFact) -> bool:
-        """Whether it stands in the prompt already: nothing is told as identity and recalled as well."""
+        """Return whether the prompt already contains it, so that nothing is in the identity and recalled as well."""
         return one.fact_id in self.facts or one.text in self.lines
 
 
 NOTHING_KNOWN = Identity()
 
 
-def identity_of(known: Known, *, tokens: int, secrets: Sequence[OwnSecret] = ()) -> Identity:
-    """What is known of an NPC, as far as it fits. What was only heard in talk is recalled where a question asks for it:
-    here, in front of all talk, it would have the whole prompt read anew in the middle of a scene.
+def identity_of(known: Known, *, tokens: int, words: RelationWords, secrets: Sequence[OwnSecret] = ()) -> Identity:
+    """Return what is known of an NPC, as far as it fits.
+
+    Facts from the transcript are recalled when a question asks for them. At this place, before the transcript, a new
+    one would invalidate the prompt cache in the middle of a scene.
 
     Args:
         tokens: Secrets not counted.
     """
-    told = fitting(sentences_of(_settled(known)), tokens=tokens)
+    told = fitting(sentences_of(_settled(known), words), tokens=tokens)
     return Identity(
         tuple(dict.fromkeys(sentence.text for sentence in told)),
         frozenset(sentence.fact.id for sentence in told if sentence.is_whole),
@@ -192,16 +195,17 @@ def _is_hearsay(fact: Fact) -> bool:
 
 
 class Identities:
-    """Of a campaign's NPCs, each as it was read last.
+    """The identities of a campaign's NPCs, each as read last.
 
     Args:
-        graph: None without long-term memory: the campaign's file tells.
+        graph: None without long-term memory: the campaign's file is the source.
         tokens: Of one identity, its secrets not counted.
-        accept_at: The confidence from which the file's facts are accepted.
+        accept_at: The certainty from which the file's facts are accepted.
     """
 
     def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None, *, tokens: int, accept_at: float) -> None:
         self._campaign = campaign
+        self._words = RelationWords.of(campaign)
         self._graph = graph
         self._tokens = tokens
         self._terms = Terms(campaign.language)
@@ -211,11 +215,11 @@ class Identities:
         self._ends: dict[tuple[NpcId, EntityId], Entity] = {}
 
     def last(self, npc: NpcId) -> Identity:
-        """As it was read last."""
+        """Return the identity as it was read last."""
         return self._last.get(npc, NOTHING_KNOWN)
 
     def new_scene(self) -> None:
-        """Names of others may have changed."""
+        """Read identities again, because names of others may have changed."""
         self._ends.clear()
 
     async def read(self, npc: NpcId) -> None:
@@ -232,13 +236,13 @@ class Identities:
             self._were_stored.add(npc)
             self._last[npc] = await self._in_words(npc, snapshot)
         elif npc in self._were_stored or await self._graph.known(self._campaign.id, DM, entity) is not None:
-            # It was removed, or is not for this NPC to know, whatever it or the file knew before.
+            # It was removed, or this NPC may not know it, whatever it or the file knew before.
             self._last[npc] = NOTHING_KNOWN
         else:
             await self.read_file(npc)  # it is not stored yet
 
     async def read_file(self, npc: NpcId) -> None:
-        """As far as the campaign's file lets it know, unless something was read before."""
+        """Read what the campaign's file lets it know, unless something was read before."""
         if npc in self._last:
             return
         snapshot = self._of_file.identity(npc, self._campaign.npc(npc).entity_id)
@@ -248,7 +252,9 @@ class Identities:
         known = snapshot.known
         ends = {known.entity.id: known.entity, **{other.id: other for _, other in known.relations}}
         secrets = [await self._secret(npc, fact, ends) for fact in snapshot.secrets]
-        return identity_of(known, tokens=self._tokens, secrets=[secret for secret in secrets if secret is not None])
+        return identity_of(
+            known, tokens=self._tokens, words=self._words, secrets=[one for one in secrets if one is not None]
+        )
 
     async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id
@@ -259,13 +265,13 @@ class Identities:
         elif subject is None or (claim.object is not None and other is None):
             return None
         else:
-            text = fact_sentence(fact, subject, other)
+            text = fact_sentence(fact, subject, other, words=self._words)
         about = [name for end in (subject, other) if end is not None and end.id != own for name in names_of(end)]
         words = words_of(" ".join((text, *about)), self._terms)
         return OwnSecret(recalled(text, fact, npc), words) if text else None
 
     async def _end(self, npc: NpcId, entity: EntityId, ends: dict[EntityId, Entity]) -> Entity | None:
-        """An entity that a secret speaks of: asked for once, as it is only for its name."""
+        """Return an entity of a secret; read once, because only its name is needed."""
         found = ends.get(entity) or self._ends.get((npc, entity)) or self._of_file.entity(npc, entity)
         if found is None and self._graph is not None:
             known = await self._graph.known(self._campaign.id, npc, entity)
@@ -274,25 +280,25 @@ class Identities:
         return found
 
 
-# How every prompt of an NPC begins: who it is, how it speaks, and examples of how it answers.
+# The start of all prompts of an NPC: who it is, how it speaks, and examples of its answers.
 #
-# The same words from the first turn to the last: a prompt cache reads them once. An NPC whose author gave no examples
-# has some by itself, made of what the campaign's file says of it: without any a small model tells of the NPC instead
-# of speaking as it. They are in the form that questions have at the table, which it copies.
+# It stays the same for the whole session, so a prompt cache reads it once. An NPC without examples by its author gets
+# some from the campaign's file: without any, a small model speaks about the NPC instead of as the NPC. They have the
+# form of questions at the table, which it copies.
 
 
 _LONGEST_VALUE = 60
 _SURE = 1.0
-"""What the DM may still have to look at is in no example."""
+"""Facts that may need review are in no example."""
 
 
 def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
-    """The messages in front of all talk, as the campaign's file has it."""
+    """Return the messages before the transcript, from the campaign's file."""
     return beginning_of(campaign, npc, _known_of_file(campaign, npc))
 
 
 def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Message, ...]:
-    """The same.
+    """Return the same from what the NPC knows.
 
     Args:
         known: What the NPC knows of itself now; None: nothing.
@@ -310,7 +316,7 @@ def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Mes
 
 
 def default_examples(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Exchange, ...]:
-    """For an NPC that has none of its own; who speaks is added as it is to those. `known` is as of `beginning_of`."""
+    """Return examples for an NPC without its own; a speaker is added as to others. `known` is as of `beginning_of`."""
     words = wording(campaign.language)
     told = {"name": npc.name, **_told_of(known)}
     first, *others = words.examples
@@ -332,7 +338,7 @@ def _known_of_file(campaign: Campaign, npc: Npc) -> Known | None:
 
 
 def _told_of(known: Known | None) -> dict[str, str]:
-    """What the NPC does and where it is, as far as everybody may know it and it takes a few words."""
+    """Return the NPC's occupation and place, if they are public and short."""
     if known is None:
         return {}
     found: dict[str, str] = {}
@@ -353,18 +359,18 @@ def _is_plain(fact: Fact) -> bool:
 
 
 def nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:
-    """Who speaks in the examples is nobody of the story."""
+    """Return a speaker's name for the examples that nobody in the story has."""
     names = (name for entity in campaign.entities for name in (entity.name, *entity.aliases))
     players = (player.name for player in campaign.players)
     taken = {word for name in (*names, *players) for word in name.casefold().split()}
     return next((name for name in strangers if name.casefold() not in taken), strangers[-1])
 
 
-# Of a text that an author wrote for everybody, the sentences that one NPC may read.
+# The sentences of an author's text that one NPC may read.
 
 
 _MOST_HELD: Final = 256
-"""Texts whose sentences are held."""
+"""Texts whose sentences are cached."""
 
 WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
 """What an NPC may know of an entity now; None: its world is not in memory."""
@@ -373,7 +379,7 @@ WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None
 class KnownSentences:
     """
     Args:
-        world_of: Where it is not in memory the campaign's file tells.
+        world_of: If it is not in memory, the campaign's file is the source.
     """
 
     def __init__(self, campaign: Campaign, world_of: WorldOf) -> None:
@@ -383,7 +389,7 @@ class KnownSentences:
         self._held: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
 
     def known(self, npc: NpcId, entity: EntityId) -> Known | None:
-        """What an NPC may know of an entity; None if of nothing."""
+        """Return what an NPC may know of an entity; None if nothing."""
         know = self._world_of(npc)
         if know is not None:
             return know(entity)
@@ -391,7 +397,7 @@ class KnownSentences:
         return None if found is None else Known(found)
 
     def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
-        """Return the sentences that name nothing that the NPC may not know of, each with what it names."""
+        """Return the sentences that name nothing unknown to the NPC, each with the entities in it."""
         if text not in self._held:
             if len(self._held) >= _MOST_HELD:
                 self._held.clear()
@@ -404,7 +410,7 @@ class KnownSentences:
 
     def _sentences(self, text: str) -> list[tuple[str, frozenset[EntityId]]]:
         folded = " ".join(text.split()).casefold()
-        # A campaign may have thousands of names, and this is asked for every answer.
+        # A campaign may have thousands of names, and this runs for every answer.
         names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
         return [
             (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
@@ -416,14 +422,14 @@ def _names(sentence: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}(?:['’]?s|es|en|n)?\b", sentence, re.IGNORECASE) is not None
 
 
-# What an author gives an NPC for every prompt: the same words from turn to turn, in front of all that changes.
+# Instructions of an author for all prompts of an NPC: the same words from turn to turn, before everything that changes.
 #
-#     1. what the NPC always keeps to, and the languages that it speaks    always
-#     2. the campaign's bible: the party, the world, how it began          in the room that there is, as all below
+#     1. the NPC's standing orders, and the languages that it speaks       always
+#     2. the campaign's bible: the party, the world, how it began          if there is room, as all below
 #     3. the words that the campaign coined, each with its meaning
 #
-# What stands last is trimmed first. It is read in another order: bible, coined words, what is always kept to. A
-# sentence that names what this NPC may not know of is left out.
+# The last is trimmed first. They are read in another order: bible, coined words, standing orders. A sentence that names
+# what this NPC may not know is left out.
 
 
 class Bible:
@@ -439,7 +445,7 @@ class Bible:
         self._most_characters = characters_in(tokens)
 
     def lines(self, npc: NpcId) -> tuple[str, ...]:
-        """As this NPC may read it now."""
+        """Return the lines that this NPC may read now."""
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []

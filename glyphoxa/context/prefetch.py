@@ -1,11 +1,11 @@
-"""Looking things up while somebody is still speaking.
+"""Look things up while a player still speaks.
 
-A partial transcript that refers to the past, names somebody or says more than a few words asks memory what each NPC
-here has heard about it. The answers are there before the question is finished; a late one is simply not there yet.
-Nothing of this is awaited by the voice path, and what was fetched for one NPC is shown to no other.
+If a partial transcript refers to the past, names somebody or has more than a few words, memory is asked what each
+present NPC has heard about it. The answers are ready before the question ends; a late one is not used yet. The voice
+path awaits none of this, and results for one NPC are never shown to another.
 
-What is known of people who are named is in memory and looked up when it is needed (`glyphoxa.context.selection`). When
-somebody begins to speak, its changes are read.
+Facts about named entities are in memory and looked up when needed (`glyphoxa.context.selection`). Their changes are
+read when somebody starts to speak.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FEW_WORDS: Final = 3
 
 
 class Prefetch:
-    """What was looked up ahead for the speech that is going on.
+    """Results of look-ups for the current speech.
 
     Args:
-        language: Of what is spoken.
-        present: The NPCs in the scene, with their names, asked for at each partial.
-        known_utterances: What an NPC's prompt already holds, so that it is not recalled again.
-        deadline_ms: After this a look-up is given up; well above what a healthy database needs.
-        max_recalled: Utterances that memory is asked for.
+        language: Of the speech.
+        present: Returns the NPCs in the scene, with their names, at each partial.
+        known_utterances: Returns what an NPC's prompt already contains, so that it is not recalled again.
+        deadline_ms: For a look-up; well above what a healthy database needs.
+        max_recalled: Utterances to request from memory.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -65,15 +65,14 @@ class Prefetch:
         self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
 
     def has_asked(self, npc: NpcId, question: str) -> bool:
-        """Whether memory has answered this very question while it was spoken, the mark at its end aside. The last
-        word often carries it.
+        """Return whether memory has answered this question during the speech, ignoring its final punctuation.
+
+        The last word often carries it.
         """
         return self._answered.get(npc) == _words(question)
 
     def forget(self, player: PlayerId) -> None:
-        """A new speech begins: what was recalled for the last one does not belong to it, and what was known then may be
-        known otherwise now.
-        """
+        """Start a new speech: drop earlier results, and read changes of the world."""
         self._asked.pop(player, None)
         self._recalled.clear()
         self._answered.clear()
@@ -81,9 +80,9 @@ class Prefetch:
         self._start(self.by_name.refresh)
 
     def on_partial(self, player: PlayerId, text: str) -> None:
-        """A corrected partial transcript. Starts look-ups and returns at once."""
+        """Take a corrected partial transcript. Starts look-ups and returns at once."""
         words = text.split()
-        # The last word of a partial is often half a word, unless a sentence ends with it.
+        # The last word of a partial is often incomplete, unless it ends a sentence.
         question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])
         if self._talk is None or self._asked.get(player) == question:
             return
@@ -94,7 +93,7 @@ class Prefetch:
         if not asking:
             return
         self._asked[player] = question
-        # Only the newest words matter; an older look-up that is still running is in their way.
+        # Only the newest words matter, so older look-ups are cancelled.
         for look_up in self._talking.pop(player, ()):
             look_up.cancel()
         called_first = sorted(asking, key=lambda npc: asking[npc].casefold() not in text.casefold())
@@ -103,7 +102,7 @@ class Prefetch:
         self._talking[player] = [self._start(partial(self._recall_all, asked))]
 
     def recalled(self, npc: NpcId) -> tuple[RecalledTalk, ...]:
-        """What this NPC recalled by the speech so far."""
+        """Return what this NPC has recalled for the speech so far."""
         return self._recalled.get(npc, ())
 
     async def close(self) -> None:
@@ -112,7 +111,7 @@ class Prefetch:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def start(self, look_up: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Something that is read ahead. It has a deadline of its own, and ends with this."""
+        """Start a read ahead. It has its own deadline, and ends with this object."""
         task = asyncio.create_task(look_up)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -129,7 +128,7 @@ class Prefetch:
         return self.start(within_deadline())
 
     async def _recall_all(self, asked: Sequence[tuple[NpcId, str]]) -> None:
-        """One after the other: each takes milliseconds of the event loop, and sound must get through in between."""
+        """One after the other: each takes milliseconds of the event loop, and audio must get through in between."""
         for npc, question in asked[1:]:
             await asyncio.sleep(0)
             self._recall_nowait(npc, question)
@@ -137,7 +136,7 @@ class Prefetch:
             await self._start(partial(self._fetch_talk, npc, question))
 
     def _recall_nowait(self, npc: NpcId, question: str) -> None:
-        """By words and at once; what it means to say is asked behind it."""
+        """Recall by words at once; recall by meaning follows."""
         assert self._talk is not None  # noqa: S101 - only called with memory
         found = self._talk.recall_nowait(self._campaign, npc, self._query(npc, question))
         if found is not None:

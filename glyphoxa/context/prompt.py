@@ -1,9 +1,9 @@
-"""The words an engine is given, and the one place where hot context joins them.
+"""Define the prompt of an engine, and add the hot context to it.
 
-Unless a DM wants it elsewhere, memory stands in the last user message, behind the question: everything in front of it
-stays the same from turn to turn, and the question is read while it is still being spoken, so that a prompt cache (a
-provider's, or the local model's KV cache) is hit. The small local model also uses facts better there than in front of
-the question (the examples of an NPC are put in the same form).
+By default, memory is in the last user message, after the question. Everything before it stays the same from turn to
+turn, and the question is read while it is still being spoken, so a prompt cache (a provider's, or the local model's KV
+cache) is hit. The small local model also uses facts better there than before the question. An NPC's examples have the
+same form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import Rejected, TierChoice
 from glyphoxa.language.quoted import as_fact, as_told, in_one_line
 
-# The seam between a graph's hot-context injector and the assembly of hot context.
+# The interface between a pipeline's hot-context injector and the assembly of hot context.
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Gathered:
 
     Attributes:
         source: Where its words come from.
-        took_us: How long it took, in microseconds; None for what was there.
+        took_us: How long it took, in microseconds; None for a part that was present before.
     """
 
     source: str
@@ -41,19 +41,18 @@ class HotContext:
     """What an NPC has in mind for one turn.
 
     Attributes:
-        facts: What it knows of the world: short sentences in the order in which they are to be read, already visible to
-            this NPC.
-        not_known: Of the facts, those which say that it knows nothing of what is asked.
-        shrugs: What the NPC can say to that without thinking, of which one is enough; empty where it has to think.
-        told: What the NPC can say from what the asker told it of just this, the best first.
-        remembered: What was said, each line with who said it; it need not be so. Likewise visible and in order.
+        facts: What it knows of the world: short sentences in reading order, already visible to this NPC.
+        not_known: The facts that say that it knows nothing about the question.
+        shrugs: What the NPC can say to that without a model, of which one is enough; empty if it needs the model.
+        told: What the NPC can say from what the asker told it about this, the best first.
+        remembered: Past utterances, each with its speaker; they need not be true. Also visible and in order.
         recalled: Both with their provenance.
-        omitted: "scene: late by 12 ms", "recall: database away": parts left out, each with its reason.
+        omitted: "scene: late by 12 ms", "recall: database away": missing parts, each with its reason.
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
-        scenes: Where it is and where it was, when, and with whom: a line for each scene of this session that it is in.
-        kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words in front of them.
-        past: What happened in earlier sessions, as far as it recalls that without being asked.
-        rejected: What it recalled as well and is not told, each with the reason.
+        scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
+        kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
+        past: What happened in earlier sessions, as far as it recalls that unasked.
+        rejected: Other recalled items that are not in the prompt, each with the reason.
         gathered: How each part was gathered, by its name.
     """
 
@@ -74,20 +73,21 @@ class HotContext:
 
 
 class HotContextSource(Protocol):
-    """Assembles hot context. Each part has its own deadline; a late one is left out and said so."""
+    """Assembles hot context. Each part has its own deadline; a late one is left out and reported."""
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
-        """All parts, for an answer. Never raises, never takes longer than the longest deadline.
+        """Return all parts, for an answer. Never raises, never takes longer than the longest deadline.
 
         Args:
-            asker: The name of who asks; empty if that is not known.
-            within_ms: For what the question asks to have looked up: a session, a time, how two are related. Any other
-                part keeps its own deadline.
+            asker: The asker's name; empty if it is unknown.
+            within_ms: For look-ups that the question asks for: a session, a time, a relation of two entities. Other
+                parts keep
+                their own deadlines.
         """
         ...
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
-        """What is already in memory (pre-fetched on partial transcripts), for priming a prompt cache."""
+        """Return what is already in memory (pre-fetched on partial transcripts), to prepare a prompt cache."""
         ...
 
 
@@ -102,12 +102,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where what an NPC recalls stands.
+    """Where in the prompt recalled items are placed.
 
     Attributes:
-        depth: In a message of its own, with so many messages of talk behind it: 0 is behind the question, and a number
-            larger than there are messages is in front of all talk. None: in the question's message, behind it.
-        role: Of that message of its own. What somebody said is never the system's: it stands behind, as the user's.
+        depth: In a message of its own, with that many messages of the transcript after it. 0 is after the question, and
+            a
+            number above the number of messages is before the transcript. None: in the question's message, after it.
+        role: Of that message of its own. Past utterances never have the role `system`: they follow, as the user's.
     """
 
     depth: int | None = None
@@ -119,18 +120,18 @@ BEHIND_THE_QUESTION: Final = Placement()
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What an NPC's engine is asked, before the injector adds the hot context.
+    """The request to an NPC's engine, before the injector adds the hot context.
 
     Attributes:
-        messages: Persona, examples, talk so far; the last one is the user's and holds what is to be answered.
-        scenes: Each scene of that talk, and the user's message with which the talk in it begins.
+        messages: Persona, examples, transcript; the last one is the user's and contains the question.
+        scenes: Each scene of the transcript, and the user's message with which it starts.
         question: The words to answer, for recall.
-        speaker_name: Who said them.
-        n_examples: Messages behind the first that stand in front of all talk.
-        tier: How deep memory may be looked into for the answer; None while there is no question yet.
-        direction: What the DM wants of this answer. It is the NPC's alone, and no part of the talk.
+        speaker_name: The asker.
+        n_examples: Messages after the first that precede the transcript.
+        tier: How deep the answer may search memory; None without a question.
+        direction: What the DM wants of this answer. It is for this NPC only, and not part of the transcript.
         words: What the DM gave it to say: then no model is asked.
-        is_brief: A sentence is enough for an answer.
+        is_brief: The answer is one sentence.
     """
 
     npc: NpcId
@@ -146,12 +147,12 @@ class Prompt:
 
     @property
     def is_bare(self) -> bool:
-        """No talk stands in it, and no question yet."""
+        """Return whether it has no transcript and no question yet."""
         return not self.question and len(self.messages) == self.n_examples + 2
 
     @property
     def before(self) -> tuple[tuple[str, str], ...]:
-        """Of the talk so far, what was said to the NPC and what it answered, oldest first."""
+        """Return what was said to the NPC and what it answered, oldest first."""
         talk = self.messages[self.n_examples + 1 : -1]
         return tuple(
             (SAYS.sub("", asked.content, count=1), reply.content)
@@ -161,12 +162,12 @@ class Prompt:
 
 
 def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
-    """A copy of the prompt with the hot context in it. The given prompt stays as it is.
+    """Return a copy of the prompt with the hot context in it.
 
-    Who the NPC is joins the system message, and what it recalls of earlier sessions the first words of the talk. Where
-    it is stands where the talk in that scene begins, and stays there: what a prompt cache has read is not read again,
-    neither with the next question nor when the table moves. What the NPC recalls stands where `facts_at` says. What it
-    keeps to itself stands behind that, apart from what it may tell, and what the DM wants of this answer stands last.
+    The persona joins the system message, and summaries of earlier sessions the first words of the transcript. A scene
+    is placed where its part of the transcript starts and stays there, so that a prompt cache stays valid with the next
+    question and after a move. Recalled items are placed at `facts_at`. Secrets follow, separate from what the NPC may
+    tell, and the DM's direction is last.
     """
     messages = list(prompt.messages)
     for at, scene in prompt.scenes:
@@ -194,13 +195,14 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
 
 
 def with_kept(question: str, keeps: str, secret: str) -> str:
-    """A question and what the NPC knows that bears on it and does not tell, behind the words that say so."""
+    """Append a secret that bears on the question, after the words that mark it."""
     return f"{question}\n{keeps}{secret}" if secret else question
 
 
 def with_facts(question: str, facts: str, remembered: str = "") -> str:
-    """A question, what the NPC knows and what it heard that bears on it, as the model reads them. What somebody said
-    stands apart from what is so.
+    """Append the facts and the remembered lines that bear on a question, as the model reads them.
+
+    Remembered lines are separate from facts.
     """
     return _joined(question, *_in_mind(facts, remembered))
 
@@ -220,17 +222,17 @@ def _joined(*lines: str) -> str:
     return "\n".join(lines)
 
 
-# How much of each part goes into a prompt, and how long it may take to gather.
+# Budgets of the parts of a prompt, and deadlines for gathering them.
 
 
 PERSONA_TOKENS = 300
-"""Of what an author writes of an NPC: beyond that little is left for the talk in a small model's 2,048 tokens."""
+"""Of an NPC's text by its author. Beyond that, a small model's 2,048 tokens leave little for the transcript."""
 STANDING_TOKENS = 800
-"""Persona, frame and examples of an NPC, which stand in front of what has a budget, and its reply."""
+"""Persona, frame and examples of an NPC, which precede the parts with budgets, and its reply."""
 BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "past_tokens", "facts_tokens", "history_tokens")
-"""Of `Budgets`, those that a model's profile decides."""
+"""The fields of `Budgets` that a model's profile sets."""
 _TOKENS_A_LINE = 22
-"""Of talk at a table, with who says it."""
+"""A line of transcript at a table, with its speaker."""
 _SHORTEST_LINE = 12
 _LEAST_RECALLED = 15
 
@@ -239,16 +241,17 @@ _LEAST_RECALLED = 15
 class Budgets:
     """
     Attributes:
-        identity_tokens: Of what an NPC knows of itself, and of each secret it has in mind. A small local model is given
-            few: they cost it its voice.
-        scene_tokens: Of the line that says where the NPC is. From 100 it says more than where, see
-            `glyphoxa.context.scene`.
+        identity_tokens: Of what an NPC knows of itself, and of each secret it has in mind. A small local model gets
+            few,
+            because they weaken its voice.
+        scene_tokens: Of the line with the NPC's place. From 100 it contains more, see `glyphoxa.context.scene`.
         bible_tokens: Of the campaign's bible and coined words, see `glyphoxa.context.identity`.
         past_tokens: Of the summaries of earlier sessions, see `glyphoxa.context.scene`.
-        facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model has use for
-            few; what a large one is given nearly covers what is found at all (94 % of LoCoMo's questions in 1,500).
+        facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model uses few; a
+            large
+            one's budget covers nearly everything that is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
-        history_tokens: Of the talk so far.
+        history_tokens: Of the transcript.
     """
 
     identity_tokens: int = 120
@@ -267,25 +270,25 @@ class Budgets:
 
     @property
     def max_recalled(self) -> int:
-        """Utterances that memory is asked for, from which these are chosen."""
+        """Utterances to request from memory, from which these are selected."""
         return max(_LEAST_RECALLED, self.facts_tokens // _SHORTEST_LINE)
 
 
-# How many tokens a text takes, for every budget and every record alike.
+# Estimate how many tokens a text takes, for every budget and every record.
 #
-# No chat model's own tokenizer is at hand within a turn: a local model's server has it behind HTTP, and a provider's
-# is far away. Budgets need no more than an estimate.
+# No chat model's tokenizer is available within a turn: a local model's server has it behind HTTP, and a provider's is
+# remote. Budgets need an estimate only.
 
 
 CHARS_PER_TOKEN: Final = 4
-"""Rough size of a token in English text."""
+"""Approximate size of a token in English text."""
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text takes; an empty one takes none, any other at least one."""
+    """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
     return max(1, len(text) // CHARS_PER_TOKEN) if text else 0
 
 
 def characters_in(tokens: int) -> int:
-    """How long a text of so many tokens may be."""
+    """Return the length of a text with that many tokens."""
     return tokens * CHARS_PER_TOKEN

@@ -1,12 +1,13 @@
-"""What a small model's prompt says beside what memory has found. A large model needs none of it.
+"""Add to a small model's prompt what the NPC does not know. A large model needs none of it.
 
-A small model that is asked about something answers as if it knew, and overlooks a line that stands in its prompt. So
-where a question asks for what an NPC remembers, was told or saw, and nothing in its prompt bears on that, the prompt
-says so in the form of a fact, and a name that the NPC has never heard is named as such. What the asker told the NPC of
-just what it asks is put into an answer without a model, for where the model's will not do.
+A small model answers as if it knew, and overlooks lines of its prompt. If a question asks for what an NPC remembers,
+was told or saw, and nothing in its prompt bears on that, the prompt says so in the form of a fact. A name that the NPC
+has never heard is named as such. What the asker told the NPC about the question becomes an answer without a model, for
+when the model's reply is rejected.
 
-Decided by words, in their shortest forms. Names, words that ask and words of time do not count: everything has them. Of
-what was said, meaning counts as well, in the language that the embeddings were made for. English and German.
+The decision uses words in their shortest forms. Names, question words and words of time do not count, because
+everything contains them. For past utterances, meaning counts as well, in the language of the embeddings. English and
+German.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _ENDINGS: Final = ("ies", "ied", "ing", "ed", "es", "en", "er", "em", "est", "st
 _STEM: Final = 5
 _SHORTEST: Final = 3
 _COMPOUND: Final = 5
-"""Letters of a word that is found at the end of another: "Kessel" in "Kupferkessel"."""
+"""Letters of a word that may be the end of another: "Kessel" in "Kupferkessel"."""
 
 
 def _stem(word: str) -> str:
@@ -58,7 +59,7 @@ _NO_TOPIC: Final = frozenset(_stem(fold(word)) for word in _CONTENT.words("asks_
 
 
 class TopicWords:
-    """The words of a text that say what it is about, by their stems.
+    """The stems of the words that carry a text's topic.
 
     Args:
         language: Of the text, as a tag.
@@ -103,16 +104,16 @@ _EMBEDDED: Final = "en"
 
 @dataclass(frozen=True, slots=True)
 class InMind:
-    """What the prompt holds.
+    """What the prompt contains.
 
     Attributes:
         name: The NPC's.
         facts: What it knows that the question calls for.
-        remembered: What was said before.
-        talk: What was said in the talk that the prompt holds, the question aside, and what happened before it.
-        beside: What it knows of itself, and where it is.
-        asker: Who asks; empty if that is not known.
-        is_known: Whether it has heard a name.
+        remembered: Past utterances.
+        talk: The lines in the prompt, without the question, and what happened before them.
+        beside: What it knows of itself, and its place.
+        asker: The asker's name; empty if it is unknown.
+        is_known: Returns whether it has heard a name.
     """
 
     name: str
@@ -130,7 +131,7 @@ class InMind:
 
 
 def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> bool:
-    """Return whether something in the prompt is about what is asked, beyond whom it names."""
+    """Return whether something in the prompt is about the question, beyond the names in it."""
     if any("asks for" in fact.path for fact in mind.facts):
         return True
     said = [one for one in mind.remembered if not _is_anothers(one, asked, mind, language)]
@@ -148,7 +149,7 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
     if is_open and not _OF_ME.search(asked.casefold()) and any(_names(one, names) for one in said):
         return True
     if not about:
-        if asks_of_perception(asked, language=language):  # what others told is nothing that it saw
+        if asks_of_perception(asked, language=language):  # what others said is not something that it saw
             return any(mind.name in fact.text for fact in mind.facts)
         of_facts = bool(mind.facts) and not speaks_of_the_asker(asked, language=language)
         return bool(said) or of_facts or (acts and bool(mind.talk))
@@ -165,7 +166,7 @@ def _names(one: RecalledTalk, names: Sequence[str]) -> bool:
 
 
 def _is_anothers(one: RecalledTalk, asked: str, mind: InMind, language: str) -> bool:
-    """Return whether somebody else said it of himself, where the asker asks about himself alone."""
+    """Return whether somebody else said it of himself, if the asker asks about himself alone."""
     if not mind.asker or isinstance(one, RecalledSummary) or _is_own(one, mind) or one.speaker_name == mind.asker:
         return False
     if _WE.search(asked.casefold()) or not speaks_of_the_asker(asked, language=language):
@@ -189,7 +190,7 @@ def _means(one: RecalledTalk, language: str) -> bool:
     return language == _EMBEDDED and similarity is not None and similarity >= NEAR
 
 
-# What the asker told.
+# What the asker told the NPC.
 
 _SHARED: Final = 2
 _WISH: Final = _TOLD.pattern("wish")
@@ -203,11 +204,11 @@ _OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True
 def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
     """Return sentences with which the NPC answers from what the asker told it, the best first.
 
-    None where the question is not for what the asker said of itself.
+    Empty if the question is not about what the asker said of itself.
 
     Args:
-        said: What is recalled for the question.
-        asker: The name of who asks; empty if that is not known.
+        said: Recalled utterances for the question.
+        asker: The asker's name; empty if it is unknown.
         language: The campaign's.
     """
     spoken = language_of(question) or primary_language(language)
@@ -228,7 +229,7 @@ def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, lang
 
 
 def _tells_of(text: str, about: TopicWords) -> bool:
-    """Return whether it states something of what is asked, and more than the question itself says."""
+    """Return whether it states something about the question, and more than the question contains."""
     if text.rstrip().endswith("?"):
         return False
     shared = about.n_in(text)
@@ -261,8 +262,8 @@ _BEGINNING: Final = 4
 class NotKnown:
     """
     Attributes:
-        facts: Sentences to stand among the facts of the prompt.
-        replies: What the NPC can say to that, of which one is enough. Empty where a model has to find the words.
+        facts: Sentences for the facts of the prompt.
+        replies: What the NPC can say to that, of which one is enough. Empty if a model has to find the words.
     """
 
     facts: tuple[str, ...] = ()
@@ -273,11 +274,11 @@ NOTHING_MISSING: Final = NotKnown()
 
 
 def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
-    """Return what the prompt says that the NPC does not know; nothing where something bears on the question.
+    """Return what the NPC does not know, for the prompt; nothing if something bears on the question.
 
     Args:
-        language: The campaign's. A question in another one has names by the rules of its own, and what bears on it
-            cannot be told from words that are not its: only a name that nobody has heard is said to be one.
+        language: The campaign's. A question in another language has its own rules for names, and its words cannot show
+            what bears on it: only a name that nobody has heard is reported.
     """
     words = wording(language)
     asked = without_call(question, mind.name)
@@ -310,7 +311,7 @@ def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
 def _is_heard(name: str, lines: Sequence[str], language: str) -> bool:
     """Return whether the lines name somebody or something, also by the last of several names or in the genitive.
 
-    Where the last word is an ordinary one, it needs the first: who speaks of his hand does not speak of the Red Hand.
+    If the last word is an ordinary one, it needs the first: "his hand" is not the Red Hand.
     """
     first, *_, last = name.split() if " " in name else ("", name)
     heard = "\n".join(lines)

@@ -1,17 +1,17 @@
-"""Where an NPC is, in a line, as the world is now and as far as that NPC may know.
+"""Describe an NPC's place in one line, as the world is now and as far as that NPC may know.
 
     1. time of day, and the place by its present name          always
     2. the NPCs that hear what is said there                   always
-    3. the place's description, where the DM changed it        in the room that there is, as all below
-    4. what the campaign's file says of the scene
-    5. the day of the story                                    where a scene has `_ROOM_FOR_MORE`, as all below
-    6. who else is at the place
-    7. quests under way in which this NPC has a part
-    8. the place's description, as the campaign's file has it
+    3. the place's description, if the DM changed it           if there is room, as all below
+    4. what the campaign's file says about the scene
+    5. the story day                                           if a scene has `_ROOM_FOR_MORE`, as all below
+    6. others at the place
+    7. active quests in which this NPC has a part
+    8. the place's description from the campaign's file
 
-What stands last is trimmed first. Players are not named: they come and go, each line of talk says who speaks, and the
-line stands where the talk in the scene begins, where a change makes a prompt cache read everything behind it again. So
-a scene that was left is told as it was told last, unless something in it is not for this NPC to know any more.
+The last is trimmed first. Players are not named: they come and go, and each line of the transcript names its speaker.
+The line is placed where the scene starts in the transcript, where a change makes a prompt cache read everything after
+it again. So an earlier scene keeps its line, unless the NPC may no longer know something in it.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from glyphoxa.context.wording import QUEST_OVER, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.transcript.ports import SessionSummaries
 from glyphoxa.world.graph import Known
 
 _LEAST_DESCRIPTION = 20
-"""Characters; less of it says nothing."""
+"""Characters; a shorter rest means nothing."""
 _ROOM_FOR_MORE: Final = 100
-"""Tokens of a scene. A small model with fewer has no use for more than where it is."""
+"""Tokens of a scene. A small model with fewer needs the place only."""
 _JOINED: Final = 8
 """Characters between two names in any language."""
 
 
 @dataclass(slots=True)
 class _Line:
-    """A scene in words, and what an NPC has to know of for them.
+    """A scene in words, and what an NPC must know for them.
 
     Attributes:
-        left: Characters that there is room for.
-        facts: Each with an entity of which it is told.
+        left: Characters of room.
+        facts: Each with an entity that it is about.
     """
 
     left: int
@@ -54,7 +55,7 @@ class _Line:
     text: str = ""
 
     def has_room(self, characters: int) -> bool:
-        """If so, it is taken."""
+        """Take the room and return True if there is enough."""
         if characters > self.left:
             return False
         self.left -= characters
@@ -65,9 +66,9 @@ class Scenes:
     """A campaign's scenes, each as one NPC may know it.
 
     Args:
-        tokens: Of a line. When, where and with whom is told though it be longer.
-        world_of: Where it is not in memory the campaign's file tells.
-        story_day: In words; empty if it is not known.
+        tokens: Of a line. Time, place and company are included even if they are longer.
+        world_of: If it is not in memory, the campaign's file is the source.
+        story_day: In words; empty if it is unknown.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Scenes:
     ) -> None:
         self._campaign = campaign
         self._words = wording(campaign.language)
+        self._relations = RelationWords.of(campaign)
         self._speaking = {npc.entity_id for npc in campaign.npcs}
         self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
         self._most_characters = characters_in(tokens)
@@ -89,12 +91,12 @@ class Scenes:
         self._told: dict[tuple[Scene, NpcId], _Line] = {}
 
     def line(self, scene: Scene, npc: NpcId) -> str:
-        """Of the scene in which the table is."""
+        """Return the line of the table's scene."""
         line = self._told[scene, npc] = self._line(scene, npc)
         return line.text
 
     def line_of_left(self, scene: Scene, npc: NpcId) -> str:
-        """Of a scene that the table has left: as it was told last."""
+        """Return the line of an earlier scene, as it was last."""
         told = self._told.get((scene, npc))
         return self.line(scene, npc) if told is None or not self._may_still_know(npc, told) else told.text
 
@@ -135,14 +137,14 @@ class Scenes:
         return True
 
     def _others(self, scene: Scene, npc: NpcId) -> Iterator[Known]:
-        """Who hears what is said, by the names that they have now."""
+        """Yield those who hear what is said, by their present names."""
         for other in scene.npcs:
             known = None if other == npc else self._sentences.known(npc, self._campaign.npc(other).entity_id)
             if known is not None:
                 yield known
 
     def _also_there(self, place: Known | None) -> Iterator[tuple[Entity, Fact]]:
-        """Persons for whom nobody speaks. An NPC is where the scene says, and hears nothing elsewhere."""
+        """Yield persons without a voice. An NPC is where the scene says, and hears nothing elsewhere."""
         for fact, other in place.relations if place is not None else ():
             is_there = fact.claim.predicate == "LOCATED_AT" and fact.claim.subject == other.id
             if is_there and other.type == "npc" and other.id not in self._speaking and not is_secret(fact):
@@ -169,19 +171,19 @@ class Scenes:
         return not any(isinstance(status, str) and status.strip().casefold() in QUEST_OVER for status in said)
 
     def _looks(self, npc: NpcId, place: Known, told: _Line, *, is_changed: bool) -> str:
-        """The place's description, if it is one that the DM changed, or if it is not."""
+        """Return the place's description, if it is one that the DM changed, or if it is not."""
         described = next((fact for fact in place.attributes if fact.claim.predicate == "description"), None)
         if described is None or is_secret(described):
             return ""
         if is_changed != (described.claim.content != self._in_file.get(place.entity.id)):
             return ""
-        text = self._fitting(fact_sentence(described, place.entity), npc, told)
+        text = self._fitting(fact_sentence(described, place.entity, words=self._relations), npc, told)
         if text:
             told.facts.add((place.entity.id, described.id))
         return text
 
     def _fitting(self, text: str, npc: NpcId, told: _Line) -> str:
-        """As far as there is room, without the sentences that name what the NPC may not know of."""
+        """Return what fits, without the sentences that name what the NPC may not know."""
         known = self._sentences.of(npc, text)
         found = shortened(" ".join(sentence for sentence, _ in known), max(told.left - 1, 0))
         if told.left <= _LEAST_DESCRIPTION or not found:
@@ -200,9 +202,9 @@ def _sentence(parts: list[str]) -> str:
     return f"{', '.join(parts)}." if parts else ""
 
 
-# What an NPC recalls of earlier sessions without being asked: their summaries, the latest ones that there is room for.
+# What an NPC recalls of earlier sessions unasked: the latest summaries that fit.
 #
-# Read once, when the table opens, and the same to the end of the session: it stands in front of all talk.
+# Read once, when the table opens, and the same for the whole session, because it precedes the transcript.
 
 
 _MOST_SESSIONS: Final = 5
@@ -212,8 +214,8 @@ class Past:
     """
     Args:
         summaries: None without long-term memory.
-        session: The one that is played.
-        tokens: For each NPC. A summary that has no room is cut at the end of a sentence.
+        session: The present one.
+        tokens: For each NPC. A summary that does not fit is cut at the end of a sentence.
     """
 
     def __init__(
@@ -226,10 +228,10 @@ class Past:
         self._read: dict[NpcId, str] = {}
 
     async def read(self, npc: NpcId) -> None:
-        """Once for each NPC.
+        """Read the summaries, once for each NPC.
 
         Raises:
-            Unavailable: The database is away. The next call tries again.
+            Unavailable: The database is unavailable. The next call tries again.
         """
         if self._summaries is None or npc in self._read or not self._most_characters:
             return
@@ -237,7 +239,7 @@ class Past:
         self._read[npc] = self._fitting(found)
 
     def of(self, npc: NpcId) -> str:
-        """In the order in which it happened; empty if there is nothing, or it was not read."""
+        """Return the summaries in chronological order; empty if there are none, or they were not read."""
         return self._read.get(npc, "")
 
     def _fitting(self, latest_first: list[str]) -> str:

@@ -1,13 +1,13 @@
-"""Which of what an NPC recalls for a question enters its prompt, and why the rest does not.
+"""Select what enters the prompt of what an NPC recalls for a question, and report why the rest does not.
 
-The one place where that is decided: for a table that is open, and for `glyphoxa recall --explain`. Pure: what is
-recalled, and what the prompt holds already, is given.
+Only this module decides that: for an open table, and for `glyphoxa recall --explain`. Pure: the recalled items, and the
+present content of the prompt, are arguments.
 
-    talk   ── not in the prompt's talk ── own words only if asked for ── near enough ──┐
-                                                                                       ├── fits the budget
-    facts  ── not in the prompt's identity ────────────────────────────────────────────┘
+    talk   ── not in the transcript ── own words only if asked for ── near enough ──┐
+                                                                                    ├── fits the budget
+    facts  ── not in the prompt's identity ─────────────────────────────────────────┘
 
-In a tight budget long talk is cut to the sentences that bear on the question before it has to fit.
+In a tight budget, long lines are cut to the sentences that bear on the question before they have to fit.
 """
 
 from __future__ import annotations
@@ -42,50 +42,53 @@ from glyphoxa.language.asking import asks_what_it_said, speaks_of_the_past
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
 from glyphoxa.world.graph import IdentitySnapshot, Known
 
-# Which recalled talk is worth its place. Recall always finds something; a small model is better off with nothing than
-# with what does not bear on the question, and every sentence costs time before the first word.
+# Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing
+# than with what does not bear on the question, and every sentence delays the first word.
 
 _VAGUE: Final = lexicon("content").words("vague") | lexicon("content").words("little")
-"""Words that are in every talk and are about nothing."""
+"""Words that occur everywhere and carry no topic."""
 _SHORTEST: Final = 3
 TELLING_WORDS = 2
-"""A line with fewer ("Good evening, Korvald.") tells nothing."""
+"""A line with fewer ("Good evening, Korvald.") carries no information."""
 NEAR = 0.45
-"""Cosine from which MiniLM's sentences are about the same thing without sharing a word."""
+"""From this cosine on, MiniLM's sentences are about the same thing without a common word."""
 RELATED = 0.25
-"""Cosine below which a shared word is chance. True hits are often as low (0.25 to 0.45)."""
+"""Below this cosine a common word is chance. True hits are often as low (0.25 to 0.45)."""
 TIGHT_TOKENS = 120
-"""A budget that is meant for a small model, which takes up whatever it is given."""
+"""A budget for a small model, which uses whatever it is given."""
 _LEAST_TIGHT, _LEAST = 0.75, 0.5
-"""Score of what is told besides what is near by itself, against the best of the same question. On five conversations of
-LoCoMo 55 % of the questions find evidence in 90 tokens so, and 94 % in 1,500; with nothing but what is near by itself
-49 and 72 %: answers seldom repeat the words of their question. Without a least score it is no more, in more lines.
-"""
+"""The least score of other lines, relative to the best for the question. On five conversations of LoCoMo 55 % of the
+questions then find evidence in 90 tokens, and 94 % in 1,500. With only the lines that are near by themselves it is
+49 and 72 %, because answers seldom repeat the words of their question. Without a least score it is no more, in more
+lines."""
 _LEAST_ASKED = 3
-"""Telling words of what asks for more than it says itself; or a name. "Pass me the salt, please" has two."""
+"""Telling words of a question that asks for more than it contains; or a name. "Pass me the salt, please" has two."""
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w'’-]+")
 _FITS_THE_TIME = BY_WORDS[Signal.TIME] / 2
-"""Half of what the ranking gives where the time of the question fits."""
+"""Half of what the ranking adds if the time of the question fits."""
 
 
 def worth_telling(
     question: str, said: Sequence[RecalledTalk], *, npc: NpcId, tokens: int, asks_of_the_past: bool = False
 ) -> list[RecalledTalk]:
-    """What of past talk may stand in a prompt, in the order of `said`.
+    """Return the utterances that may enter a prompt, in the order of `said`.
 
-    What bears on the question by itself, wherever it ranks, and if that is among the best, the other best too: what
-    ranks beside it belongs to it, such as an answer. Nothing, if nothing bears on it: something is always the best, and
-    who asks for the salt is not told of old times: what hardly asks brings nothing but what is near.
+    These are the ones that bear on the question by themselves, at any rank. If one of those is among the best, the
+    other best follow, because neighbours in the ranking belong together, such as an answer. If nothing bears on the
+    question, the result is empty, because something is always the best. A text that hardly asks returns only what is
+    near.
 
     Args:
         said: Best first.
-        tokens: Of the budget. In a tight one questions, what the NPC said itself, and what tells nothing and answers
-            nothing have to bear on the question by themselves.
+        tokens: Of the budget. In a tight one, questions, the NPC's own words, and lines without information or answer
+            must
+            bear on the question by themselves.
     """
     is_tight = tokens <= TIGHT_TOKENS
     least = _LEAST_TIGHT if is_tight else _LEAST
@@ -108,7 +111,7 @@ def _is_small_talk(question: str) -> bool:
 
 
 def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
-    """What happened last week is told by what was said then: it has no word of "last week" in it."""
+    """Last week's events are in last week's utterances, which do not contain "last week"."""
     if isinstance(one, RecalledSummary) or Signal.RECAP in one.signals:
         return True
     fits = Signal.THEN in one.signals or (asks_of_the_past and one.signals.get(Signal.TIME, 0.0) >= _FITS_THE_TIME)
@@ -116,7 +119,7 @@ def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
 
 
 def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
-    """Whether it may be told for what is told with it."""
+    """Return whether it may enter together with a line that bears on the question."""
     if isinstance(one, RecalledSummary) or one.text.rstrip().endswith("?") or is_own_utterance(one, npc):
         return False
     answers = any(one.signals.get(signal, 0.0) > 0 for signal in ANSWERING)
@@ -124,11 +127,11 @@ def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
 
 
 def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
-    """Whether past talk is near enough in meaning or words.
+    """Return whether a past utterance is near enough in meaning or words.
 
-    What the NPC said itself must share a word: its own "I do not know" is near to every question. A question somebody
-    asked before tells nothing, unless it is the past that is asked about, and not the same question. A summary is not
-    compared: it is asked for, or it is not there.
+    The NPC's own words must share a word: its "I do not know" is near to every question. An earlier question carries no
+    information, unless the past is asked about, and it is not the same question. A summary is not compared, because it
+    is recalled only on request.
     """
     return not why_unrelated(question, recalled, npc=npc, asks_of_the_past=asks_of_the_past)
 
@@ -154,20 +157,21 @@ def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_
     return f"similarity to the question {similarity:.2f} ({NEAR:.2f} needed without a shared word)"
 
 
-@lru_cache(maxsize=1_024)  # of the same question and the same talk with each partial transcript
+@lru_cache(maxsize=1_024)  # the same question and utterance come with each partial transcript
 def telling_words(text: str) -> frozenset[str]:
-    """Return the beginnings of the words of a line that are about something, so that "smiths" is "smith"."""
+    """Return the stems of the words of a line that carry a topic, so that "smiths" is "smith"."""
     said = (word for word in spoken_words(text) if word.isalpha() and len(word) >= _SHORTEST)
     return frozenset(word[:5] for word in said if word not in _VAGUE)
 
 
 _CALL: Final = "\0"
-"""Where somebody was called."""
+"""Marks where somebody was called."""
 
 
 def without_call(question: str, name: str) -> str:
-    """The question without the name it is called by: a name everybody says with every question tells nothing. Of a name
-    of several words each calls, too, where it stands apart.
+    """Remove the NPC's name from a question, because a name in every question carries no information.
+
+    Of a name of several words each counts as a call, too, if it stands apart.
 
     >>> without_call("Grimjaw, how much is a dagger?", "Grimjaw")
     'how much is a dagger?'
@@ -182,29 +186,28 @@ def without_call(question: str, name: str) -> str:
     return " ".join(left.split())
 
 
-# Which of the things an NPC recalls get a place in its prompt, and in which order.
+# Which recalled items get a place in the prompt, and in which order.
 
 
 _STEEP = 12
-"""How fast the worth of a line falls with its score, which is no chance by itself: at 1 short lines that tell nothing
-win, and 24 % of LoCoMo's questions find evidence in 90 tokens and 81 in 1,500; at 12 it is 59 and 96.
-"""
+"""How fast the worth of a line falls with its score. At 1, short lines without information win, and 24 % of LoCoMo's
+questions find evidence in 90 tokens and 81 in 1,500; at 12 it is 59 and 96."""
 _LEAST_TOKENS = 12
-"""What a line costs at the least: who says it, and the attention of who reads it. A shorter one is worth no more."""
+"""The least cost of a line: its speaker, and the reader's attention. A shorter one is worth no more."""
 
 
 def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: Sequence[str] = ()) -> list[Recalled]:
-    """What fits the budget: first what was shown `already` in that order, then greedily what is worth most for its
-    length (the usual approximation of a knapsack: Dantzig, 1957).
+    """Return what fits the budget.
 
-    What is chosen stands in the order in which it was said; what has no time (a fact of the world) stands where its
-    kind first stood among the candidates, kind by kind.
+    First what was shown `already` in that order, then greedily what is worth most for its length (the usual
+    approximation of a knapsack: Dantzig, 1957). The result is in chronological order. An item without a time (a fact)
+    keeps the place of its kind among the candidates.
 
     Args:
-        candidates: By their line each once; kinds in the order in which they are to be read.
+        candidates: Unique by their line; kinds in reading order.
         tokens: Of all together.
         most: Lines.
-        already: Lines of a former choice for the same speech: a prompt cache has read them.
+        already: Lines of a former selection for the same speech: a prompt cache has read them.
     """
     by_line: dict[str, Recalled] = {}
     for one in candidates:
@@ -237,28 +240,28 @@ def _worth_per_token(one: Recalled) -> float:
     return float(one.score**_STEEP) / max(_LEAST_TOKENS, _tokens_of(one))
 
 
-# The sentences of a long line of talk that bear on a question, where a prompt has room for few words.
+# The sentences of a long line that bear on the question, for prompts with room for few words.
 #
 # Whole lines fill a small model's budget with greetings and asides: two of them, of 45 tokens each. Cut to what bears
 # on the question, four fit in the same room. Measured in `docs/measurements.md`.
 
 
 LONGEST_TOKENS: Final = 30
-"""Of an excerpt. At 20 tokens 3 % more questions find evidence, but what is cut keeps the sentence nearest to the
-question in meaning in 72 of 100 lines, instead of 78.
-"""
+"""Of an excerpt. At 20 tokens 3 % more questions find evidence, but the cut lines keep the sentence nearest to the
+question in meaning in 72 of 100 cases, instead of 78."""
 _SHARED, _TELLING, _MOST_TELLING = 2.0, 0.25, 8
-"""What a sentence is worth for a word of the question, and for a word that is about something, up to so many."""
+"""The worth of a word of the question, and of another word that carries a topic, up to a maximum number."""
 _LEAST_CHARACTERS: Final = 20
 
 
 def excerpted(one: Recalled, question: str, *, shown: Sequence[str] = ()) -> Recalled:
-    """The same, with no more of it than bears on the question: whole sentences that stand in a row. What is short, one
-    sentence, or no talk stays as it is.
+    """Return the item with only the consecutive sentences that bear on the question.
+
+    A short item, a single sentence, and an item that is not an utterance stay unchanged.
 
     Args:
-        shown: Lines that stand in the prompt for the same speech. An excerpt that is among them stays what it was: a
-            prompt cache has read it.
+        shown: Lines in the prompt for the same speech. An excerpt among them stays the same, because a prompt cache has
+            read it.
     """
     if not isinstance(one, RecalledUtterance) or tokens_of(one.text) <= LONGEST_TOKENS:
         return one
@@ -291,8 +294,8 @@ def _worth(sentence: str, asked: Set[str]) -> float:
 
 
 IN_EVERY_PROMPT: Final = "it is in every prompt"
-IN_THE_TALK: Final = "it is in the conversation of the prompt"
-OWN_WORDS: Final = "the NPC said it, and the question is not about what the NPC said"
+IN_THE_TALK: Final = "it is already in the prompt's transcript"
+OWN_WORDS: Final = "its own words, and the question does not ask for them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +304,7 @@ class Candidates:
     Attributes:
         question: As it was asked.
         language: Of the campaign.
-        facts: Of whom the question names, in the order in which they are named.
+        facts: About the entities in the question, in its order.
         talk: Best first.
     """
 
@@ -318,10 +321,10 @@ def _no_talk(_: RecalledUtterance) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PromptSoFar:
-    """What the prompt holds already.
+    """The present content of the prompt.
 
     Attributes:
-        in_talk: Whether something that was said stands in its talk.
+        in_talk: Returns whether an utterance is in its transcript.
         shown: Lines of an earlier selection for the same speech, in their order: a prompt cache has read them.
     """
 
@@ -335,7 +338,7 @@ class Selection:
     """
     Attributes:
         chosen: What enters the prompt, in its order.
-        rejected: What does not, each with the reason. What is chosen in the same words is not among it.
+        rejected: The rest, each with the reason, except what is chosen in the same words.
     """
 
     chosen: tuple[Recalled, ...] = ()
@@ -351,13 +354,15 @@ class Selection:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """As they stand in the prompt."""
+        """Return the lines of the prompt."""
         return tuple(recalled_line(one) for one in self.chosen)
 
 
 def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None = None) -> Selection:
-    """Facts come before talk, unless it is the past that is asked about. What was shown for the same speech stands
-    first and in the same order, so that as much as possible of what a prompt cache has read stays as it was.
+    """Select items for a prompt.
+
+    Facts precede utterances, unless the past is asked about. What was shown for the same speech comes first and in the
+    same order, so that most of what a prompt cache has read stays valid.
     """
     prompt = prompt or PromptSoFar()
     npc, question, language = candidates.npc, candidates.question, candidates.language
@@ -396,7 +401,7 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
 
 
 def _without(kept: Sequence[Recalled], of: Sequence[Recalled]) -> Iterator[Recalled]:
-    """What of `of` is not among `kept`, which holds the same objects."""
+    """Yield items of `of` that are not in `kept`, which has the same objects."""
     ids = {id(one) for one in kept}
     return (one for one in of if id(one) not in ids)
 
@@ -405,23 +410,25 @@ def no_room(budgets: Budgets) -> str:
     return f"no room among {budgets.most_facts} in {budgets.facts_tokens} tokens"
 
 
-# Whom and what a question names, as far as one NPC knows of it, from memory and at once.
+# The entities in a question that one NPC knows, from memory and at once.
 
 
 _NOW_MS = 0
-"""What a campaign's file says holds always."""
+"""The content of a campaign's file holds at all times."""
 
 
 class ByName:
     """
     Args:
-        memory: None without long-term memory: the campaign's file tells. With it the file does not, not even while the
-            database is away: the DM may have hidden since what it tells everybody.
-        accept_at: The confidence from which the file's facts are accepted, where it tells.
+        memory: None without long-term memory: the campaign's file is the source. With it the file is not used, even
+            while
+            the database is unavailable, because the DM may have hidden what the file makes public.
+        accept_at: The certainty from which the file's facts are accepted, if it is the source.
     """
 
     def __init__(self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._campaign = campaign
+        self._relations = RelationWords.of(campaign)
         self._memory = memory
         self._of_file = _world_of_file(campaign, accept_at) if memory is None else None
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
@@ -429,31 +436,32 @@ class ByName:
         self._n_forgotten = 0
 
     def forget(self) -> None:
-        """What is in memory may be otherwise now: nobody is told of it before `refresh` has ended, however it ends."""
+        """Return nothing until `refresh` has ended, because the memory may be outdated."""
         self._may_be_old = self._memory is not None
         self._n_forgotten += 1
 
     async def refresh(self) -> None:
-        """Have in memory what is known now.
+        """Load the current state into memory.
 
         Raises:
-            GlyphoxaError: It cannot be read; what is in memory stays.
+            GlyphoxaError: It cannot be read; the memory is unchanged.
         """
         n_forgotten = self._n_forgotten
         try:
             if self._memory is not None:
                 await self._memory.refresh(self._campaign.id)
         finally:
-            if n_forgotten == self._n_forgotten:  # else it began too early for who speaks now
+            if n_forgotten == self._n_forgotten:  # otherwise it started too early for the present speaker
                 self._may_be_old = False
 
     def named(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[KnownByName]:
-        """Whom the question names beside the NPC itself, of whom it knows: its identity is in every prompt. Nobody when
-        nothing is in memory.
+        """Return the entities in the question that the NPC knows, except itself, whose identity is in every prompt.
+
+        Empty if nothing is in memory.
 
         Args:
-            is_read: Whoever asks has had it read since the question was known: that somebody else begins to speak
-                meanwhile does not concern it.
+            is_read: The caller has refreshed since the question was known, so another player's speech does not concern
+                it.
         """
         if not question or (self._may_be_old and not is_read):
             return []
@@ -465,14 +473,16 @@ class ByName:
         return [one for one in found or () if one.known.entity.id != self._own.get(npc)]
 
     def itself(self, npc: NpcId) -> IdentitySnapshot | None:
-        """What an NPC knows of itself, as it is in memory; None when nothing is."""
+        """Return what an NPC knows of itself, from memory; None without it."""
         try:
             return None if self._memory is None else self._memory.identity(self._campaign.id, npc, self._own[npc])
         except Unavailable:
             return None
 
     def world_of(self, npc: NpcId) -> Callable[[EntityId], Known | None] | None:
-        """What an NPC may know of an entity, asked at once. None as long as the campaign is not stored or not read."""
+        """Return a function from an entity to what an NPC may know of it; None while the campaign is not stored or not
+        read.
+        """
         if self._of_file is not None:
             of_file = self._of_file
             return lambda entity: of_file.known(npc, entity, at_ms=_NOW_MS)
@@ -487,9 +497,9 @@ class ByName:
         return known
 
     def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
-        """The facts about them that a prompt has room for. See `named`."""
+        """Return the facts about them that fit into a prompt. See `named`."""
         found = self.named(npc, question, is_read=is_read)
-        selected = select_facts(found, question, npc, language=self._campaign.language)
+        selected = select_facts(found, question, npc, words=self._relations)
         return [fact for _, facts in selected for fact in facts]
 
 

@@ -1,5 +1,4 @@
-"""All that a prompt says by itself: what stands in every NPC's in the campaign's language, and in which words a line of
-talk, a fact and something recalled stand there.
+"""Provide the fixed words of prompts in the campaign's language, and the form of lines, facts and recalled items.
 
 Short sentences, the same for all: a small model copies the form of what it reads, and forgets what is long.
 """
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final, Literal
@@ -25,19 +24,19 @@ SCENE: Final = "Scene: "
 PAST: Final = "Earlier: "
 DIRECTION: Final = "For this answer: "
 Cue = Literal["language", "brief"]
-"""Behind a question that was answered in another language, or for which a sentence is enough."""
+"""For a question after an answer in another language, or one that needs a single sentence."""
 SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
-"""Who speaks, in front of a line of talk."""
+"""The speaker before a line of the transcript."""
 
 
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
-    """A line of talk."""
+    """Return a line of the transcript."""
     who = as_label(speaker_name)
     return f"{who} says to {as_label(to)}: {as_said(text)}" if to else f"{who} says: {as_said(text)}"
 
 
 def recalled_line(one: Recalled) -> str:
-    """Something recalled, also where it is shown to a DM or found by a tool."""
+    """Return a recalled item as one line, also for a DM or a tool."""
     who = recalled_of(one)
     if who:
         return f"{who}{as_said(one.text)}"
@@ -45,26 +44,24 @@ def recalled_line(one: Recalled) -> str:
 
 
 def recalled_of(one: Recalled) -> str:
-    """Who said it, in front of it; empty for what nobody said."""
+    """Return the speaker's part of the line; empty for an item without one."""
     if isinstance(one, RecalledUtterance) and one.speaker_name:
         return f"{'You' if one.is_own else as_label(one.speaker_name)} said: "
     return ""
 
 
-RELATIONS: Final[Mapping[str, str]] = lexicon("prompt").value("relations")
-"""Facts between two; others are read out as their type is written."""
 OCCUPATIONS: Final = lexicon("prompt").words("occupations")
-"""Attributes that say what somebody does."""
+"""Attributes for somebody's occupation."""
 QUEST_OVER: Final = lexicon("prompt").words("quest_over")
-"""A quest of such a `status` is not under way."""
+"""A quest with such a `status` is not active."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An exchange in which `{name}`, `{occupation}` and `{place}` are put in.
+    """An exchange with the places `{name}`, `{occupation}` and `{place}`.
 
     Attributes:
-        kept: What the NPC keeps to itself in it.
+        kept: What the NPC keeps secret in it.
     """
 
     said: str
@@ -75,28 +72,31 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One language's.
+    """The wording of one language.
 
     Attributes:
         persona: For an NPC whose author wrote none.
-        frame: Behind every persona.
-        keeps: In front of an NPC's own secrets.
-        is_here: Behind who is here, one and several.
-        to_do: In front of quests that are under way.
+        frame: After every persona.
+        keeps: Before an NPC's own secrets.
+        is_here: After the names of those present, one and several.
+        to_do: Before active quests.
         speaks: For an NPC that does not speak every language, with `{languages}`.
-        strangers: Who speaks in the examples: the first whose name nobody in the campaign has.
-        works: An example for an NPC whose occupation is known, `is_at` for one whose place is.
-        examples: The others, for an NPC that has none. A small model copies the last ones most: one that answers from
-            facts stands behind those that do not.
-        at_a_loss: What it says when nothing of a reply may be said.
-        too_late: What it says when its answer does not come.
-        fillers: Sounds of an NPC whose author gave it none, while its answer is on its way.
-        deflects: What it says instead of a secret of its own.
-        knows_nothing: What it says instead of something that it does not know. `never_heard` is the same of a name,
-            `{what}`, and `never_said` of words of its own.
-        you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its very words.
-        untold: A fact: nobody has told `{name}` of what is asked. `unheard` is the same of a name, `{what}`,
-            `unsaid` of words of its own, and `no_more` where it knows something else of whom the question names.
+        strangers: Speakers of the examples: the first name that nobody in the campaign has.
+        works: An example for an NPC with a known occupation, `is_at` for one with a known place.
+        examples: The others, for an NPC that has none. A small model copies the last ones most, so an example that
+            answers
+            from facts comes last.
+        at_a_loss: Said when nothing of a reply may be said.
+        too_late: Said when the answer does not come.
+        fillers: Sounds of an NPC without its own, while its answer is on its way.
+        deflects: Said instead of a secret of its own.
+        knows_nothing: Said instead of an answer that it does not know. `never_heard` is the same for a name, `{what}`,
+            and
+            `never_said` for words of its own.
+        you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
+        untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
+            `unsaid`
+            for words of its own, and `no_more` if it knows something else about an entity in the question.
     """
 
     persona: str
@@ -125,7 +125,7 @@ class Wording:
     no_more: str
 
     def here(self, names: Sequence[str]) -> str:
-        """Who is here, as a sentence; empty for nobody.
+        """Return a sentence with those present; empty for nobody.
 
         >>> wording("en").here(["Mirelle", "Tamsin", "Bran"])
         'Mirelle, Tamsin and Bran are here.'
@@ -133,7 +133,7 @@ class Wording:
         return f"{self._listed(names)} {self.is_here[len(names) > 1]}." if names else ""
 
     def speaks_only(self, languages: Sequence[str]) -> str:
-        """That an NPC speaks these and no other.
+        """Return a sentence that an NPC speaks these languages and no other.
 
         >>> wording("en").speaks_only(["English", "Dwarvish"])
         'You speak only English and Dwarvish. To any other language you say that you do not understand it.'
@@ -146,7 +146,7 @@ class Wording:
 
 
 def wording(language: str) -> Wording:
-    """Return the wording of a campaign's language (BCP 47); English where there is none of its own."""
+    """Return the wording of a campaign's language (BCP 47); English if the language has none."""
     return _wording(primary_language(language))
 
 
@@ -168,20 +168,20 @@ def _wording(language: str) -> Wording:
 
 
 def cue_for(question: str, cue: Cue) -> str:
-    """Return the cue that follows a question, in its language; empty where the question shows none."""
+    """Return the cue that follows a question, in its language; empty if the question shows none."""
     language = language_of(question)
     return str(lexicon("prompt", language).value(f"{cue}_cue")) if language else ""
 
 
-# What an NPC says where nothing of its reply may be said: a line in character, chosen without a model.
+# A line in character for when nothing of a reply may be said, chosen without a model.
 
 
 _WITH_LINES_OF_THEIR_OWN: Final = (Fault.SECRET, Fault.UNFOUNDED)
-"""Where the NPC had something to say and keeps it to itself, and where it does not know."""
+"""For a secret that the NPC keeps, and for an answer that it does not know."""
 
 
 class StandIns:
-    """The lines of one NPC, in turn: none comes twice running.
+    """The lines of one NPC, in turn: no line is repeated at once.
 
     Args:
         language: The campaign's, for a question that shows none.
@@ -192,7 +192,7 @@ class StandIns:
         self._used: Counter[tuple[str, Fault | None]] = Counter()
 
     def line(self, question: str, fault: Fault | None, told: Sequence[str] = ()) -> str:
-        """In the language of the question.
+        """Return a line in the language of the question.
 
         Args:
             fault: Why there is no reply, if that is known.
@@ -211,8 +211,9 @@ class StandIns:
         return self._next_of(lines, language, why)
 
     def shrug(self, question: str, lines: Sequence[str]) -> str:
-        """One of what an NPC can say to what it knows nothing of, `lines` in the campaign's language. Empty for a
-        question in another one.
+        """Return one of the lines for a question that the NPC knows nothing about.
+
+        `lines` are in the campaign's language; empty for a question in another one.
         """
         language = language_of(question)
         if language and language != primary_language(self._language):

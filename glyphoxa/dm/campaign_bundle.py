@@ -1,4 +1,4 @@
-"""A whole campaign as one JSON document that another database can import.
+"""A whole campaign as one JSON document that another database can import. See docs/writing-a-campaign.md.
 
 This module defines the format; `glyphoxa.adapters.postgres.world.bundle` exports and imports it.
 """

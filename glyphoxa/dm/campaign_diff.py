@@ -21,6 +21,7 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Origin, Provenance, Visibility, secret_of
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
@@ -160,6 +161,7 @@ class Findings:
     removed: list[str] = field(default_factory=list)
     remarks: dict[str, str] = field(default_factory=dict)
     names: dict[EntityId, str] = field(default_factory=dict)
+    relations: RelationWords = IN_ENGLISH
     fresh: set[EntityId] = field(default_factory=set)
     gone: set[EntityId] = field(default_factory=set)
 
@@ -340,14 +342,14 @@ class FactComparison:
 
     def _remark(self, claim: Claim, text: str, *, discreet: str | None = None) -> None:
         label = self._label(claim)
-        kept = label if claim.object is None else f"{self.found.name(claim.subject)}: {claim.predicate}"
+        kept = label if claim.object is None else f"{self.found.name(claim.subject)}, {in_words(claim.predicate)}"
         self.found.remark(f"{label}: {text}", discreet=f"{kept}: {text if discreet is None else discreet}")
 
     def _label(self, claim: Claim) -> str:
         subject = self.found.name(claim.subject)
         if claim.object is not None:
-            return f"{subject} {claim.predicate} {self.found.name(claim.object)}"
-        return f"a secret of {subject}" if claim.predicate == "secret" else f"{subject}: {claim.predicate}"
+            return self.found.relations.sentence(claim.predicate, subject, self.found.name(claim.object))
+        return f"a secret of {subject}" if claim.predicate == "secret" else f"{subject}, {in_words(claim.predicate)}"
 
     def _value(self, claim: Claim) -> str:
         text = self.found.name(claim.object) if claim.object is not None else str(claim.content)
@@ -413,13 +415,15 @@ class EntityComparison:
         for predicate, rule in now.items():
             if before.get(predicate) != rule and held.get(predicate) != rule:
                 self.found.made.append(SlotDeclared(predicate, rule))
-                (self.found.changed if predicate in before else self.found.added).append(f"the rule of {predicate}")
+                (self.found.changed if predicate in before else self.found.added).append(
+                    f"the slot rule of {in_words(predicate)!r}"
+                )
         related = {relation.type for relation in (*self.previous.relationships, *self.new.relationships)}
         for predicate in before.keys() - now.keys():
             default = DEFAULT_RULES.get(predicate, "many" if predicate in related else "one")
             if held.get(predicate, default) != default:
                 self.found.made.append(SlotDeclared(predicate, default))
-            self.found.removed.append(f"the rule of {predicate}")
+            self.found.removed.append(f"the slot rule of {in_words(predicate)!r}")
 
     def _entities(self) -> None:
         named = {entity.name.casefold(): entity.id for entity in self.world.entities.values()}
@@ -577,7 +581,7 @@ def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading
     """
     nothing = replace(new, entities=(), relationships=(), npcs=(), players=(), scenes=(), secrets=(), slots={})
     before = nothing if previous is None else previous
-    found = Findings()
+    found = Findings(relations=RelationWords.of(new))
     EntityComparison(before, new, world, loading.origin, found).run()
     FactComparison(
         before=claims_of(before, world.resolve, loading),
@@ -613,7 +617,7 @@ def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
 
 def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
     """Report changes of NPCs, players, scenes and campaign settings, which are not part of the world."""
-    for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary"):
+    for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary", "relation_types"):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")
     # Names and aliases of an NPC belong to its entity.

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from glyphoxa.dm.campaign_diff import OFFERED
@@ -14,8 +14,9 @@ from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
 from glyphoxa.world.entity_events import (
     AliasAdded,
@@ -47,14 +48,19 @@ class NameResolver:
     entities: Mapping[EntityId, Entity]
     npcs: tuple[Npc, ...] = ()
     players: tuple[Player, ...] = ()
+    relations: RelationWords = IN_ENGLISH
+    sessions: Mapping[SessionId, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, campaign: Campaign, entities: Iterable[Entity]) -> NameResolver:
+    def of(cls, campaign: Campaign, entities: Iterable[Entity], sessions: Iterable[SessionId] = ()) -> NameResolver:
         """
         Args:
             entities: Entities of the graph in the DM's view, including those not in the campaign file.
+            sessions: All stored sessions, in the order in which they began.
         """
-        return cls(campaign.id, {each.id: each for each in entities}, campaign.npcs, campaign.players)
+        by_id = {each.id: each for each in entities}
+        numbers = {session: number for number, session in enumerate(sessions, start=1)}
+        return cls(campaign.id, by_id, campaign.npcs, campaign.players, RelationWords.of(campaign), numbers)
 
     def with_names(self, names: Mapping[EntityId, str]) -> NameResolver:
         """Return a copy in which these entities have other names."""
@@ -76,7 +82,10 @@ class NameResolver:
         known_as = self.entities.values()
         return find_called(
             name,
-            [[(each.name, each) for each in known_as], [(alias, each) for each in known_as for alias in each.aliases]],
+            [
+                [(each.name, each) for each in known_as],
+                [(alias, each) for each in known_as for alias in each.aliases],
+            ],
             what=("entity", "entities"),
             campaign=self.campaign,
             describe=lambda each: f"{each.name} ({each.type}, id {each.id})",
@@ -143,6 +152,10 @@ class NameResolver:
         """Return an entity's name; its id if it no longer exists."""
         known = self.entities.get(entity)
         return entity if known is None else known.name
+
+    def session(self, session: SessionId) -> str:
+        """Return what a session is called, such as "session 2"; with its id if nothing of it is stored."""
+        return f"session {self.sessions.get(session, session)}"
 
     def person(self, who: NpcId | SpeakerId) -> str:
         """Return the name of an NPC, a player or the DM; the id of anybody else."""

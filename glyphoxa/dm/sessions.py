@@ -12,7 +12,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
-from glyphoxa.transcript.sessions import EPISODE, episode_of
+from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced, FactScoped
@@ -80,7 +80,7 @@ class SessionDesk:
         events: list[Event] = (
             [EntityScoped(episode, visibility)]
             if known
-            else [EntityAdded(episode, "event", f"Session {session}", (), visibility)]
+            else [EntityAdded(episode, "event", episode_name(session), (), visibility)]
         )
         for name, value in (("kind", EPISODE), ("summary", words)):
             claim, held = attribute_claim(episode, name, value), known.get(name)

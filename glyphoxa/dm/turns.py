@@ -12,7 +12,7 @@ from glyphoxa.context.composition import ComposedPrompt
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review, Turns, Uttered
-from glyphoxa.dm.wording import IndentedLine, place, plain, signals_in_words, validity_in_words
+from glyphoxa.dm.wording import IndentedLine, place, plain, reason_in_words, signals_in_words, validity_in_words
 from glyphoxa.dm.wording import short as short_fact
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -272,11 +272,11 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
     asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
     yield IndentedLine(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
     yield from chain(
-        _heard(explained),
+        _heard(explained, resolver),
         _came_of_it(explained, resolver),
         parts_shown(turn.parts, depth=1),
-        _in_mind(explained, calendar),
-        _left_out(explained, calendar),
+        _in_mind(explained, resolver, calendar),
+        _left_out(explained, resolver, calendar),
         _looked_up(turn.looked_up),
         _unsaid(turn.unsaid),
         _timeline(turn),
@@ -295,9 +295,9 @@ def outcome(turn: TurnRecord) -> str:
     return ": ".join(part for part in (_OUTCOMES[turn.outcome], turn.error) if part)
 
 
-def _heard(explained: ExplainedTurn) -> Iterator[IndentedLine]:
+def _heard(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:
     turn, heard = explained.turn, explained.heard
-    yield IndentedLine(f"heard: {_where(heard) or turn.session_id}", 1)
+    yield IndentedLine(f"heard: {_where(heard, resolver) or resolver.session(turn.session_id)}", 1)
     yield IndentedLine(f"{turn.speaker_name}: {turn.text}", 2)
     if turn.raw_text != turn.text:
         yield IndentedLine(f"recognised as: {turn.raw_text}", 2)
@@ -324,7 +324,9 @@ def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[In
     yield from _since(explained.spoken, turn.reply_heard)
 
 
-def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+def _in_mind(
+    explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None
+) -> Iterator[IndentedLine]:
     turn, told = explained.turn, explained.selected
     if turn.npc_id is None or not turn.prompt_text:
         return
@@ -335,27 +337,30 @@ def _in_mind(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterat
     rest = f", of {n_recalled} that it recalled" if n_recalled > len(told) else ""
     yield IndentedLine(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
     for memory in told:
-        yield from _memory(memory, calendar)
+        yield from _memory(memory, resolver, calendar)
     signals = [signal for one in _turn_told_of_talk(explained) for signal in one.signals]
     if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
         yield IndentedLine("found by words only: the search by meaning did not contribute", 2)
 
 
-def _left_out(explained: ExplainedTurn, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+def _left_out(
+    explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None
+) -> Iterator[IndentedLine]:
     if explained.rejected or explained.turn.omitted:
         yield IndentedLine("left out:", 1)
     for memory in explained.rejected:
-        yield from _memory(memory, calendar)
+        yield from _memory(memory, resolver, calendar)
     for part in explained.turn.omitted:
         yield IndentedLine(part, 2)
 
 
-def _memory(memory: RecalledThen, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
+def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
     recalled = memory.recalled
     yield IndentedLine(recalled_line(recalled), 2)
     if memory.why_rejected:
         yield IndentedLine(f"left out: {memory.why_rejected}", 3)
-    yield IndentedLine(f"known because: {', '.join((recalled.reason or 'nobody noted why', *_source(memory)))}", 3)
+    reason = reason_in_words(recalled, resolver) or "nobody noted why"
+    yield IndentedLine(f"known because: {', '.join((reason, *_source(memory, resolver)))}", 3)
     if isinstance(recalled, RecalledUtterance) and recalled.signals:
         yield IndentedLine(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
     elif isinstance(recalled, RecalledFact):
@@ -368,13 +373,13 @@ def _memory(memory: RecalledThen, calendar: StoryCalendar | None) -> Iterator[In
         yield IndentedLine(f"since then: {memory.since}", 3)
 
 
-def _source(memory: RecalledThen) -> Iterator[str]:
+def _source(memory: RecalledThen, resolver: NameResolver) -> Iterator[str]:
     """Yield where and when something was said or learned. Facts of a campaign file have only their loading time."""
     recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
     if recalled.session_id is None:
         return
     if recalled.session_id not in recalled.reason:
-        yield f"session {recalled.session_id}"
+        yield resolver.session(recalled.session_id)
     if said is not None:
         yield f"ordinal {said.ordinal}"
     if at := moment(recalled.at_ms if said is None else said.at_ms):
@@ -428,10 +433,10 @@ def _turn_told_of_talk(explained: ExplainedTurn) -> list[RecalledUtterance]:
     return [one for one in recalled if isinstance(one, RecalledUtterance)]
 
 
-def _where(uttered: Uttered | None) -> str:
+def _where(uttered: Uttered | None, resolver: NameResolver) -> str:
     if uttered is None:
         return ""
-    return f"{place(uttered.said.session_id, uttered.said.ordinal)}, {moment(uttered.said.at_ms)}"
+    return f"{place(uttered.said.session_id, uttered.said.ordinal, resolver)}, {moment(uttered.said.at_ms)}"
 
 
 def _since(uttered: Uttered | None, text: str) -> Iterator[IndentedLine]:

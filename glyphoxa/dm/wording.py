@@ -10,8 +10,8 @@ from typing import assert_never
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.calendar import StoryCalendar
-from glyphoxa.domain.ids import FactId, SessionId
-from glyphoxa.domain.knowledge import Fact, Knower, Signal, Validity
+from glyphoxa.domain.ids import FactId, SessionId, SpeakerId
+from glyphoxa.domain.knowledge import Fact, Knower, Recalled, Signal, Validity
 from glyphoxa.world.wording import moment
 
 _DIGITS = 8
@@ -44,17 +44,27 @@ def short(fact: FactId) -> str:
     return fact if "-" in fact else fact[:_DIGITS]
 
 
-def place(session: SessionId | None, ordinal: int | None) -> str:
-    """Name a place in a transcript, such as: s1, ordinal 12."""
+def place(session: SessionId | None, ordinal: int | None, resolver: NameResolver) -> str:
+    """Name a place in a transcript, such as: session 2, ordinal 12."""
     if session is None:
         return ""
-    return session if ordinal is None else f"{session}, ordinal {ordinal}"
+    called = resolver.session(session)
+    return called if ordinal is None else f"{called}, ordinal {ordinal}"
 
 
-def learned_from(fact: Fact) -> str:
+def reason_in_words(recalled: Recalled, resolver: NameResolver) -> str:
+    """Say why an NPC may know what it recalls, with names in place of ids."""
+    reason, session = recalled.reason, recalled.session_id
+    if session is not None:
+        reason = reason.replace(f"session {session}", resolver.session(session))
+    told, by, speaker = reason.partition("told by ")
+    return f"{told}{by}{resolver.person(SpeakerId(speaker))}" if by and not told else reason
+
+
+def learned_from(fact: Fact, resolver: NameResolver) -> str:
     """Say where a fact was said, or who wrote it."""
     provenance = fact.provenance
-    return place(provenance.session_id, provenance.ordinal) or provenance.origin.replace("_", " ")
+    return place(provenance.session_id, provenance.ordinal, resolver) or provenance.origin.replace("_", " ")
 
 
 def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str:

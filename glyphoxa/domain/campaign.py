@@ -188,6 +188,7 @@ class Campaign:
         story_day: The current day of the story, as written in the campaign's calendar; "" if not given.
         bible: What every NPC knows of the party, the world and how it began.
         glossary: Words the campaign coined, with their meanings.
+        relation_types: Sentences for relation types, with `{source}` and `{target}`.
     """
 
     id: CampaignId
@@ -205,6 +206,7 @@ class Campaign:
     story_day: str = ""
     bible: str = ""
     glossary: Mapping[str, str] = field(default_factory=dict)
+    relation_types: Mapping[str, str] = field(default_factory=dict)
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

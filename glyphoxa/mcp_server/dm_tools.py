@@ -11,7 +11,7 @@ from typing import Final, get_args
 
 from glyphoxa.desk import Desk
 from glyphoxa.dm.turns import LAST, RecalledThen, short
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words
+from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, reason_in_words
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
@@ -126,14 +126,13 @@ async def _fact(desk: Desk, arguments: Arguments) -> _Found:
 
 
 def _fact_in_short(desk: Desk, fact: Fact) -> dict[str, object]:
-    source = fact.provenance
     return {
         "id": fact.id,
         "fact": desk.facts.words(fact),
         "status": fact.status,
         "certainty": certainty_in_words(fact),
         "known to": visibility_in_words(fact.visibility, desk.resolver),
-        "from": source.session_id or source.origin.replace("_", " "),
+        "from": learned_from(fact, desk.resolver),
     }
 
 
@@ -150,8 +149,8 @@ async def _turn(desk: Desk, arguments: Arguments) -> _Found:
     return [
         {
             **_turn_in_short(desk, turn),
-            "stood in its prompt": [_recalled(one) for one in explained.selected],
-            "recalled and left out": [_recalled(one) for one in explained.rejected],
+            "stood in its prompt": [_recalled(desk, one) for one in explained.selected],
+            "recalled and left out": [_recalled(desk, one) for one in explained.rejected],
             "parts left out": list(turn.omitted),
             "looked up": [
                 {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "ms": one.took_ms}
@@ -175,10 +174,10 @@ def _turn_in_short(desk: Desk, turn: TurnRecord) -> dict[str, object]:
     }
 
 
-def _recalled(one: RecalledThen) -> dict[str, object]:
+def _recalled(desk: Desk, one: RecalledThen) -> dict[str, object]:
     return {
         "text": one.recalled.text,
-        "why it may know": one.recalled.reason,
+        "why it may know": reason_in_words(one.recalled, desk.resolver),
         **({"why left out": one.why_rejected} if one.why_rejected else {}),
         **({"since then": one.since} if one.since else {}),
     }

@@ -19,6 +19,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BudgetTier, Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.recall.recall import RecallAround, RecallSettings
@@ -169,7 +170,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
         store.past_talk,
         store.summaries,
         campaign.npc(npc).name,
-        campaign.language,
+        RelationWords.of(campaign),
         around=RecallAround.of(store.graph_rag, store.past_talk.vectors),
     )
 

@@ -1,8 +1,8 @@
-"""Recall that may take its time: the shipped ranking, and behind it the stages and methods of a memory graph.
+"""Recall with more time: the shipped ranking, followed by the stages and methods of a memory graph.
 
-With no stage on and by the method hybrid it gives what `Recall` gives. What an NPC did not witness is in none of it:
-the ranking, the graph and the lines that a language model is shown are all of its view. Nothing of it is asked on the
-voice path: only the tools of an NPC of tier DEEP and `glyphoxa recall --method` are.
+With no stages and the method `hybrid`, the result is that of `Recall`. What an NPC did not witness is in none of it:
+the ranking, the graph and the lines for a language model use its view only. The voice path never uses it. The tools of
+an NPC of tier DEEP and `glyphoxa recall --method` do.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from glyphoxa.recall.terms import SearchTerms
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _BASE: Final = 400
-"""So many of the shipped ranking are its say; the others have none."""
+"""The best turns of the shipped ranking get a base score; the others get none."""
 _LATEST: Final = 100
 _LEAST: Final = 1e-6
 _MOST_GRAPHS: Final = 8
-"""That are kept; one of 10,000 turns takes 20 MB, most of it the turns' vectors."""
+"""Cached graphs; one of 10,000 turns takes 20 MB, most of it the turns' vectors."""
 
 
 class _Made(NamedTuple):
-    """A graph that is made, or being made, of rows of an index. No two states of any index have the same `changes`."""
+    """A graph, finished or being built, of rows of an index. No two states of any index have the same `changes`."""
 
     changes: int
     rows: NDArray[int32]
@@ -56,13 +56,13 @@ class _Made(NamedTuple):
 class DeepRecall:
     """
     Args:
-        recall: Whose ranking is the beginning.
-        settings: By which method, and which stages are on.
-        llm: The language model of the methods that ask one.
-        reranker: Of the method that reranks.
+        recall: Provides the ranking to start from.
+        settings: The method, and the active stages.
+        llm: The language model, for methods that use one.
+        reranker: For the method that reranks.
 
     Raises:
-        InvalidInput: There is nobody whom the method asks.
+        InvalidInput: The method needs a model that is not set.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class DeepRecall:
         if self.asks_a_model and llm is None:
             raise InvalidInput(f"recall by {by} needs a language model; valid without one: hybrid")
         if by == "hybrid_rerank" and reranker is None:
-            raise InvalidInput(f"recall by {by} needs recall.rerank, which names nobody; valid without: hybrid")
+            raise InvalidInput(f"recall by {by} needs recall.rerank, which is not set; valid without: hybrid")
 
     @property
     def asks_a_model(self) -> bool:
@@ -100,14 +100,15 @@ class DeepRecall:
         world: str = "",
         deadline_ms: int | None = None,
     ) -> RecallResult:
-        """What an NPC witnessed that bears on a question, the most helpful first.
+        """Return what an NPC witnessed that bears on a question, the most helpful first.
 
         Args:
-            query: A reranker or a language model that filters is given more than its limit.
-            recent: What was said just before, oldest first, each with its speaker: a language model is shown the end.
+            query: A reranker or a filtering language model receives more than its limit.
+            recent: The preceding utterances, oldest first, each with its speaker: a language model receives the end.
             world: What the NPC knows of itself and of the world anyway, for a language model.
-            deadline_ms: For all of it. What is not ready by then is left out: the ranking stands without the graph, and
-                what a language model has chosen so far, or the ranking, without the rest.
+            deadline_ms: For all of it. Without the graph by then, the result is the ranking. A late language model
+                leaves what
+                it has chosen so far, or the ranking.
 
         Raises:
             Unavailable: As `PastTalk.recall`.
@@ -121,10 +122,10 @@ class DeepRecall:
             async with asyncio.timeout_at(until):
                 graph = await self._graph((campaign, npc), ranked)
         except TimeoutError:
-            left_out.append("memory graph: it was not ready in time")
+            left_out.append("memory graph: not ready in time")
             items: list[RecalledTalk] = [*ranked.items(query.limit)]
         else:
-            # What is filtered or reordered is more than what is told.
+            # Filtering or reordering starts from more than the wanted results.
             second_look = self.settings.searches_by in ("hybrid_llm", "hybrid_rerank")
             most = max(query.limit, self.settings.max_results) if second_look else query.limit
             recalling = GraphRecall(
@@ -142,8 +143,10 @@ class DeepRecall:
         return RecallResult(tuple(items), tuple(left_out))
 
     async def _graph(self, whose: tuple[CampaignId, NpcId], ranked: Ranked) -> TalkGraph:
-        """Made in a thread, once for all who ask: 10,000 turns take half a second, and a fifth when most of them were
-        in one before. Whoever cannot wait leaves it to those who come next.
+        """Build a graph in a thread, once for all callers.
+
+        10,000 turns take half a second, and a fifth of it if most of them were in an earlier one. A caller that cannot
+        wait leaves it for later ones.
         """
         index, columns = ranked.index, ranked.seen.columns
         made = self._made.get(whose)
@@ -159,19 +162,20 @@ class DeepRecall:
         return await asyncio.shield(made.graph)
 
     async def close(self) -> None:
-        """Give up what is under way; the ranking is another's to close."""
+        """Cancel the work in progress; the owner of the ranking closes it."""
         graphs = [made.graph for made in self._made.values()]
         self._made.clear()
         await asyncio.gather(*graphs, return_exceptions=True)
 
 
 class DeepTalk:
-    """A `PastTalk` for the tools of an NPC of tier DEEP: by a method of the memory graph, and by words and meaning
-    where that fails. Each failure is logged once, until it has gone well again.
+    """A `PastTalk` for the tools of an NPC of tier DEEP: it uses a method of the memory graph.
+
+    If the method fails, it falls back to words and meaning. A failure is logged once until a success.
 
     Args:
-        talk: Asked where the method fails.
-        deadline_ms: For one answer; below what a tool may take, so that there is one.
+        talk: The fallback.
+        deadline_ms: For one answer; below the limit of a tool, so that there is one.
         recent: What an NPC heard last, oldest first, each with its speaker.
         world: What an NPC knows of itself and of the world anyway.
     """
@@ -213,26 +217,27 @@ class DeepTalk:
 
     def _report(self, why: str) -> None:
         if why and not self._has_failed:
-            logger.warning("recall by {} falls back on words and meaning: {}", self._deep.settings.searches_by, why)
+            logger.warning("recall by {} falls back to words and meaning: {}", self._deep.settings.searches_by, why)
         self._has_failed = bool(why)
 
 
 def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
-    """The question as the graph takes it: what is not to be told is not among what may be recalled, and still leads to
-    what is.
+    """Convert the question for the graph.
+
+    A turn that must not be returned is not recallable, but may still lead to others.
     """
     seen = ranked.seen
     base = np.zeros(len(seen))
     level = 1.0
     for at, score in ranked.best(_BASE):
-        # What is shipped may put a lower score first; its order is what the stages start from.
+        # The shipped order may put a lower score first; the stages start from its order.
         level = max(_LEAST, min(score, level - _LEAST))
         base[at] = level
     may_be_told = ranked.may_be_told.copy()
     may_be_told[_the_question(ranked)] = False
 
     def with_names(of_turns: NDArray[np.generic]) -> NDArray[float64]:
-        """The same of all nodes: a name has nothing of it."""
+        """Extend values of turns to all nodes; names get 0."""
         return np.append(of_turns.astype(float64), np.zeros(len(graph) - graph.n_turns))
 
     return GraphQuestion(
@@ -246,7 +251,7 @@ def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
 
 
 def _the_question(ranked: Ranked) -> list[int]:
-    """Where it stands in the log itself: among the latest turns, or among those that have all its words."""
+    """Return the question's own place in the log: among the latest turns, or among those with all its words."""
     seen, asked = ranked.seen, ranked.question.terms.words
     places = set(range(max(0, len(seen) - _LATEST), len(seen)))
     if seen.matches and len(seen.matches) == len(asked):
@@ -259,19 +264,19 @@ def _recalled(ranked: Ranked, found: Recollection) -> list[RecalledTalk]:
     items: list[RecalledTalk] = []
     for hit in found.hits:
         recalled = ranked.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
-        # What the shipped ranking says is there already, in more detail than as the base of the stages.
+        # The shipped ranking's reasons are included already, in more detail than the base of the stages.
         why = {} if set(hit.why) == {"base"} else {Signal(name): round(value, 4) for name, value in hit.why.items()}
         items.append(replace(recalled, signals={**recalled.signals, **why}))
     return items
 
 
 def _failed(task: asyncio.Task[TalkGraph]) -> bool:
-    """False while it is being made. Asks how it ended: nobody else may."""
+    """Return whether the build failed; False while it runs. Only this function retrieves the exception."""
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _line(recalled: RecalledUtterance, zone: Zone) -> str:
-    """As a language model is shown it, with the day on the table's clock."""
+    """Format a memory for a language model, with the day on the table's clock."""
     line = recalled_line(recalled)
     if recalled.at_ms is None:
         return line
@@ -280,21 +285,21 @@ def _line(recalled: RecalledUtterance, zone: Zone) -> str:
 
 # -- second hop
 #
-# The second hop: what the best turns name leads to turns that share no word with the question.
+# The second hop: words of the best turns lead to turns that share no word with the question.
 #
-# "Where does Tamsin's brother live?": one turn says that Joren is her brother, another where Joren lives. What leads
-# there are rare words, names most of all: those of the first hits that only few other turns have.
+# "Where does Tamsin's brother live?": one turn says that Joren is her brother, another where Joren lives. The link is a
+# rare word, mostly a name: a word of the first hits that only few other turns contain.
 
 
 WEIGHT: Final = 1.0
 """As much as any signal of the ranking."""
 _FIRST_HITS: Final = 3
 _FEWEST, _MOST = 2, 6
-"""In so many turns a word must be: one alone leads nowhere, and a common one everywhere."""
+"""A linking word must be in that many turns: a single one leads nowhere, and a common one everywhere."""
 
 
 def with_second_hop(weights: RankingWeights, weight: float = WEIGHT) -> RankingWeights:
-    """The same ranking with this signal. It has been measured to add nothing to the others."""
+    """Return the same ranking with this signal. Measurements show no gain."""
     return replace(
         weights,
         by_words={**weights.by_words, Signal.SECOND_HOP: weight},
@@ -304,7 +309,7 @@ def with_second_hop(weights: RankingWeights, weight: float = WEIGHT) -> RankingW
 
 
 def second_hop(index: TalkIndex, viewer: Viewer, asked: SearchTerms, seen: ViewSnapshot) -> NDArray[float32]:
-    """The summed rarity of the words that lead to each turn, float32 of shape (n,)."""
+    """Return the summed rarity of the words that lead to each turn, float32 of shape (n,)."""
     found = np.zeros(len(seen), float32)
     if not seen.matches:
         return found
@@ -314,6 +319,6 @@ def second_hop(index: TalkIndex, viewer: Viewer, asked: SearchTerms, seen: ViewS
     terms = {term for one in said for term in index.terms.of_turn("", one.text)} - set(asked.words)
     for match in index.look(viewer, SearchTerms(tuple(sorted(terms)))).matches:
         if _FEWEST <= len(match.places) <= _MOST:
-            places = match.places[match.places < len(seen)]  # talk may have grown since
+            places = match.places[match.places < len(seen)]  # the transcript may have grown since
             found[places] += rarity(match, len(seen))
     return found / np.float32(SCALE)

@@ -1,8 +1,8 @@
-"""Spreading activation: energy spreads from what a question touches along a two-layer adjacency list.
+"""Spread activation: energy flows from what a question touches along a two-layer adjacency list.
 
-One layer of edges is semantic (what is related), the other temporal (what came one after another). Conductances, the
-share of the reverse direction and the temporal edges are the memory graph document's; that contradictions inhibit is
-its idea too, how strongly is ours.
+One layer of edges is semantic (related nodes), the other temporal (consecutive events). Conductances, the share of the
+reverse direction and the temporal edges are those of the memory graph document. Inhibition by contradictions is its
+idea too; the strength is ours.
 
 Spreading activation (Collins & Loftus, 1975) is in the form of the document, "Parallel Energy-Decay Spreading
 Activation" (PEDSA). One step:
@@ -12,10 +12,10 @@ Activation" (PEDSA). One step:
     E' = (1 - a) E' + a E0                                             if there is a teleport probability a
     the `top_k` largest go on
 
-`inflow(i) = in-degree(i) ** -0.55`: what everything leads to says little. `rest(i)` is 0.15 for what was among the 15
-largest after an earlier step. What comes out is the largest magnitude that each node ever held, the seeds' own energy
-included. Teleport is applied once, to what has spread; it is what makes it personalised (PageRank of the seeds),
-`top_k` is what keeps it sparse.
+`inflow(i) = in-degree(i) ** -0.55`: a node to which everything leads carries little information. `rest(i)` is 0.15 for
+a node that was among the 15 largest after an earlier step. The result is the largest magnitude that each node ever
+held, the seeds' own energy included. Teleport is applied once, to what has spread. It makes the result personalised
+(PageRank of the seeds); `top_k` keeps it sparse.
 """
 
 from __future__ import annotations
@@ -54,32 +54,34 @@ _IN_DEGREE_EXPONENT: Final = 0.55
 _RESTING_TOP: Final = 15
 
 _DIGITS: Final = 9
-"""Sums taken in another order differ in the last bits; what differs only there is equal."""
+"""Sums in another order differ in the last bits; values that differ only there count as equal."""
 
 
 class Edges(NamedTuple):
-    """Directed: where each begins, where it ends, and its weight, negative where one inhibits the other."""
+    """Directed edges: source, target and weight, which is negative for inhibition."""
 
     sources: NDArray[intp]
     targets: NDArray[intp]
     weights: NDArray[float64]
 
     def neighbours(self, node: int) -> list[int]:
-        """Nodes that this one excites, the most strongly tied first."""
+        """Return nodes that this one excites, the strongest edges first."""
         excites = (self.sources == node) & (self.weights > 0)
         targets, weights = self.targets[excites], self.weights[excites]
         return [int(target) for target in targets[np.lexsort((targets, -weights))]]
 
 
 def joined(layers: Sequence[Edges]) -> Edges:
-    """The edges of all layers; where two have an edge, both lead."""
+    """Return the edges of all layers; if two layers have an edge, both count."""
     nothing = Edges(np.zeros(0, intp), np.zeros(0, intp), np.zeros(0))
     return Edges(*(np.concatenate(column) for column in zip(nothing, *layers, strict=True)))
 
 
 def semantic_layer(edges: Sequence[tuple[int, int, str]]) -> Edges:
-    """Edges in both directions, the reverse one weaker. Of several between the same two nodes in one direction the
-    strongest counts, of two as strong the one that inhibits; none leads from a node to itself.
+    """Return edges in both directions, the reverse one weaker.
+
+    Of several between the same two nodes in one direction the strongest counts, and of equals the inhibiting one. There
+    are no edges from a node to itself.
 
     Args:
         edges: Source, target, and type, in any case; see `CONDUCTANCE`.
@@ -96,11 +98,11 @@ def semantic_layer(edges: Sequence[tuple[int, int, str]]) -> Edges:
 
 
 def temporal_layer(turns: NDArray[int64], *, ties: NDArray[intp]) -> Edges:
-    """Edges between what happened next to each other, both ways, weaker the more turns lie between.
+    """Return edges between neighbouring events, both ways, weaker the more turns lie between.
 
     Args:
-        turns: Shape (n,): when; negative for what has no time.
-        ties: Shape (n,): which is first of those in the same turn, a number that no other has.
+        turns: Shape (n,): when; negative for a node without a time.
+        ties: Shape (n,): order of nodes in the same turn, unique numbers.
     """
     timed = np.flatnonzero(turns >= 0)
     timed = timed[np.lexsort((ties[timed], turns[timed]))]
@@ -112,11 +114,11 @@ def temporal_layer(turns: NDArray[int64], *, ties: NDArray[intp]) -> Edges:
 
 
 class Energy(NamedTuple):
-    """The largest magnitude that each node held, shape (n,), from -2 to 2; 0 where none came.
+    """The largest magnitude that each node held, shape (n,), from -2 to 2; 0 for a node without energy.
 
     Attributes:
-        held: What a seed began with is part of it.
-        received: Of what came along edges (or by teleport) alone.
+        held: Includes a seed's own energy.
+        received: Only what came along edges (or by teleport).
     """
 
     held: NDArray[float64]
@@ -133,9 +135,9 @@ def spread(
 ) -> Energy:
     """
     Args:
-        seeds: Shape (n,): energy to begin with.
-        ties: Shape (n,): which of two that hold as much comes first; a number that no other has.
-        fade: Shape (n,): what is left of energy that comes to a node, 0 to 1.
+        seeds: Shape (n,): initial energy.
+        ties: Shape (n,): order of nodes with equal energy, unique numbers.
+        fade: Shape (n,): the share of incoming energy that a node keeps, 0 to 1.
     """
     top_k, teleport = settings.diffusion_top_k, settings.teleport_probability
     start = largest(np.clip(seeds, -MOST_ENERGY, MOST_ENERGY), most=top_k, ties=ties)
@@ -155,17 +157,17 @@ def spread(
 
 
 def best(scores: NDArray[float64], among: NDArray[intp], *, most: int, ties: NDArray[intp]) -> NDArray[intp]:
-    """The indices `among` with the highest scores, best first, in an order that does not depend on how they are stored.
+    """Return the indices `among` with the highest scores, best first, in an order that does not depend on storage.
 
     Args:
         scores: Shape (n,).
-        ties: Shape (n,), a number for each that no other has; among equals the lower comes first.
+        ties: Shape (n,), unique numbers; among equals the lower comes first.
     """
     return among[np.lexsort((ties[among], -np.round(scores[among], _DIGITS)))][:most]
 
 
 def largest(values: NDArray[float64], *, most: int, ties: NDArray[intp]) -> NDArray[float64]:
-    """The values of the largest magnitude; the others become 0."""
+    """Return the values of the largest magnitude; the others become 0."""
     found = np.zeros_like(values)
     at = best(np.abs(values), np.flatnonzero(values), most=most, ties=ties)
     found[at] = values[at]

@@ -1,7 +1,7 @@
-"""The memory graph: one viewer's nodes and edges as arrays, built once, asked often; and the transcript as one.
+"""Build the memory graph: one viewer's nodes and edges as arrays, built once and queried often.
 
-A graph holds what one viewer may know and nothing else: degrees, frequencies and who was met with whom are counted in
-it, so that what somebody else knows changes nothing of what this one recalls.
+A graph contains only what one viewer may know. Degrees, frequencies and co-occurrences are counted in it, so the
+knowledge of others does not affect its results.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from glyphoxa.recall.view import ViewColumns
 
 _CO_OCCURRENCE: Final = 0.1
 _SHORTEST_NAME: Final = 2
-"""Of what is taken for an anchor (memory graph document); in characters."""
+"""Characters of an anchor (memory graph document)."""
 _TURNS_BETWEEN_SESSIONS: Final = 30
-"""So far apart that no temporal edge joins two sessions."""
+"""Far enough apart that no temporal edge connects two sessions."""
 
 Read: TypeAlias = tuple[str, tuple[str, ...]]
-"""Of a row of the transcript's index: the utterance's id, and the names that stand in it."""
+"""For a row of the transcript's index: the utterance's id, and the names in it."""
 
 
 class MemoryGraph:
-    """n nodes: events, entities, facts, rules; one place each in every column.
+    """n nodes: events, entities, facts, rules; each has one place in every column.
 
-    An edge to a node that has no time of its own, as an entity has none, says also what its source is about.
+    An edge to a node without a time, such as an entity, also means that its source is about that node.
 
     Args:
-        ids: No two are equal.
+        ids: Unique.
         types: "event", "character_sheet", "location_state", "rule_constraint" or any other.
         edges: Source and target, as places of nodes, and type; see `glyphoxa.memory_graph.diffusion.CONDUCTANCE`.
-        turns: Shape (n,), when each happened, counted over all sessions; negative for what has no time. None: nothing
-            has.
-        vectors: Shape (n, dimensions), of unit length; a row of zeros has no meaning yet. None: none has.
+        turns: Shape (n,), when each happened, counted over all sessions; negative for a node without a time. None: no
+            node
+            has one.
+        vectors: Shape (n, dimensions), of unit length; a row of zeros has no vector yet. None: no node has one.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class MemoryGraph:
         """Shape (n,), places in `type_names`."""
         self.ties: NDArray[intp] = np.empty(n, intp)
         self.ties[sorted(range(n), key=self.ids.__getitem__)] = np.arange(n)
-        """Shape (n,), the order of the ids: equal scores come in it, wherever a node is stored."""
+        """Shape (n,), the order of the ids, which decides among equal scores, independent of storage."""
         self.vectors = vectors
         self.turns: NDArray[int64] = np.full(n, -1, int64) if turns is None else turns
         pairs = {(node, entity) for node, entity, _ in edges if self.turns[entity] < 0 and node != entity}
@@ -70,7 +71,7 @@ class MemoryGraph:
         np.maximum.at(active, entities, self.turns[nodes])
         self.last_active = active.copy()
         np.maximum.at(self.last_active, nodes, active[entities])
-        """Shape (n,), the turn in which a node or an entity that it is about was last mentioned; negative: never."""
+        """Shape (n,), the turn in which a node, or an entity that it is about, was last mentioned; negative: never."""
         self._semantic = semantic_layer(edges)
         self._temporal = temporal_layer(self.turns, ties=self.ties)
 
@@ -82,27 +83,29 @@ class MemoryGraph:
         return max(0, int(self.last_active.max(initial=0)))
 
     def edges(self, settings: MemoryGraphSettings) -> Edges:
-        """Of the layers that the settings want."""
+        """Return the edges of the layers that the settings select."""
         layers = ((self._semantic, settings.semantic_edges), (self._temporal, settings.temporal_edges))
         return joined([layer for layer, is_on in layers if is_on])
 
     def cosines(self, vector: NDArray[np.floating]) -> NDArray[float64]:
-        """Of each node's meaning and a vector's, shape (n,); 0 where one of them has none."""
+        """Return the similarity of each node to a vector, shape (n,); 0 without one of the vectors."""
         length = float(np.linalg.norm(vector))
         if self.vectors is None or length == 0:
             return np.zeros(len(self))
         return (self.vectors @ (vector / length).astype(float32)).astype(float64)
 
     def fade(self, settings: MemoryGraphSettings) -> NDArray[float64]:
-        """What is left of each node by the turns since it or an entity that it is about was last mentioned, shape (n,):
-        one half after a half-life. All of what never was: it is timeless.
+        """Return the share that each node keeps after the turns since its last mention, shape (n,).
+
+        It is one half after a half-life, and counts mentions of the node or an entity that it is about. A node without
+        a mention is timeless and keeps all.
         """
         half_lives = np.array([settings.half_life_turns(name) for name in self.type_names], float64)
         distances = np.where(self.last_active < 0, 0, self.latest_turn - self.last_active)
         return np.asarray(np.exp2(-distances / half_lives[self.types]), float64)
 
     def touched(self, anchors: Sequence[int]) -> NDArray[bool_]:
-        """The anchors and what is about one of them, shape (n,)."""
+        """Return the anchors and the nodes that are about one of them, shape (n,)."""
         found = np.zeros(len(self), bool_)
         found[list(anchors)] = True
         nodes, entities = self._about.T
@@ -110,8 +113,10 @@ class MemoryGraph:
         return found
 
     def co_occurrence(self, anchors: Sequence[int]) -> NDArray[float64]:
-        """Shape (n,): the sum over pairs of one of the anchors and another entity that the node is, or is
-        about, of .1 ln(1 + how many nodes are about both). The document sets no bound.
+        """Return co-occurrence scores, shape (n,).
+
+        Each is the sum over pairs of one of the anchors and another entity that the node is, or is about, of .1 ln(1 +
+        number of nodes that are about both). The document sets no bound.
         """
         nodes, entities = self._about.T
         met = np.zeros(len(self))
@@ -126,15 +131,14 @@ class MemoryGraph:
 
 
 class TalkGraph(MemoryGraph):
-    """Turns that one viewer may know, in the order in which they were said, then the names that stand in them.
+    """Turns that one viewer may know, in the order in which they were said, then the names in them.
 
     Turns are events, linked by names and by time. Nodes before `n_turns` are turns.
 
     Args:
         ids: Of the turns.
-        names: Whom and what each mentions, in any case; its speaker too, if talk of somebody is to lead to what they
-            said themselves.
-        sessions: Of each turn, never decreasing; None: all are one.
+        names: The names that each turn mentions, in any case; its speaker too, if a name shall lead to what they said.
+        sessions: Of each turn, never decreasing; None: one session.
         vectors: Of the turns, shape (turns, dimensions).
     """
 
@@ -167,7 +171,7 @@ class TalkGraph(MemoryGraph):
         )
 
     def anchors(self, text: str) -> list[int]:
-        """Nodes of the names of at least two letters that stand in a text, each once, in their order."""
+        """Return nodes of the names in a text with at least two letters, each once, in order."""
         spoken = [word.folded for word in words(text)]
         longest = max(map(len, self._names), default=0)
         found = (
@@ -179,10 +183,10 @@ class TalkGraph(MemoryGraph):
 
 
 def graph_of_view(index: TalkIndex, columns: ViewColumns, *, read: MutableMapping[int, Read]) -> TalkGraph:
-    """A graph of a view's turns, in its order, with the names that stand in them.
+    """Return a graph of a view's turns, in its order, with the names in them.
 
     Args:
-        read: What was read of the index's rows before; what is read now is added. A row never changes.
+        read: Cache of the index's rows; new rows are added. A row never changes.
     """
     turns: list[Read] = []
     for row in columns.rows.tolist():
@@ -201,5 +205,5 @@ def graph_of_view(index: TalkIndex, columns: ViewColumns, *, read: MutableMappin
 
 
 def _names_in(text: str) -> list[str]:
-    """What is written like a name inside a sentence."""
+    """Return words that are written like a name inside a sentence."""
     return [word.text for word in words(text) if word.is_capital and not word.opens and len(word.folded) > 1]

@@ -3,12 +3,12 @@
     hybrid         the pipeline alone
     hybrid_rerank  its hits, reordered by a reranker: .4 * algorithm + .6 * reranker (memory graph document)
     hybrid_llm     its hits, filtered by a language model
-    llm            a language model picks, and may ask for the neighbours of what it sees, for some rounds
+    llm            a language model selects, and may ask for the neighbours of what it sees, for some rounds
 
-Where a model or a reranker fails, is late, or answers nonsense, the pipeline's hits stand, and what failed is reported.
+If a model or a reranker fails, is late, or returns nonsense, the pipeline's hits stay, and the failure is reported.
 
-Memories are data: a model is shown them numbered in the last message, and whatever they say, only their numbers can
-come back.
+Memories are data: the model receives them numbered in the last message, and whatever they say, it can return only their
+numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALGORITHM: Final = 0.4
 _RERANKER: Final = 0.6
 LANGUAGE_MODEL: Final = "language model"
 RERANK: Final = "rerank"
-"""What is left out when it fails."""
+"""Reported as missing when it fails."""
 
 SYSTEM: Final = (
     "You pick what a character of a role-playing game should be reminded of. You are given what was asked and numbered "
@@ -53,22 +53,22 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["chosen", "open"],
     "additionalProperties": False,
 }
-"""Bounds are checked in the answer: not every provider takes them in a schema."""
+"""Bounds are checked in the answer, because not every provider accepts them in a schema."""
 _LONGEST_LINE: Final = 300
 
 
 class Reranker(Protocol):
     async def rerank(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """How well each text answers the question: any scale, higher is better, one for each text.
+        """Return how well each text answers the question: any scale, higher is better, one for each text.
 
         Raises:
-            Unavailable: It cannot be asked now.
+            Unavailable: It cannot be queried now.
         """
         ...
 
 
 Picked: TypeAlias = tuple[list[int], list[int]]
-"""Nodes that matter, the most helpful first, and nodes whose neighbours are asked for."""
+"""Relevant nodes, the most helpful first, and nodes whose neighbours the model asks for."""
 Ask: TypeAlias = Callable[[Sequence[int], bool], Awaitable[Picked]]
 """Asks the model for nodes, and says whether it may ask for neighbours."""
 
@@ -78,9 +78,9 @@ class GraphRecall:
     """Recall over one viewer's memory graph, by the method of the settings.
 
     Attributes:
-        text_of: A node as it is told to a model.
-        reranker, llm: Of the methods that ask one.
-        until: When the answer must be there, on the event loop's clock; None: as long as the settings allow.
+        text_of: Returns the text of a node for a model.
+        reranker, llm: For the methods that use one.
+        until: Deadline on the event loop's clock; None: as long as the settings allow.
     """
 
     graph: MemoryGraph
@@ -95,14 +95,14 @@ class GraphRecall:
     ) -> Recollection:
         """
         Args:
-            question: What the pipeline is asked.
-            text: What was asked, in words.
-            recent: What was said before, oldest first, each with its speaker.
+            question: For the pipeline.
+            text: The question in words.
+            recent: The preceding utterances, oldest first, each with its speaker.
             world: Lasting notes on the world.
         """
         settings = self.settings
         found = recall(self.graph, question, settings)
-        text = text[-settings.max_query_chars :]  # what was said last matters most
+        text = text[-settings.max_query_chars :]  # the last words matter most
         if settings.searches_by == "hybrid_rerank" and self.reranker is not None:
             return await self._reranked(found, text, self.reranker)
         llm = self.llm
@@ -120,8 +120,9 @@ class GraphRecall:
         return await (self._explored(question, found, ask) if settings.searches_by == "llm" else _filtered(found, ask))
 
     async def _reranked(self, found: Recollection, text: str, reranker: Reranker) -> Recollection:
-        """The same hits by algorithm and reranker, both spread from 0 to 1; equal ones stay in their order. With fewer
-        than two there is nothing to order.
+        """Return the same hits, ordered by algorithm and reranker, both scaled from 0 to 1.
+
+        Equal hits keep their order. With fewer than two hits the reranker is not asked.
         """
         hits = found.hits
         if len(hits) < 2:
@@ -142,14 +143,15 @@ class GraphRecall:
         return replace(found, hits=tuple(reordered))
 
     async def _explored(self, question: GraphQuestion, found: Recollection, ask: Ask) -> Recollection:
-        """Rounds in which the model is shown nodes, and may ask for the neighbours of some. No node is shown twice.
-        What was chosen stays chosen, in the order in which it was.
+        """Run rounds in which the model sees nodes and may ask for the neighbours of some.
+
+        No node is shown twice. Chosen nodes stay chosen, in the order of choice.
         """
         settings = self.settings
         may_be_recalled = question.recallable(self.graph, settings)
         start = recall(self.graph, question, settings.model_copy(update={"max_results": settings.llm_lines}))
         hits = {hit.node: hit for hit in start.hits}
-        # What was mentioned last fills the first round up, and is all of it when the pipeline finds nothing.
+        # The latest mentions fill up the first round, and are all of it if the pipeline finds nothing.
         active = self.graph.last_active.astype(float64)
         latest = best(active, np.flatnonzero(may_be_recalled), most=settings.llm_lines, ties=self.graph.ties)
         shown = [*dict.fromkeys((*hits, *latest.tolist()))][: settings.llm_lines]
@@ -174,7 +176,9 @@ class GraphRecall:
         return replace(found, hits=tuple(picks[: settings.max_results]))
 
     def _neighbours(self, node: int, may_be_recalled: NDArray[bool_]) -> Iterator[int]:
-        """What may be recalled next to a node, then what lies behind those that may not, as turns lie behind a name."""
+        """Return recallable nodes next to a node, then those after unrecallable ones, as turns are linked through a
+        name.
+        """
         edges = self.graph.edges(self.settings)
         direct = edges.neighbours(node)
         behind = (far for near in direct if not may_be_recalled[near] for far in edges.neighbours(near))
@@ -185,15 +189,15 @@ class GraphRecall:
 
     @asynccontextmanager
     async def _in_time(self, deadline_ms: int) -> AsyncIterator[int]:
-        """The milliseconds that are left, at most those of the deadline.
+        """Yield the remaining milliseconds, at most those of the deadline.
 
         Raises:
-            Unavailable: None are, or they passed.
+            Unavailable: There are none, or they passed.
         """
         if self.until is not None:
             deadline_ms = min(deadline_ms, int((self.until - asyncio.get_running_loop().time()) * 1_000))
         if deadline_ms <= 0:
-            raise Unavailable("there was no time left to ask it")
+            raise Unavailable("no time was left to ask it")
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
                 yield deadline_ms
@@ -215,7 +219,7 @@ async def _filtered(found: Recollection, ask: Ask) -> Recollection:
 def prompt(
     question: str, lines: Sequence[str], *, recent: Sequence[str] = (), world: str = "", may_open: bool = False
 ) -> str:
-    """The message to the model. Numbers count from 1; a line is one line, and cut off if it is long.
+    """Return the message to the model. Numbers count from 1; a memory is one line, cut if it is long.
 
     Args:
         may_open: Whether there is another round, in which neighbours can be shown.
@@ -232,17 +236,17 @@ def prompt(
 
 
 def picked_in(answer: Mapping[str, Any], shown: Sequence[int]) -> Picked:
-    """What of a model's answer is taken: each of the nodes that it was shown once.
+    """Return the valid part of a model's answer: shown nodes, each once.
 
     Raises:
-        Unparseable: One of the lists is none, or has something else than numbers of what was shown.
+        Unparseable: One of the lists is missing, or contains something other than numbers of shown nodes.
     """
     for key in ("chosen", "open"):
         numbers = answer.get(key)
         if not isinstance(numbers, list):
             raise Unparseable(f"the model's {key!r} is a {type(numbers).__name__}, not a list of numbers")
         if not all(type(number) is int and 1 <= number <= len(shown) for number in numbers):
-            raise Unparseable(f"the model's {key!r} has something else than numbers from 1 to {len(shown)}")
+            raise Unparseable(f"the model's {key!r} contains something other than numbers from 1 to {len(shown)}")
     chosen, opened = ([shown[number - 1] for number in dict.fromkeys(answer[key])] for key in ("chosen", "open"))
     return chosen, opened
 

@@ -1,7 +1,7 @@
-"""Many sides instead of the five most similar: topics (NMF), residual search (FISTA), a diverse subset (DPP).
+"""Diversify results: topics (NMF), residual search (FISTA), a diverse subset (DPP).
 
-How many topics, how much is lifted, lambda, the iterations, and when to search again are the memory graph document's
-numbers.
+The number of topics, their boost, lambda, the iterations, and when to search again are those of the memory graph
+document.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ ITERATIONS: Final = 30
 _SEARCH_AGAIN_OVER: Final = 0.3
 
 _DIGITS: Final = 9
-"""Gains of candidates that differ only behind it are equal: the better candidate is taken."""
+"""Gains that differ only after these digits count as equal: the better candidate is taken."""
 
 
 def topic_boosts(
     vectors: NDArray[np.floating], question: NDArray[np.floating], scores: NDArray[float64]
 ) -> NDArray[float64]:
-    """Lift candidates that speak of topics of the question which the candidates say too little of.
+    """Boost candidates about topics of the question that the candidates cover too little.
 
-    What each of m candidates gets on top of its score, shape (m,), 0 to 0.3; 0 with fewer than five that have a
-    meaning, or where the question has none. Vectors are signed and the factors are not: magnitudes are factorised, the
-    question's likewise.
+    Returns what each of m candidates gets on top of its score, shape (m,), 0 to 0.3; 0 if fewer than five have a
+    vector, or if the question has none. Vectors are signed and the factors are not, so magnitudes are factorised, also
+    the question's.
 
     Args:
-        vectors: Shape (m, dimensions); zeros where there is none.
-        scores: Shape (m,), how much each candidate counts for what is covered; below 0 as 0.
+        vectors: Shape (m, dimensions); zeros without one.
+        scores: Shape (m,), how much each candidate counts for the coverage; below 0 as 0.
     """
     boosts = np.zeros(len(vectors))
     known = np.flatnonzero(np.any(vectors != 0, axis=1))
@@ -62,10 +62,9 @@ def topic_boosts(
 
 
 def factorised(values: NDArray[np.floating], n_topics: int) -> tuple[NDArray[float32], NDArray[float32]]:
-    """Non-negative matrix factorisation by multiplicative updates (Lee & Seung, 2001).
+    """Factorise a matrix without negative values, by multiplicative updates (Lee & Seung, 2001).
 
-    W of shape (m, topics) and H of shape (topics, dimensions), W H near to `values`; none is negative. The same for the
-    same values.
+    W of shape (m, topics) and H of shape (topics, dimensions), W H near to `values`. Deterministic.
     """
     random = np.random.default_rng(_SEED)
     scale = np.sqrt(max(float(values.mean()), _TINY) / n_topics)
@@ -81,8 +80,8 @@ def factorised(values: NDArray[np.floating], n_topics: int) -> tuple[NDArray[flo
 class Residual(NamedTuple):
     """
     Attributes:
-        weights: Shape (m,), how much of each candidate the question is made of.
-        vector: Shape (dimensions,), what is left of the question.
+        weights: Shape (m,), the share of each candidate in the question.
+        vector: Shape (dimensions,), the rest of the question.
         share: Its length, as a share of the question's.
     """
 
@@ -96,13 +95,13 @@ class Residual(NamedTuple):
 
 
 def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]) -> Residual:
-    """What of a question its candidates do not speak of, to search for it again.
+    """Return the part of a question that its candidates do not cover, to search for it again.
 
-    The question's vector is put together of the candidates' as sparsely as pays; what is left over is the residual:
-    min over w of 1/2 |q - C'w|^2 + lambda |w|_1, by FISTA (Beck & Teboulle, 2009).
+    The question's vector is composed of the candidates' as sparsely as possible; the rest is the residual: min over w
+    of 1/2 |q - C'w|^2 + lambda |w|_1, by FISTA (Beck & Teboulle, 2009).
 
     Args:
-        question: Shape (dimensions,); of any length but 0, for which nothing is left.
+        question: Shape (dimensions,); of any length. Of a zero vector nothing is left.
         candidates: Shape (m, dimensions), of unit length or zeros.
     """
     q, c = np.asarray(question, float64), np.asarray(candidates, float64)
@@ -116,10 +115,10 @@ def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]
 
 
 def _fista(gram: NDArray[float64], target: NDArray[float64]) -> NDArray[float64]:
-    """Candidates are few and dimensions many: all is done with their products, one a step.
+    """Candidates are few and dimensions many, so all steps use their products.
 
-    FISTA's objective may rise between steps; the best weights seen are what counts (as in its monotone variant, Beck &
-    Teboulle, 2009b), so that the answer is never worse than none of the candidates.
+    FISTA's objective may rise between steps. The best weights seen are returned (as in its monotone variant, Beck &
+    Teboulle, 2009b), so the answer is never worse than none of the candidates.
     """
     best = weights = images = ahead = image_ahead = np.zeros(len(target))
     step = 1 / max(float(np.linalg.eigvalsh(gram).max(initial=0.0)), _TINY)
@@ -144,20 +143,19 @@ def diverse(
 ) -> tuple[NDArray[intp], NDArray[float64]]:
     """Select a diverse subset: greedy MAP of a determinantal point process (DPP).
 
-    By incremental Cholesky (Chen, Zhang & Zhou, 2018): of a kernel L_ij = q_i cos(i, j) q_j, what is taken next is what
-    adds most to the determinant of all that is taken. Returns the places of `target` candidates in the order in which
-    they are taken, and what each added when it was taken (its conditional variance). When nothing is left that adds
-    anything, the best of the others follow, adding 0.
+    By incremental Cholesky (Chen, Zhang & Zhou, 2018): with a kernel L_ij = q_i cos(i, j) q_j, each step takes what
+    adds most to the determinant of the selection. Returns the places of `target` candidates in the order of selection,
+    and what each added (its conditional variance). When nothing adds anything, the best of the others follow, adding 0.
 
     Args:
         qualities: Shape (m,), 0 to 1, best first; 0 counts as next to nothing.
-        vectors: Shape (m, dimensions), of unit length; zeros are like nothing else.
-        relevance: The power to which qualities are taken; the trade-off between relevance and diversity.
+        vectors: Shape (m, dimensions), of unit length; zeros are similar to nothing.
+        relevance: The power of the qualities; the trade-off between relevance and diversity.
     """
     m = len(qualities)
     target = min(target, m)
-    # The kernel's variance of a candidate is its quality squared times what is left of its direction; kept apart, in
-    # logarithms, small qualities do no harm to the sums.
+    # The kernel's variance of a candidate is its quality squared times the remaining part of its direction. Kept apart,
+    # in logarithms, small qualities do not harm the sums.
     quality = 2 * relevance * np.log(np.maximum(qualities, _TINY))
     units = np.asarray(vectors, float64)
     alike = units @ units.T

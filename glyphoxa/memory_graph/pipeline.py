@@ -1,10 +1,10 @@
-"""Recall over the memory graph: its stages one after another, each on only if the settings name it.
+"""Recall over the memory graph: its stages in order, each active only if the settings name it.
 
     ranking ─▶ seeds ─▶ diffusion ─▶ hybrid score ─▶ topics ─▶ residual ─▶ diversity ─▶ cap ─▶ hits
       (pre-filter)(anchors)  (two layers)
 
-With every stage off what comes out is the ranking that the question brings. Pure and deterministic: no model is asked,
-and where a node is stored changes nothing. Reranking and the methods that ask a language model are in
+Without stages, the result is the question's own ranking. Pure and deterministic: no model is asked, and the result does
+not depend on where a node is stored. Reranking and the methods with a language model are in
 `glyphoxa.memory_graph.methods`.
 """
 
@@ -28,14 +28,14 @@ Scores: TypeAlias = NDArray[float64]
 """Shape (n,): one for each node."""
 
 _ANCHOR_ENERGY: Final = 2.0
-"""Of what the question names (memory graph document)."""
+"""Of nodes that the question names (memory graph document)."""
 _RESIDUAL_HITS: Final = 10
 _RESIDUAL_LEAST: Final = 0.1
 _RESIDUAL_SHARE: Final = 0.5
 
 
 class SignalWeights(NamedTuple):
-    """Of each signal in the hybrid score."""
+    """The weight of each signal in the hybrid score."""
 
     vector: float
     diffusion: float
@@ -52,7 +52,7 @@ WEIGHTS: Final[Mapping[str, SignalWeights]] = MappingProxyType(
         "rule_constraint": SignalWeights(0.25, 0.10, 0.35, 0.05, 0.0),
     }
 )
-"""By type of node: the numbers are the memory graph document's."""
+"""By type of node: the numbers of the memory graph document."""
 _OTHER_WEIGHTS: Final = SignalWeights(0.30, 0.25, 0.25, 0.05, 0.15)
 
 
@@ -60,11 +60,12 @@ _OTHER_WEIGHTS: Final = SignalWeights(0.30, 0.25, 0.25, 0.05, 0.15)
 class GraphQuestion:
     """
     Attributes:
-        base: Shape (n,), at least 0, of any scale: the ranking on which the stages build. The hybrid score does not
-            look at it, but seeds are taken from it.
+        base: Shape (n,), at least 0, of any scale: the ranking on which the stages build. The hybrid score does not use
+            it,
+            but seeds are taken from it.
         lexical: Shape (n,), at least 0, of any scale: how well the words of each node match.
-        cosines: Shape (n,), of each node's meaning and the question's; NaN for what has none yet.
-        vector: Its meaning, shape (dimensions,); None: not in time, or no embedder.
+        cosines: Shape (n,), similarity of each node to the question; NaN for a node without a vector.
+        vector: The question's, shape (dimensions,); None: late, or no embedder.
         anchors: Nodes that it names.
         among: Shape (n,): which nodes may be recalled; None: all. The others still pass energy on.
     """
@@ -77,7 +78,7 @@ class GraphQuestion:
     among: NDArray[bool_] | None = None
 
     def recallable(self, graph: MemoryGraph, settings: MemoryGraphSettings) -> NDArray[bool_]:
-        """Which nodes may be recalled, shape (n,): those that it allows and that are not of the last rounds."""
+        """Return which nodes may be recalled, shape (n,): allowed ones that are not of the last rounds."""
         allowed = np.ones(len(graph), bool_) if self.among is None else self.among
         rounds = settings.exclude_recent_rounds
         return allowed & ~(graph.turns > graph.latest_turn - rounds) if rounds else allowed
@@ -88,11 +89,12 @@ class Hit:
     """
     Attributes:
         node: Its place in the graph.
-        why: What spoke for it, by name. "vector", "lexical", "anchor", "recency" and "co_occurrence" are what they
-            add to a hybrid score; "base" is the ranking without one; "diffusion" is what energy added, "energy" how
-            much there was; "topics" and "residual" what those stages added; "novelty" the variance that it added to
-            the diverse set; "algorithm" and "reranker" the two sides of a reranked score, "round" when a
-            language model chose it. What is 0 is not there.
+        why: Reasons by name. "vector", "lexical", "anchor", "recency" and "co_occurrence" are what they add to a hybrid
+            score; "base" is the ranking without one; "diffusion" is what energy added, "energy" how much there was;
+            "topics" and "residual" what those stages added; "novelty" the variance that it added to the diverse set;
+            "algorithm" and "reranker" the two sides of a reranked score, "round" when a language model chose it. Zeros
+            are
+            omitted.
     """
 
     node: int
@@ -106,19 +108,19 @@ class Recollection:
     """
     Attributes:
         hits: Best first.
-        left_out: Stages that were asked for and could not be done, each with its reason.
+        left_out: Stages that were requested and failed, each with its reason.
     """
 
     hits: tuple[Hit, ...]
     left_out: tuple[str, ...] = ()
 
     def without(self, stage: str, reason: object) -> Recollection:
-        """The same hits, and that the stage could not be done."""
+        """Return the same hits, with a note that the stage failed."""
         return replace(self, left_out=(*self.left_out, f"{stage}: {reason}"))
 
 
 def recall(graph: MemoryGraph, question: GraphQuestion, settings: MemoryGraphSettings) -> Recollection:
-    """What of a graph bears on a question. Empty when nothing does."""
+    """Return the nodes that bear on a question. Empty if there are none."""
     return _Recall(graph, question, settings).run() if len(graph) else Recollection(())
 
 
@@ -153,10 +155,10 @@ class _Recall:
                 pool = select(pool)
         return Recollection(tuple(self._hit(int(node)) for node in pool[: settings.max_results]), tuple(self._left_out))
 
-    # -- what speaks for a node
+    # -- evidence for a node
 
     def _vector(self) -> Scores:
-        """Cosines, at least 0, shape (n,); with the pre-filter 0 for all but the nearest."""
+        """Return similarities, at least 0, shape (n,); with the pre-filter 0 for all but the nearest."""
         cosines = np.maximum(np.nan_to_num(np.asarray(self._question.cosines, float64)), 0.0)
         most = self._settings.vector_top_k if "vector_prefilter" in self._settings.stages else len(cosines)
         return largest(cosines, most=most, ties=self._graph.ties)
@@ -174,7 +176,7 @@ class _Recall:
     # -- the score
 
     def _hybrid(self, base: Scores, lexical: Scores, vector: Scores, energy: Scores) -> None:
-        """One score of all signals, with a weight for each by the type of node."""
+        """Compute one score of all signals, with a weight for each by the type of node."""
         graph, anchors = self._graph, self._question.anchors
         speaks = (base != 0) | (lexical != 0) | (vector != 0) | (energy != 0)
         speaks[list(anchors)] = True
@@ -193,8 +195,10 @@ class _Recall:
         self._scores = np.sum([self._parts[name] for name in parts], axis=0)
 
     def _plain(self, base: Scores, energy: Energy) -> None:
-        """What came along edges counts as much as energy does in the hybrid score. What seeds of the base began with
-        does not: it is of the base already, and would keep all that was reached behind them.
+        """Add what came along edges, weighted like energy in the hybrid score.
+
+        The seeds' own energy is not added: it is part of the base already, and would keep everything reached from them
+        below.
         """
         came = energy.received.copy()
         came[list(self._question.anchors)] = energy.held[list(self._question.anchors)]
@@ -203,11 +207,11 @@ class _Recall:
         self._scores = np.where(self._may_be_recalled, base + share, 0.0)
 
     def _weights(self) -> SignalWeights:
-        """Of each node, each of shape (n,)."""
+        """Return the weights of each node, each of shape (n,)."""
         table = np.array([WEIGHTS.get(name, _OTHER_WEIGHTS) for name in self._graph.type_names], float64)
         return SignalWeights(*table[self._graph.types].T)
 
-    # -- the stages after it: each changes scores and gives back the pool in its new order
+    # -- the stages after it: each changes scores and returns the pool in its new order
 
     def _with_topics(self, pool: NDArray[intp]) -> NDArray[intp]:
         meaning = self._meaning("topics")
@@ -246,13 +250,15 @@ class _Recall:
         return pool[order]
 
     def _capped(self, pool: NDArray[intp]) -> NDArray[intp]:
-        """The first of each type: what the makers of the memory graph took instead of the three stages before."""
+        """Return the first hits of each type, which the makers of the memory graph used instead of the three stages
+        before.
+        """
         types = self._graph.types[pool]
         before = np.array([np.count_nonzero(types[:at] == kind) for at, kind in enumerate(types)])
         return pool[before < self._settings.cap_of_type]
 
     def _meaning(self, stage: str) -> tuple[NDArray[float32], NDArray[float32]] | None:
-        """The vectors of the nodes, and the question's."""
+        """Return the vectors of the nodes, and the question's."""
         question, vectors = self._question.vector, self._graph.vectors
         if question is not None and vectors is not None:
             return vectors, question
@@ -260,7 +266,7 @@ class _Recall:
         self._left_out.append(f"{stage}: {who}")
         return None
 
-    # -- the order, and why
+    # -- order and reasons
 
     def _best(self, most: int, among: NDArray[intp]) -> NDArray[intp]:
         return best(self._scores, among, most=most, ties=self._graph.ties)
@@ -276,7 +282,7 @@ class _Recall:
 
 
 def spread_out(values: NDArray[np.floating]) -> NDArray[float64]:
-    """The highest becomes 1, what is below 0 becomes 0."""
+    """Scale values so that the highest becomes 1 and negative ones become 0."""
     least = np.maximum(np.asarray(values, float64), 0.0)
     high = least.max(initial=0.0)
     return least / high if high > 0 else least

@@ -106,5 +106,5 @@ class MemoryGraphSettings(BaseModel):
         return self.searches_by in ("hybrid_llm", "llm")
 
     def half_life_turns(self, kind: str) -> float:
-        """Of nodes of this type."""
+        """Return the half-life of nodes of this type."""
         return self.half_lives_turns.get(kind, HALF_LIVES_TURNS.get(kind, 50.0))

@@ -1,17 +1,16 @@
-"""Puts the campaign's names back where the recogniser wrote what it heard: "elder nacks" -> "Eldrinax".
+"""Corrects misheard names in transcripts: "elder nacks" -> "Eldrinax".
 
 How a name is found:
 
-1. Every run of adjacent words (a window) that could be a name is compared, spaces removed, with whole names:
+1. Every run of adjacent words (a window) that could be a name is compared, without spaces, with whole names:
    first by spelling (`iron hold` = `Ironhold`), then by sound and by edit distance.
-2. A window must earn it. Ordinary words in small letters need the very sound of a name; an odd word (in no
+2. A window needs evidence. Ordinary lower-case words must sound exactly like a name; an odd word (in no
    dictionary) or a capital letter within a sentence needs less. Windows do not begin or end with "the", "of" ...
-   A window takes no words that are something of their own: what follows a first name that was heard, a nickname.
-3. From all windows that pass, the set without overlap that explains most is taken, not the longest one.
+   A window does not include words with their own meaning: what follows a correctly heard first name, a nickname.
+3. Of the windows that pass, the set without overlap that explains most is chosen, not the longest one.
 
-What is already right is left alone, and so is everything that stands around a replaced span. The same text
-always gives the same result, and a corrected text is not corrected further: a partial, an eager and a final
-transcript agree, or what was prepared on the first would be thrown away.
+Correct names and the text around a replaced span stay unchanged. The result is deterministic and idempotent: a partial,
+an eager and a final transcript agree, so that an answer prepared on the first need not be discarded.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ class Match:
     Attributes:
         first: Index of the first word.
         last: Index of the last word, inclusive.
-        suffix: What is put after the name: a possessive or plural ending.
+        suffix: Text after the name: a possessive or plural ending.
         score: Evidence, 0 to 1.
-        weight: What the match is worth beside others that it cannot stand together with.
-        keeps: The words are a name as they are and stay so; no other match may have them.
+        weight: Value in the choice between overlapping matches.
+        keeps: The words already are a name and stay unchanged; no other match may use them.
     """
 
     first: int
@@ -69,7 +68,7 @@ class Match:
 
 
 def best_without_overlap(matches: Sequence[Match]) -> list[Match]:
-    """The matches that together weigh most, in order (weighted interval scheduling); of equal ones the earlier."""
+    """The matches with the largest total weight, in order (weighted interval scheduling); earlier ones win ties."""
     ordered = sorted(matches, key=lambda match: (match.last, match.first))
     ends = [match.last for match in ordered]
     best = [0.0]
@@ -92,11 +91,11 @@ def best_without_overlap(matches: Sequence[Match]) -> list[Match]:
 _KINDS_OF_THINGS = frozenset(
     ("class", "concept", "creature", "item", "language", "monster", "people", "species", "spell")
 )
-"""Types whose names are common nouns too: a small letter ("a duergar") is no mistake."""
+"""Types whose names are also common nouns: a lower-case letter ("a duergar") is no mistake."""
 
 
 def spelled(spoken: Sequence[Word], gazetteer: Gazetteer) -> Iterator[Match]:
-    """Every run of words that spells a name, or a form that was learned for one, whatever its case and spaces."""
+    """Runs of words that spell a name or a learned form, whatever their case and spaces."""
     for first in range(len(spoken)):
         for last, name in gazetteer.spelled_from(spoken, first):
             window = spoken[first : last + 1]
@@ -109,7 +108,7 @@ def spelled(spoken: Sequence[Word], gazetteer: Gazetteer) -> Iterator[Match]:
 
 
 def is_certain(window: Sequence[Word], name: Name) -> bool:
-    """Whether words that spell a name are meant as it: ordinary words are when they are written so."""
+    """Whether words that spell a name are meant as the name: ordinary words must be written like it."""
     if not name.is_ordinary:
         return True
     if len(window) == 1 and window[0].opens:
@@ -119,7 +118,7 @@ def is_certain(window: Sequence[Word], name: Name) -> bool:
 
 
 def _may_respell(window: Sequence[Word], name: Name, gazetteer: Gazetteer) -> bool:
-    """Whether other case or spaces than the name's are a mistake, and not just other words."""
+    """Whether different case or spaces are a mistake, and not just other words."""
     if name.is_ordinary or len(name.joined) < 3:
         return False
     vocabulary = gazetteer.vocabulary
@@ -147,7 +146,7 @@ def _suffix(window: Sequence[Word], name: Name) -> str:
 
 _LEAST_OVERALL = 0.45
 _NEXT_OVERALL = 0.65
-"""Of the next name when none was worth looking at."""
+"""Assumed likeness of the second-best name if none was close enough to compare."""
 _LEAST_OF_A_PART = 0.45
 _LEAST_OF_A_PART_ALONE = 0.2
 _LEAST_OF_AN_END = 0.75
@@ -159,28 +158,28 @@ _LEAST_SOUND_OF_A_PLAIN_PHRASE = 0.7
 _BEST_POSSIBLE = best_possible()
 _MOST_CANDIDATES = 4
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
-"""How much of what was heard a name must share (`glyphoxa.names.index`), by the log-odds it is to bring. Names
-with less never had enough, on the spoken names."""
+"""Share of the heard features that a name must have (`glyphoxa.names.index`), by the log-odds it must contribute.
+
+On the spoken names, names with a smaller share never had enough evidence."""
 _REMEMBERED = 8192
 _WITHOUT_WORDS = 1.5
 _DERIVED: Final = lexicon("names").words("derived")
 
 
 class Matcher:
-    """Finds names in words. Read-only once built, but for a memory of likenesses, which never changes an answer.
+    """Finds names in words. Immutable, except for a cache of similarities that never changes a result.
 
     Args:
-        caution: Log-odds that are asked for beyond an even chance; above 0 fewer names are put right, and fewer words
-            damaged.
+        caution: Log-odds required beyond an even chance; above 0, fewer names are corrected and fewer words damaged.
     """
 
     def __init__(self, gazetteer: Gazetteer, *, caution: float = 0.0) -> None:
         self._gazetteer = gazetteer
-        # Without a word list nearly everything looks odd.
+        # Without a word list, nearly every word looks odd.
         self._caution = caution if gazetteer.vocabulary.is_known else caution + _WITHOUT_WORDS
         self._longest_heard = int(gazetteer.longest / LEAST_LENGTH_RATIO)
-        # A partial transcript repeats the words of the one before it: their likenesses are remembered.
-        # Not bound to this object: a circle would keep the names of a gone gazetteer until they are collected.
+        # Cache similarities, because a partial transcript repeats the words of the previous one.
+        # Not a method: a reference cycle would keep the names of a replaced gazetteer until collection.
         self._similar = lru_cache(_REMEMBERED)(partial(_search, gazetteer))
         self._reader = Reader(gazetteer.vocabulary)
 
@@ -189,7 +188,7 @@ class Matcher:
     ) -> list[Match]:
         """The best set of matches, in order, without overlap."""
         exact = list(spelled(spoken, self._gazetteer))
-        # A surname that stands there by chance ("Vash Curry") may be part of another name ("Vashkari").
+        # A coincidental surname ("Vash Curry") may be part of another name ("Vashkari").
         fixed = {
             at
             for match in exact
@@ -256,8 +255,8 @@ class Matcher:
             return False
         spoken = transcript.spoken[first : last + 1]
         if len(spoken) < len(name.words) and all(word.folded in name.words for word in spoken):
-            return False  # part of the name, and spelled right
-        # "Tower of" within a sentence may go on as it likes; alone, it is the tower that there is.
+            return False  # part of the name, and spelled correctly
+        # "Tower of" within a sentence may continue with any word; alone, it is the known tower.
         is_open = window.placement is WordContext.WITHIN and not window.is_doubted
         least = _LEAST_OF_A_PART if is_open else _LEAST_OF_A_PART_ALONE
         if len(spoken) > 1 and len(name.words) > 1 and not self._differs_alike(spoken, name, least):
@@ -271,8 +270,9 @@ class Matcher:
         return all(not word.is_fixed or spoken[at].folded in name.words for at, word in enumerate(inside))
 
     def _rest_alike(self, window: Sequence[Word], name: Name) -> bool:
-        """Where one end of a name was plainly heard, the other words of the window must sound like its other end, and
-        not only be about as long: "Siverina try to calm" is no Severina Castellane.
+        """Whether the rest of the window sounds like the rest of a name of which one end was clearly heard.
+
+        A similar length is not enough: "Siverina try to calm" is not Severina Castellane.
         """
         heard, wanted = [word.folded for word in window], name.words
         ends = (
@@ -290,7 +290,7 @@ class Matcher:
         return Similarity.of(Spelling(one, sound(one)), Spelling(other, sound(other)))
 
     def _differs_alike(self, window: Sequence[Word], name: Name, least: float) -> bool:
-        """Where a name and a window share words ("Tower of"), the rest alone must be alike."""
+        """Whether the words that differ are alike where a name and a window share words ("Tower of")."""
         heard, wanted = [word.folded for word in window], list(name.words)
         while heard and wanted and heard[0] == wanted[0]:
             del heard[0], wanted[0]
@@ -301,12 +301,12 @@ class Matcher:
         elif len(heard) < len(window):
             pairs = [("".join(heard), "".join(wanted))]
         else:
-            return True  # nothing in common word by word: the whole was compared already
+            return True  # no common words: the whole has been compared already
         return all(self._likeness(one, other).overall >= least for one, other in pairs)
 
 
 def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
-    """The names that are most like it."""
+    """The names that are most similar to it."""
     codes = gazetteer.coder(heard) if gazetteer.coder else ()
     candidates: Sequence[Name] = (
         gazetteer.same_sound(codes)
@@ -326,14 +326,14 @@ def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_sh
 
 @dataclass(frozen=True, slots=True)
 class _Like:
-    """A name, and what its likeness to what was heard speaks for it."""
+    """A candidate name, with the log-odds of its similarity."""
 
     name: Name
     log_odds: float
 
 
 def _margin(likeness: Similarity, name: Name, others: Sequence[tuple[Similarity, Name]]) -> float:
-    """How much less alike the next name is; below 0 when it is more alike."""
+    """How much less similar the second-best name is; negative if it is more similar."""
     overall = likeness.overall
     return min(
         (overall - other.overall for other, its in others if its.entity_id != name.entity_id),
@@ -342,9 +342,10 @@ def _margin(likeness: Similarity, name: Name, others: Sequence[tuple[Similarity,
 
 
 def _least_sound(transcript: Transcript, window: Window) -> float:
-    """How much like a name words must sound that may well be something of their own, if the recogniser did not doubt
-    them: two short words written as a name ("Mad Meg"), which nobody may have listed, and phrases of the commonest
-    words ("day insect").
+    """Minimum sound similarity for words that may have their own meaning, if the recogniser was sure of them.
+
+    These are two short words written as a name ("Mad Meg"), which may be missing from the campaign, and phrases of very
+    common words ("day insect").
     """
     if window.n_words == 1 or window.is_doubted:
         return 0.0
@@ -358,19 +359,19 @@ def _least_sound(transcript: Transcript, window: Window) -> float:
 
 
 def _is_derived(heard: str, name: str) -> bool:
-    """Whether it is a form of the name ("polymorphed"), and not another way to hear it."""
+    """Whether it is derived from the name ("polymorphed"), and not a misheard form."""
     return heard.startswith(name) and heard.removeprefix(name) in _DERIVED
 
 
 def _endings(joined: str, last: Word) -> Iterator[tuple[str, str]]:
-    """What to compare, and what to put behind the name: as it is, and as a plural."""
+    """Letters to compare and the suffix to put after the name: unchanged, and as a plural."""
     yield joined, last.tail
     if joined.endswith("s") and not last.tail and len(joined) > SHORTEST:
         yield joined[:-1], "s"
 
 
 def _is_meant(match: Match, transcript: Transcript, nearby: Container[EntityId]) -> bool:
-    """Whether words that were once heard for a name stand for it here. A common word needs a sign of that."""
+    """Whether a learned form stands for its name here. A common word needs a sign of that."""
     if not match.name.is_ordinary or match.name.entity_id in nearby:
         return True
     inside = transcript.traits[match.first : match.last + 1]
@@ -383,15 +384,15 @@ def _is_meant(match: Match, transcript: Transcript, nearby: Container[EntityId])
 
 
 MOST_PASSES: Final = 4
-"""A replaced word can complete a longer name ("tower of wispers" when "Whispers" is a name too)."""
+"""A corrected word can complete a longer name ("tower of wispers" when "Whispers" is a name too)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A transcript with its names put right. Undoing `corrections` gives the raw text back.
+    """A transcript with corrected names. Undoing `corrections` restores the raw text.
 
     Attributes:
-        corrections: In order, without overlap; their spans are places in the raw text.
+        corrections: In order, without overlap; their spans are positions in the raw text.
     """
 
     text: str
@@ -402,17 +403,17 @@ class NameMatcher(Protocol):
     def choose(
         self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
     ) -> list[Match]:
-        """The words that are a misheard name, in order and without overlap. Arguments as of `Corrector.correct`."""
+        """The misheard names, in order and without overlap. Arguments as for `Corrector.correct`."""
         ...
 
 
 class Corrector:
-    """Corrects transcripts. One object may serve every ear at once: what it answers depends on the text alone.
+    """Corrects transcripts. Stateless: one object may serve every ear at once.
 
     Args:
-        caution: Log-odds asked for beyond an even chance (see `glyphoxa.names.evidence`).
-        matcher: Finds the names; left out, `Matcher` does.
-        most_passes: How often a corrected text is looked at again.
+        caution: Log-odds required beyond an even chance (see `glyphoxa.names.evidence`).
+        matcher: Finds the names; by default `Matcher`.
+        most_passes: Maximum number of passes over a text.
     """
 
     def __init__(
@@ -430,11 +431,11 @@ class Corrector:
     def correct(
         self, text: str, *, heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
     ) -> Corrected:
-        """Put the names in a transcript right.
+        """Correct the names in a transcript.
 
         Args:
-            heard: What the recogniser knows of the words of `text`; words it was sure of need more evidence.
-            nearby: Entities of the scene and those named lately: they need less.
+            heard: Recogniser details for the words of `text`; words it was sure of need more evidence.
+            nearby: Entities of the scene and recently named ones: they need less evidence.
         """
         now = Corrected(text, ())
         for _ in range(self._passes):
@@ -445,7 +446,7 @@ class Corrector:
             now = Corrected(applied(text, corrections), corrections)
         if self._passes == 1 or not self._replacements(now, heard, nearby):
             return now
-        # It does not settle: names of this campaign turn into each other. Nothing is certain, so nothing changes.
+        # It does not converge: names of this campaign turn into each other. Leave the text unchanged.
         return Corrected(text, ())
 
     def _replacements(

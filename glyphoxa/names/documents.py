@@ -1,10 +1,10 @@
-"""The name matcher as it was first written down, to be measured against. It rewrites ordinary speech.
+"""The first design of the name matcher, as a baseline for measurements. It rewrites ordinary speech.
 
-For windows of up to as many words as the longest name has, longest first and from the left: the names that
+For windows of at most the word count of the longest name, longest first and from the left: the names that
 share a Double Metaphone code (four letters, pooled over their words) are ranked by the best of three
 Jaro-Winkler similarities (whole, without spaces, best pair of words) and the best one is taken from 0.70 on;
-without such a name, pure similarity to all names counts from 0.85 on. The similarity is jellyfish's, which gives the
-figures of the library that the rule was written with.
+without such a name, plain similarity to all names counts from 0.85 on. The similarity is jellyfish's, the
+library that the design was written for.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def documents_corrector(
 ) -> Corrector:
     """
     Args:
-        phonetic_threshold: Least Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
-        fuzzy_threshold: The same where nothing sounds alike.
+        phonetic_threshold: Minimum Jaro-Winkler similarity of spellings that sound alike, 0 to 1.
+        fuzzy_threshold: The same for names that do not sound alike.
     """
     matcher = PlainMatcher(gazetteer, phonetic_threshold, fuzzy_threshold)
     return Corrector(gazetteer, matcher=matcher, most_passes=1)
@@ -42,7 +42,7 @@ def documents_corrector(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A name with its codes computed once."""
+    """A name with precomputed codes."""
 
     name: Name
     spaced: str
@@ -64,7 +64,7 @@ class PlainMatcher:
     def choose(
         self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()
     ) -> list[Match]:
-        """Knows nothing of confidences and scenes: the two are not looked at."""
+        """Ignores confidences and scenes."""
         taken: set[int] = set()
         chosen: list[Match] = []
         for width in range(min(self._widest, len(spoken)), 0, -1):

@@ -1,15 +1,15 @@
-"""What speaks for some words being a misheard name, and what against, in log-odds.
+"""Evidence for and against words being a misheard name, in log-odds.
 
-Whether a likeness is enough depends on what the words would be otherwise. "Crimjaw" is in no dictionary; "bard" is
-said at every table; words that stand alone between two full stops are a name far more often than the same words in
-the middle of a sentence; and a recogniser knows when it has guessed. Each of these adds to one sum; above 0 the
-words are taken for the name.
+The similarity required depends on the alternative meaning of the words. "Crimjaw" is in no dictionary; "bard" is
+said at every table; words that are a whole sentence are a name far more often than the same words in
+the middle of a sentence; and a recogniser reports when it has guessed. Each of these adds to one sum; above 0 the
+words count as the name.
 
 The weights are those of a logistic regression (fitted at or before commit 592d5a9; the tool is gone) on the tuning
-half of the spoken names, heard by a local recogniser, and on real table talk that holds none of the names. Set by
-hand are those that no such data has: what being near is worth, what a large campaign costs, and names made of
-ordinary words; and ordinary words are doubted less readily than was fitted, as damage to speech is worse than a
-garble that stays.
+half of the spoken names, transcribed by a local recogniser, and on real table talk without any of the names. Set by
+hand are those without such data: the bonus for nearby names, the penalty for large campaigns, and names made of
+ordinary words. Ordinary words are also doubted less than fitted, because damaged speech is worse than a
+misheard name.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from glyphoxa.names.naming import Name
 
 
 class WordContext(Enum):
-    """What stands around the words."""
+    """Position of the words in the text."""
 
     ALONE = "alone"
     """They are a whole sentence."""
     SET_OFF = "set off"
-    """Punctuation on both sides, as around somebody's name who is called."""
+    """Punctuation on both sides, as around the name of an addressed person."""
     WITHIN = "within"
 
 
 class Look(Enum):
-    """What the words look like before any name is thought of."""
+    """What the words look like, independent of any name."""
 
     ODD = "in no dictionary"
     CAPITAL = "written as a name"
@@ -49,18 +49,18 @@ class Look(Enum):
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Attributes:
-    bias: The sum that everything starts from.
-    sound: Of `Similarity.sound`; so are `edits` and `spelling` of theirs.
-    margin: Of how much less alike the next name is, once that is a fifth or more.
-    same_sound: They have a phonetic code in common.
-    capital: Against a word in no dictionary; so is `ordinary`.
-    edge: A stop word stands first or last.
-    stop_word: For each of them, up to three.
-    rarity: Of an ordinary word that only the largest dictionaries list; in proportion for others.
+    bias: Intercept of the sum.
+    sound: For `Similarity.sound`; likewise `edits` and `spelling`.
+    margin: For the distance of the second-best name, if it is at least a fifth.
+    same_sound: They share a phonetic code.
+    capital: Relative to a word in no dictionary; likewise `ordinary`.
+    edge: A stop word is first or last.
+    stop_word: For each stop word, up to three.
+    rarity: For an ordinary word that only the largest dictionaries list; proportional for others.
     short: For each letter that the name has less than seven.
-    short_form: The name is only part of somebody's name.
-    missing_word: For each word that the name has more.
-    unsure: By the recogniser's mean confidence: below each of these, its weight.
+    short_form: The name is only part of a person's name.
+    missing_word: For each additional word of the name.
+    unsure: Weights by upper limits of the recogniser's mean confidence.
     sure: Its confidence is 0.95 or more.
     """
 
@@ -87,7 +87,7 @@ class Weights:
     nearby: float = 1.0
     ordinary_name: float = -1.5
     each_tenfold: float = -1.4
-    """When the campaign has ten times as many names as the set the weights come from."""
+    """For each tenfold size of the campaign, relative to the data set."""
 
 
 WEIGHTS = Weights()
@@ -100,13 +100,13 @@ _MOST_FOR_FEW_NAMES = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some adjacent words, before any name is thought of.
+    """Some adjacent words, independent of any name.
 
     Attributes:
         first: Index of the first word.
         last: Index of the last word, inclusive.
-        rarity: Of its most common word, as in `Vocabulary.rarity`.
-        confidence: The recogniser's, a mean over the letters; None when it tells none.
+        rarity: Rarity of its most common word, as in `Vocabulary.rarity`.
+        confidence: Mean of the recogniser's confidence over the letters; None if it reports none.
     """
 
     placement: WordContext
@@ -124,18 +124,18 @@ class Window:
 
     @property
     def only_same_sound(self) -> bool:
-        """Only names that sound exactly so come into question; any other would be chance."""
+        """Whether only names with exactly this sound are candidates; any other match would be chance."""
         if self.placement is not WordContext.WITHIN or self.is_doubted:
             return False
         return self.look is Look.ORDINARY or self.stop_words > 0
 
     @property
     def is_doubted(self) -> bool:
-        """The recogniser itself was not sure."""
+        """Whether the recogniser was not sure."""
         return self.confidence is not None and self.confidence < UNSURE
 
     def log_odds(self, *, n_names: int) -> float:
-        """What speaks for it being a name, whichever, before its likeness to one."""
+        """Evidence for any name, before comparing with one."""
         its = WEIGHTS
         tenfolds = math.log10(max(n_names, 1) / _NAMES)
         odds = its.bias + min(_MOST_FOR_FEW_NAMES, its.each_tenfold * tenfolds)
@@ -161,7 +161,7 @@ class Window:
 
 def log_odds_of_similarity(likeness: Similarity, *, margin: float) -> float:
     """Args:
-    margin: How much less alike, overall, the next name is.
+    margin: How much lower the overall similarity of the second-best name is.
     """
     its = WEIGHTS
     return (
@@ -174,16 +174,16 @@ def log_odds_of_similarity(likeness: Similarity, *, margin: float) -> float:
 
 
 def best_possible() -> float:
-    """What a likeness can add at most: a window that needs more need not be compared with any name."""
+    """Maximum evidence of a similarity: a window that needs more need not be compared."""
     return log_odds_of_similarity(Similarity(1.0, 1.0, 1.0, same_sound=True), margin=1.0)
 
 
 def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:
-    """What speaks for a name, whatever was heard.
+    """Evidence for a name, whatever was heard.
 
     Args:
-        n_words: Of the window.
-        is_nearby: It belongs to somebody in the scene, or was said lately.
+        n_words: Number of words in the window.
+        is_nearby: It belongs to somebody in the scene, or was said recently.
     """
     its = WEIGHTS
     return (
@@ -201,7 +201,7 @@ def probability(log_odds: float) -> float:
 
 
 def weight_of(log_odds: float, name: Name) -> float:
-    """What a match is worth beside others: by letters explained, so a long name rather than a short one inside it."""
+    """Weight of a match in the choice between overlapping ones: by explained letters, so that longer names win."""
     return (log_odds + 1) * len(name.joined)
 
 
@@ -209,14 +209,14 @@ _REMEMBERED = 8192
 
 
 class Traits(NamedTuple):
-    """What is known of a word.
+    """Properties of a word.
 
     Attributes:
         is_doubted: The recogniser was not sure of it.
-        is_fixed: It is part of a name that is spelled right.
-        begins: More than a space stands before it.
+        is_fixed: It is part of a correctly spelled name.
+        begins: It follows more than a space.
         rarity: See `Vocabulary.rarity`.
-        confidence: The recogniser's; None when it tells none.
+        confidence: The recogniser's; None if it reports none.
     """
 
     is_stop: bool
@@ -230,7 +230,7 @@ class Traits(NamedTuple):
 
 
 class Reader:
-    """Reads transcripts of one language. What it remembers of words never changes an answer."""
+    """Reads transcripts of one language. Its cache never changes a result."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -240,8 +240,8 @@ class Reader:
         self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), fixed: Collection[int] = frozenset()
     ) -> Transcript:
         """Args:
-        heard: What the recogniser knows of the words.
-        fixed: The words, by place, that are part of a name and spelled right.
+        heard: Recogniser details for the words.
+        fixed: Indices of words that are part of a correctly spelled name.
         """
         confidences = _confidences(spoken, heard)
         traits = [
@@ -267,7 +267,7 @@ class Reader:
         )
 
     def _know(self, folded: str, full: str) -> tuple[int, bool, bool]:
-        """Its rarity, whether it is a name that a dictionary lists, and whether no dictionary does."""
+        """Its rarity, whether a dictionary lists it as a name, and whether no dictionary lists it."""
         vocabulary = self._vocabulary
         rarity = (
             min(vocabulary.rarity(folded), vocabulary.rarity(full)) if full != folded else vocabulary.rarity(folded)
@@ -278,13 +278,13 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The words, and what is known of each."""
+    """The words with their properties."""
 
     spoken: Sequence[Word]
     traits: Sequence[Traits]
 
     def window(self, first: int, last: int) -> Window | None:
-        """None for words that are nobody's name, however they sound."""
+        """The window, or None for words that cannot be a name."""
         inside = self.traits[first : last + 1]
         if any(word.is_odd for word in inside):
             look = Look.ODD
@@ -306,7 +306,7 @@ class Transcript:
         )
 
     def confidence(self, first: int, last: int) -> float | None:
-        """The recogniser's, a mean over the letters; None where it tells nothing."""
+        """Mean of the recogniser's confidence over the letters; None if it reports none."""
         if first == last:
             return self.traits[first].confidence
         told = [
@@ -328,10 +328,11 @@ class Transcript:
     ) -> Iterator[tuple[int, int, str]]:
         """The windows that may be a name, as first word, last word and letters.
 
-        Most windows of a sentence are ordinary words within it: nearly all of the time goes into passing them over.
+        Most windows of a sentence are ordinary words: skipping them takes nearly all of the time.
 
         Args:
-            widest: Words of the widest; `longest`: letters of the longest.
+            widest: Maximum number of words.
+            longest: Maximum number of letters.
         """
         spoken, traits = self.spoken, self.traits
         n = len(spoken)
@@ -344,7 +345,7 @@ class Transcript:
             starts_clause, next_loud, next_stop = begins[first], loud_from[first], stop_from[first]
             end = min(first + widest, n)
             if not starts_clause and next_loud >= end:
-                # Ordinary words: behind a stop word, or beside a name, they are none.
+                # Ordinary words after a stop word or beside a name are no name.
                 end = min(end, next_stop, fixed_from[first])
                 if end - first < 2:
                     continue
@@ -374,7 +375,7 @@ class Transcript:
 
 
 def _confidences(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[float | None]:
-    """Of each spoken word, the recogniser's in the least certain piece of it. Both in the order of the text."""
+    """For each spoken word, the lowest confidence of its pieces. Both arguments in text order."""
     if not heard:
         return [None] * len(spoken)
     found: list[float | None] = []
@@ -394,7 +395,7 @@ def _confidences(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[flo
 
 
 def _next_of(marked: Sequence[bool]) -> list[int]:
-    """For each place, the first marked one from there on; the number of places where there is none."""
+    """For each index, the next marked index from there on; the length if there is none."""
     n = len(marked)
     following = [n] * n
     found = n

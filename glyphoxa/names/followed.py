@@ -1,4 +1,4 @@
-"""Keeps the names of a table that is being played equal to those in the graph, whoever changes them."""
+"""Keeps the names of an open table equal to those in the graph, whoever changes them."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ class LearnedNames(Protocol):
     """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.names.wrong_forms`."""
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
-        """The names in the graph (all, or of these entities) with the wrong forms that are active; people first."""
+        """The names in the graph (all, or of these entities) with their active wrong forms; people first."""
         ...
 
     async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
-        """Every pair of form and name (or of one form, however it is spaced), those most often heard first."""
+        """All pairs of form and name (or of one form, whatever its spacing), the most frequent first."""
         ...
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
-        """Add a step to a form's history, unless it would change nothing; return where the pair stands now.
+        """Add a step to a form's history, unless it would change nothing; return the pair's status.
 
         Raises:
-            AlreadyTaken: It confirms what was confirmed for another name.
+            AlreadyTaken: It confirms a form that was confirmed for another name.
         """
         ...
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
-        """Take back the DM's last decision (on one form, if given); return it, or None if there is none left."""
+        """Undo the DM's last decision (on one form, if given); return it, or None if there is none left."""
         ...
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
-        """What happened, latest first."""
+        """The history, latest first."""
         ...
 
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
-        """Where the words of a form stand as themselves; utterances of `exclude` are not counted."""
+        """Ordinary uses of a form's words, without the utterances in `exclude`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NamesChanged:
-    """Entities whose names, aliases or learned forms are others than before, or that are new or gone.
+    """Entities with changed names, aliases or learned forms, and new or removed ones.
 
     Attributes:
-        entities: None when nobody knows: anything may have changed.
+        entities: None: any may have changed.
     """
 
     entities: frozenset[EntityId] | None
@@ -64,19 +64,19 @@ class NameFeed(Protocol):
         """The changes to a campaign's names from now on. Never ends: close it.
 
         Raises:
-            GlyphoxaError: They cannot be known, for a reason that does not pass by itself.
+            GlyphoxaError: Changes cannot be followed, for a permanent reason.
         """
         ...
 
 
 class NamesFollowed:
-    """Reads what changed and has the book take it. Nobody else may change that book.
+    """Reads changed names and updates the table's gazetteer, of which it must be the only writer.
 
     Args:
-        of_file: The names of the campaign as the table opened it. They count as long as the graph holds nothing; then
-            the graph does, and what the DM took away there is gone. No two have one id.
-        cast: What those who sit at the table are called whatever the graph says; their ids are in `of_file`.
-        retry_ms: How long to wait when the database does not answer, before everything is read anew.
+        of_file: Names in the campaign file when the table opened. They apply only while the graph is empty; afterwards
+            the graph decides, including the DM's deletions. Ids are unique.
+        cast: Names of NPCs and players at the table, whatever the graph contains; their ids are in `of_file`.
+        retry_ms: Delay before everything is read again after a database failure.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -95,11 +95,11 @@ class NamesFollowed:
         self._file = tuple(of_file)
         self._cast = tuple(cast)
         self._graph: dict[EntityId, Entry] | None = None
-        """As it was read last; None as long as it was not."""
+        """The last state read; None before the first."""
         self._retry_ms = retry_ms
 
     async def run(self, changes: AsyncIterable[NamesChanged]) -> None:
-        """Take changes as long as there are any."""
+        """Apply changes until there are no more."""
         async for changed in changes:
             while True:
                 try:
@@ -108,15 +108,17 @@ class NamesFollowed:
                 except Unavailable as error:
                     logger.debug("changed names are not read yet: {}", error)
                     await asyncio.sleep(self._retry_ms / 1000)
-                    changed = NamesChanged(None)  # noqa: PLW2901 - what else changed by then came to nobody
+                    changed = NamesChanged(None)  # noqa: PLW2901 - changes in the meantime were missed
 
     async def take(self, changed: NamesChanged) -> None:
-        """Read these names now; the book takes them in one step. However changes come in, they give the entries that
-        reading everything gives. Their order, which says whose a spelling is that several have, is that of a whole
-        reading only after one: until then who is new is behind all others.
+        """Read these names and update the gazetteer in one step.
+
+        The entries are independent of the order of changes. Their order, which decides who gets a shared spelling, is
+        only
+        final after a full read: until then new entities come last.
 
         Raises:
-            Unavailable: The database is away; the book is as it was.
+            Unavailable: The database is away; the gazetteer is unchanged.
         """
         asked = None if self._graph is None else changed.entities
         stored = {entry.entity_id: entry for entry in await self._store.entries(self._campaign, asked)}
@@ -124,24 +126,26 @@ class NamesFollowed:
             kept = {entity: entry for entity, entry in self._graph.items() if entity in stored or entity not in asked}
             stored = kept | stored
         self._graph = stored
-        # A large campaign takes its time, and a table is being played.
+        # A large campaign takes a while, and the table is running.
         names = await asyncio.to_thread(self._names_with, stored.values())
         try:
             self._book.replace(names)
         except ExceptionGroup as group:
             for error in group.exceptions:
-                logger.opt(exception=error).error("something at the table goes on with the names it had")
+                logger.opt(exception=error).error("a part of the table keeps its old names")
 
     def _names_with(self, stored: Iterable[Entry]) -> Gazetteer:
         return self._book.current.having(with_stored(self._file, stored, self._cast))
 
 
 def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterable[Entry] = ()) -> list[Entry]:
-    """The entries of a file as the graph knows them now, with the wrong forms learned for them, and behind them those
-    that only the graph knows. A graph that holds anything holds all of the file but what the DM took away.
+    """The entries of a file with the graph's current state and wrong forms, followed by those only in the graph.
 
-    Both describe one entity if they have its id, or else its type and name; it is called then what the graph says. Of
-    several that have one type and name, the lowest id of the file and the lowest of the graph are one entity.
+    A graph that is not empty contains the whole file except the DM's deletions. Both describe one entity if they have
+    the
+    same id, or else the same type and name; the graph's name then applies. Of several with one type and name, the
+    lowest
+    ids of both are one entity.
 
     Args:
         cast: See `NamesFollowed`.
@@ -166,7 +170,7 @@ def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterabl
 
 
 def _same_by_name(of_file: Mapping[EntityId, Entry], graph: Mapping[EntityId, Entry]) -> dict[EntityId, EntityId]:
-    """Which entities of the file are which of the graph, of those that only one of them knows by this id."""
+    """Pairs of ids in the file and the graph that denote the same entity."""
     only_graph: dict[tuple[str, str], list[EntityId]] = {}
     for entity in sorted(graph.keys() - of_file.keys(), reverse=True):
         only_graph.setdefault(_key(graph[entity]), []).append(entity)

@@ -1,8 +1,7 @@
-"""The names of a campaign, indexed for the ear: by spelling and by sound.
+"""The names of a campaign, indexed by spelling and by sound.
 
 Correction, keyword spotting, address detection and exact recall all look names up here. A gazetteer is immutable, so
-many may read it at once without a lock. When the knowledge graph changes, another one takes its place
-(`Gazetteer.having`).
+concurrent readers need no lock. When the knowledge graph changes, another one replaces it (`Gazetteer.having`).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _REMEMBERED = 8192
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name that stands in a text, spelled right but for case, spaces and accents.
+    """A correctly spelled name in a text; case, spaces and accents may differ.
 
     Attributes:
         first: Index of its first word.
         last: Index of its last word, inclusive.
-        start: First character; `end` is one past the last, a possessive ending included.
+        start: First character; `end` is one past the last, including a possessive ending.
     """
 
     name: Name
@@ -45,13 +44,13 @@ class Mention:
 
 @dataclass(frozen=True, eq=False)
 class Gazetteer:
-    """Immutable. Build with `Gazetteer.build`; names given first come first wherever order matters.
+    """Immutable. Build with `Gazetteer.build`; earlier names win wherever order matters.
 
-    Where several entries have a name, it is the first one's; when that one goes, it is the next one's.
+    A spelling of several entries belongs to the first one; if that is removed, to the next one.
 
     Attributes:
         names: Every spelling once: own names, then aliases, short forms and learned forms.
-        widest: Most adjacent words worth comparing with a name: names are also heard in more pieces than they have.
+        widest: Maximum number of adjacent words to compare with a name: misheard names may have more words.
     """
 
     language: str
@@ -65,22 +64,22 @@ class Gazetteer:
     _by_id: Mapping[EntityId, Entry]
     _public: frozenset[EntityId]
     _claims: Mapping[str, tuple[Name, ...]]
-    """Who wants a spelling that more than one entry has; the first of them has it."""
+    """All claimants of a shared spelling; it belongs to the first."""
     _spellings: tuple[str, ...]
-    """All of `by_joined`, sorted: where none goes on, no wider window is looked at."""
+    """The keys of `by_joined`, sorted: a prefix that matches none ends the search for wider windows."""
     _index: NameIndex
 
     @classmethod
     def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
-        """Names that hold no letter or digit are left out; of two equal ones the first counts."""
-        # What was heard once is asked for again, in the next partial transcript and at the next stage.
+        """Skips names without a letter or digit; the first of two equal names wins."""
+        # Cached, because the next partial transcript and the next stage ask again.
         speech = Speech(vocabulary_of(language), coder_for(language), lru_cache(_REMEMBERED)(sounder_for(language)))
         return cls._of(tuple(entries), language, speech, {})
 
     def having(self, entries: Iterable[Entry]) -> Gazetteer:
-        """The gazetteer of other entries; this one if they are the same. Known entries are not prepared again.
+        """The gazetteer of other entries; this one if they are the same. Reuses prepared entries.
 
-        Takes a third of the time of `build`: not for a loop that carries audio.
+        Takes a third of the time of `build`: do not call in a loop that carries audio.
         """
         wanted = tuple(entries)
         return self if wanted == self.entries else self._of(wanted, self.language, self._speech, self._named)
@@ -132,7 +131,7 @@ class Gazetteer:
 
     @property
     def longest(self) -> int:
-        """Letters of the longest name that `alike` may give."""
+        """Letters of the longest name that `alike` may return."""
         return self._index.longest
 
     def entry(self, entity_id: EntityId) -> Entry | None:
@@ -140,7 +139,7 @@ class Gazetteer:
         return self._by_id.get(entity_id)
 
     def is_all_public(self, text: str) -> bool:
-        """Whether everybody may know all names in a text. A name of several things is known if one of them is."""
+        """Whether all names in a text are public. A name of several entities is public if one of them is."""
         spoken = words(text)
         at = 0
         while at < len(spoken):
@@ -159,7 +158,7 @@ class Gazetteer:
         return self.mentions_in(words(text))
 
     def entities_in(self, text: str) -> tuple[EntityId, ...]:
-        """Whom and what a text names, each once, in the order in which they are first named."""
+        """The named entities of a text, each once, in order of first mention."""
         return tuple(dict.fromkeys(mention.name.entity_id for mention in self.mentions(text)))
 
     def mentions_in(self, spoken: Sequence[Word]) -> tuple[Mention, ...]:
@@ -175,7 +174,7 @@ class Gazetteer:
         return tuple(found)
 
     def spelled_from(self, spoken: Sequence[Word], first: int) -> Iterator[tuple[int, Name]]:
-        """All names that begin with this word, each with the index of its last word; shorter ones first."""
+        """All names that begin at this word, each with the index of its last word; shorter ones first."""
         stem = ""
         for last in range(first, min(first + self.widest, len(spoken))):
             word = spoken[last]
@@ -196,16 +195,14 @@ class Gazetteer:
         return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
 
     def wanting(self, name: Name) -> Sequence[Name]:
-        """Everybody who is called so as much as the first: by their own name, or by an alias. A short form that
-        several have is nobody's.
-        """
+        """All entries that claim the name equally: as their own name or an alias. Nobody owns a shared short form."""
         if name.is_shared:
             return ()
         claims = self._claims.get(name.joined, ())
         return (name, *(each for each in claims if each.entity_id != name.entity_id and each.kind == name.kind))
 
     def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
-        """The names most alike by sound and spelling, best first. See `glyphoxa.names.index`."""
+        """The names most similar in sound and spelling, best first. See `glyphoxa.names.index`."""
         return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
 
     def _longest_at(self, spoken: Sequence[Word], first: int) -> Mention | None:
@@ -218,7 +215,7 @@ class Gazetteer:
         return longest
 
     def _spelled(self, stem: str, last: Word) -> Name | None:
-        """The name that these letters and this word spell, also in the possessive or plural."""
+        """The name that these letters and this word spell, also as possessive or plural."""
         by_joined = self.by_joined
         if last.tail and (name := by_joined.get(stem + last.full)):
             return name
@@ -232,7 +229,7 @@ class Gazetteer:
 
 
 def _holder(wanted: Sequence[Name]) -> Name:
-    """Whose a spelling is. Of several persons of one family, none is called by the family's name alone."""
+    """The owner of a spelling. A shared family name belongs to none of its persons."""
     first = wanted[0]
     if first.kind == "short" and any(
         other.kind == "short" and other.entity_id != first.entity_id for other in wanted[1:]
@@ -242,7 +239,7 @@ def _holder(wanted: Sequence[Name]) -> Name:
 
 
 def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
-    """With a capital that says something: "I fear It" and "Will, come here", but not "Will you come?"."""
+    """Whether its capital is significant: "I fear It" and "Will, come here", but not "Will you come?"."""
     is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
     return spoken[first].is_capital and not (spoken[first].opens and is_followed)
 
@@ -268,7 +265,7 @@ def entries_of(campaign: Campaign) -> list[Entry]:
 
 
 def cast_of(campaign: Campaign) -> list[Entry]:
-    """What those who sit at the table are called even where nothing is stored of them: NPCs that play, and players."""
+    """Names at the table that need no stored campaign: NPCs in play, and players."""
     entities = {entity.id: entity for entity in campaign.entities}
     listed: dict[EntityId, Entry] = {}
     for npc in campaign.npcs:
@@ -285,25 +282,26 @@ NamesListener = Callable[[Gazetteer], None]
 
 @dataclass(slots=True)
 class ObservableGazetteer:
-    """Holds the names of a table while it plays: the one place where they change.
+    """Holds the current names of an open table: the only place where they change.
 
-    Changes come from one thread, readers from any: `current` is replaced whole, and a reader that took it keeps it.
-    Whatever is made for the names (a corrector, key terms) subscribes.
+    Changes come from one thread, readers from any: `current` is replaced as a whole, and a reader keeps the one it
+    took.
+    Objects built from the names (a corrector, key terms) subscribe.
     """
 
     current: Gazetteer
     _listeners: list[NamesListener] = field(default_factory=list)
 
     def subscribe(self, listener: NamesListener) -> Callable[[], None]:
-        """Have `listener` called with the new gazetteer after each change. Returns how to end it."""
+        """Call `listener` with the new gazetteer after each change. Returns a function that unsubscribes."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def replace(self, names: Gazetteer) -> None:
-        """Take names that were made elsewhere, and tell of them unless they are the very same as before.
+        """Replace the names, and notify subscribers unless they are unchanged.
 
         Raises:
-            ExceptionGroup: What listeners raised. All others were told.
+            ExceptionGroup: Errors of listeners. All others were notified.
         """
         if names is self.current:
             return
@@ -312,7 +310,7 @@ class ObservableGazetteer:
         for listener in tuple(self._listeners):
             try:
                 listener(names)
-            except Exception as error:  # whatever it is, it is no reason to leave the next one behind
+            except Exception as error:  # whatever it is, notify the remaining listeners
                 raised.append(error)
         if raised:
-            raise ExceptionGroup("not everybody took the new names", raised)
+            raise ExceptionGroup("some listeners failed to take the new names", raised)

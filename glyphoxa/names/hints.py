@@ -1,12 +1,12 @@
-"""What recognisers are told to listen for: the names that will probably be said next.
+"""Key terms and prompts for recognisers: the names that are likely to be said next.
 
-A recogniser takes a hundred names, a campaign has thousands. `ContextualBiasing` chooses those that belong to the
-scene, that were heard wrong before, that were said lately, that no dictionary holds. There are two forms of the same
-choice: key terms for a provider, and a sentence for the prompt of the local Whisper. Speech-to-speech models take no
-such hint: their transcripts are corrected, and nothing is sent.
+A recogniser accepts a hundred names, a campaign has thousands. `ContextualBiasing` prefers names in the scene, names
+misheard before, recently said ones, and those in no dictionary. The result has two forms: key terms for a provider, and
+a sentence for the prompt of the local Whisper. Speech-to-speech models accept no hints: only their transcripts are
+corrected.
 
-`Hints` keeps that choice up to date with the events of a table and tells the ears when names come or go. It also knows
-what is near, and so needs less evidence to be taken for what was said.
+`Hints` updates the choice with the events of a table and notifies the ears of changes. It also provides the nearby
+entities, whose names need less evidence.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.wrong_forms import LearnedName
 
-# Deepgram takes about 100 key terms and 500 tokens in all; one more and it refuses the request.
+# Deepgram accepts about 100 key terms and 500 tokens in total; beyond that it rejects the request.
 MAX_TERMS = 100
 MAX_TOKENS = 500
 GLOSSARY_NAMES = 40
 GLOSSARY_TOKENS = 190
-"""The local recogniser cuts its prompt at 200."""
+"""The local recogniser truncates its prompt at 200."""
 LATELY_MS = 300_000
-"""What was named so long ago is near."""
+"""Entities named within this time are nearby."""
 _RECENT_HALF_LIFE_MS = 600_000
 _GARBLES_THAT_COUNT = 4
 _MISFITS_IN_A_ROW = 20
 _OF_A_KNOWN_NAME = 0.4
 _PARTING = re.compile(r"[^a-zA-Z0-9]")
 _STAYS = 0.5
-"""By so much must a name be worth more to take another's place: no recogniser is told anew of what hardly changed."""
+"""Minimum gain before a name replaces another one, so that recognisers are not updated for small changes."""
 _ALSO_CALLED = 0.5
-"""By so much is another name of somebody worth less than their own."""
+"""Penalty of an alias relative to the entity's own name."""
 
 
 def estimated_tokens(term: str) -> int:
-    """An upper guess of a term's tokens.
+    """An upper bound for a term's tokens.
 
-    Invented names fall into pieces of two or three letters, an apostrophe or a hyphen is a piece of its own and parts
-    what is around it, letters beyond ASCII may take a piece for each byte. Deepgram's own count is not published.
+    Invented names split into pieces of two or three letters, an apostrophe or a hyphen is a piece and splits its
+    surroundings, non-ASCII letters may take a piece per byte. Deepgram's own count is not published.
     """
     return sum(map(_tokens_of_word, term.split()))
 
 
 def oddness(words: Sequence[str], vocabulary: Vocabulary) -> float:
-    """How little of a name a recogniser knows already: 0 for dictionary words only, 1 for invented ones.
+    """How unfamiliar a name is to a recogniser: 0 for dictionary words only, 1 for invented ones.
 
     Args:
         words: Folded (see `glyphoxa.language.words.fold`).
@@ -67,17 +67,16 @@ def oddness(words: Sequence[str], vocabulary: Vocabulary) -> float:
 
 
 def worth(*, odd: float, in_scene: bool = False, garbled: int = 0, said_ms_ago: int | None = None) -> float:
-    """What it is worth to have a recogniser expect a name: above all names of the present scene and such as it got
-    wrong before, then those said lately, then those that are not made of ordinary words.
+    """Priority of a name: the present scene and earlier misrecognitions first, then recency, then oddness.
 
     Args:
         odd: See `oddness`.
-        garbled: How often it was heard wrong.
-        said_ms_ago: Since it was last said at this table; None when it never was.
+        garbled: How often it was misheard.
+        said_ms_ago: Time since it was last said at this table; None if never.
     """
     recent = 0.5 ** (max(0, said_ms_ago) / _RECENT_HALF_LIFE_MS) if said_ms_ago is not None else 0.0
     often = min(garbled, _GARBLES_THAT_COUNT) / _GARBLES_THAT_COUNT
-    # "Hope", said a moment ago, is heard right without help.
+    # "Hope", just said, is recognised without help.
     return 3 * in_scene + 2 * often + 2 * recent * odd + odd
 
 
@@ -88,8 +87,9 @@ def pack(
     max_tokens: int = MAX_TOKENS,
     count_tokens: Callable[[str], int] = estimated_tokens,
 ) -> tuple[str, ...]:
-    """The first names that fit, each whole: one that does not fit is skipped, and when many in a row do not, the rest
-    is not looked at. Two spellings that differ only in case or spaces are one.
+    """The first names that fit. Skips a name that does not, and stops after many in a row.
+
+    Two spellings that differ only in case or spaces are one.
     """
     packed: list[str] = []
     seen: set[str] = set()
@@ -124,13 +124,13 @@ def _oddness(word: str, vocabulary: Vocabulary) -> float:
 
 
 class ContextualBiasing:
-    """Keeps what is needed to choose, and the choice until a better one is worth a change.
+    """Chooses names, and keeps the choice until a better one is worth a change.
 
-    Choosing looks at the names that are in the scene, were said or were garbled, and at the best of the others.
+    Considers the names that are in the scene, were said or were misheard, and the best of the others.
 
     Args:
-        max_terms: Of the key terms; `max_tokens` for all of them together, by an upper guess.
-        glossary_names: Of the prompt; `glossary_tokens` for all of it.
+        max_terms: Maximum number of key terms; `max_tokens` for all of them, by an upper bound.
+        glossary_names: Maximum number of names in the prompt; `glossary_tokens` for all of it.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class ContextualBiasing:
         self._of: dict[EntityId, list[_Listed]] = {}
         self._at: dict[str, _Listed] = {}
         self._by_themselves: list[_Listed] = []
-        """Best first, as if nothing was known of the table."""
+        """Best first, independent of the table."""
         self._scene: frozenset[EntityId] = frozenset()
         self._said: dict[EntityId, int] = {}
         self._garbled: Counter[EntityId] = Counter()
@@ -156,7 +156,7 @@ class ContextualBiasing:
         self._in_prompt: tuple[str, ...] = ()
 
     def names_are(self, gazetteer: Gazetteer) -> None:
-        """The campaign's names from now on. Wrong forms that were learned are not asked for, but count as garbles."""
+        """Set the campaign's names. Learned wrong forms are not hinted, but count as misrecognitions."""
         self._of, self._at = {}, {}
         self._learned = Counter(name.entity_id for name in gazetteer.names if name.kind == "learned")
         for rank, name in enumerate(gazetteer.names):
@@ -167,7 +167,7 @@ class ContextualBiasing:
         self._by_themselves = sorted(self._at.values(), key=lambda name: (-name.by_itself, name.rank))
 
     def _listing(self, rank: int, name: Name, vocabulary: Vocabulary) -> _Listed | None:
-        """None for another name that is made of ordinary words ("the smith")."""
+        """The name, or None for an alias made of ordinary words ("the smith")."""
         odd = self._odd.get(name.words)
         if odd is None:
             odd = self._odd[name.words] = oddness(name.words, vocabulary)
@@ -177,27 +177,27 @@ class ContextualBiasing:
         return _Listed(rank, name.text, name.entity_id, odd, discount, worth(odd=odd) - discount)
 
     def scene_is(self, entities: Iterable[EntityId]) -> None:
-        """Who and what is here from now on."""
+        """Set the entities of the current scene."""
         self._scene = frozenset(entities)
 
     def said(self, entity: EntityId, at_ms: int) -> None:
-        """It was named."""
+        """Record that it was named."""
         self._said[entity] = max(at_ms, self._said.get(entity, at_ms))
 
     def garbled(self, entity: EntityId, times: int = 1) -> None:
-        """Its name was heard wrong."""
+        """Record that its name was misheard."""
         self._garbled[entity] += times
 
     def keyterms(self, now_ms: int) -> tuple[str, ...]:
         """The names to boost, best first, within the limits.
 
-        The same tuple as before unless other names are in it: their order does not matter to a recogniser.
+        The same tuple as before unless the set changes: recognisers ignore the order.
         """
         self._keyterms = self._chosen(self._keyterms, *self._limits, now_ms)
         return self._keyterms
 
     def glossary(self, now_ms: int) -> str:
-        """The names as a prompt: "Names: Grimjaw, Ironhold." or nothing. Changes only when a name comes or goes."""
+        """The names as a prompt: "Names: Grimjaw, Ironhold." or nothing. Changes only with the set of names."""
         self._in_prompt = self._chosen(self._in_prompt, *self._glossary_limits, now_ms, each=1)
         return f"Names: {', '.join(self._in_prompt)}." if self._in_prompt else ""
 
@@ -213,7 +213,7 @@ class ContextualBiasing:
         return before if set(chosen) == set(before) else chosen
 
     def _ranked(self, before: tuple[str, ...], now_ms: int) -> Iterator[_Listed]:
-        """Every name, best first; of the same worth, the one given first."""
+        """All names, best first; ties in the given order."""
         staying = {self._at[text].rank: self._at[text] for text in before if text in self._at}
         moved = {
             name.rank: name
@@ -248,12 +248,14 @@ class _Listed(NamedTuple):
     odd: float
     discount: float
     by_itself: float
-    """What it is worth as long as nothing is known of the table."""
+    """Priority independent of the table."""
 
 
 class Hints:
-    """Args:
-    now_ms: Unix epoch.
+    """Keeps the choice up to date with the events of a table.
+
+    Args:
+        now_ms: Unix epoch.
     """
 
     def __init__(self, campaign: Campaign, names: Gazetteer, *, now_ms: Callable[[], int]) -> None:
@@ -277,19 +279,20 @@ class Hints:
         return self._expectation.glossary(self._now_ms())
 
     def nearby(self) -> frozenset[EntityId]:
-        """Entities of the scene, and those that were named lately."""
+        """Entities of the scene, and recently named ones."""
         since_ms = self._now_ms() - LATELY_MS
         return self._here.union(entity for entity, at_ms in self._named_ms.items() if at_ms >= since_ms)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Be told when key terms come or go; at once, so a listener that costs something waits for the burst to end.
-        Returns what ends the subscription.
+        """Call `changed` when key terms change. Returns a function that unsubscribes.
+
+        It is called at once, so an expensive listener should wait for the end of a burst.
         """
         self._listeners.append(changed)
         return lambda: self._listeners.remove(changed) if changed in self._listeners else None
 
     def on(self, event: TableEvent) -> None:
-        """Takes every event of the table."""
+        """Process an event of the table."""
         match event:
             case SceneChanged(scene):
                 self.scene_is(scene)
@@ -301,7 +304,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """The knowledge graph has changed. A listener for `glyphoxa.names.gazetteer.ObservableGazetteer`."""
+        """Take changed names. A listener for `glyphoxa.names.gazetteer.ObservableGazetteer`."""
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:
@@ -314,7 +317,7 @@ class Hints:
         self._tell()
 
     def garbled_before(self, pairs: Iterable[LearnedName]) -> None:
-        """What was misheard in earlier sessions, as far as nobody has said that it was not."""
+        """Take misrecognitions of earlier sessions, except for rejected ones."""
         for pair in pairs:
             if pair.status.state in ("active", "suggested"):
                 self._expectation.garbled(pair.entity_id, pair.status.count)
@@ -325,7 +328,7 @@ class Hints:
         self._expectation.scene_is(self._here)
 
     def _in(self, scene: Scene) -> set[EntityId]:
-        """The place, who is there, who sits at the table, and what the scene's description names."""
+        """The place, everybody present, the players, and entities named in the scene's description."""
         entities = {npc.id: npc.entity_id for npc in self._campaign.npcs}
         here = {scene.location, *(EntityId(player.id) for player in self._campaign.players)}
         here |= {entities[npc] for npc in scene.npcs if npc in entities}
@@ -337,7 +340,7 @@ class Hints:
             self._expectation.said(entity, utterance.at_ms)
             self._named_ms[entity] = max(utterance.at_ms, self._named_ms.get(entity, utterance.at_ms))
         for correction in utterance.corrections:
-            if correction in known:  # it was counted when the utterance was kept
+            if correction in known:  # counted when the utterance was recorded
                 continue
             for mention in self._names.mentions(correction.after):
                 self._expectation.garbled(mention.name.entity_id)

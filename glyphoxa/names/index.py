@@ -1,8 +1,8 @@
-"""Which names may be meant by what was heard: the few that are worth a close look, out of tens of thousands.
+"""Candidate names for what was heard: the few worth a close comparison, out of tens of thousands.
 
-A name has features: the pairs of adjacent letters of its spelling, and the pairs of adjacent signs of its phonetic
-codes ("^F FK KR RT TN N$"). The names that share most features with what was heard are compared one by one. So a
-different first sound ("McCraden", Vukradin) or a lost syllable costs a few features, and not the name.
+The features of a name are the pairs of adjacent letters of its spelling, and the pairs of adjacent symbols of its
+phonetic codes ("^F FK KR RT TN N$"). The names that share most features with what was heard are compared one by one. So
+a different first sound ("McCraden", Vukradin) or a lost syllable costs only a few features.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from glyphoxa.names.sound import Sounder
 
 edit_similarity = Levenshtein.normalized_similarity
 SHORTEST = 4
-"""Shorter names are like too much: they are known by their spelling alone."""
+"""Shorter names are too similar to each other: they match by spelling only."""
 LONGEST = 64
-"""So are longer ones, which nobody says."""
+"""Longer names match by spelling only; nobody says them."""
 LEAST_LENGTH_RATIO = 0.6
 _LOOKED_AT = 40
 
@@ -33,7 +33,7 @@ Places = NDArray[int64]
 
 
 class Spelling(NamedTuple):
-    """Letters, folded and without spaces, how they sound, sign by sign, and their phonetic codes, if they matter."""
+    """Folded letters without spaces, their sound as symbols, and their phonetic codes if needed."""
 
     letters: str
     sound: str
@@ -42,13 +42,13 @@ class Spelling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How alike a name and what was heard are. Each figure 0 to 1.
+    """Similarity of a name and what was heard. Each figure 0 to 1.
 
     Attributes:
-        sound: Levenshtein of how they sound, sign by sign; see `glyphoxa.names.sound`.
+        sound: Levenshtein of the sounds, by symbol; see `glyphoxa.names.sound`.
         edits: Levenshtein of the letters.
         spelling: Jaro-Winkler of the letters.
-        same_sound: They have a phonetic code in common.
+        same_sound: They share a phonetic code.
     """
 
     sound: float
@@ -71,7 +71,7 @@ class Similarity:
 
 
 def likeness(letters: str, sound: str, name: Name) -> float:
-    """`Similarity.overall` of a name and of what was heard, given folded and as it sounds."""
+    """`Similarity.overall` of a name and what was heard, given folded letters and their sound."""
     return _overall(
         edit_similarity(sound, name.sound),
         edit_similarity(letters, name.joined),
@@ -80,21 +80,21 @@ def likeness(letters: str, sound: str, name: Name) -> float:
 
 
 def _overall(sound: float, edits: float, spelling: float) -> float:
-    """One figure to rank names by; half of it is the sound."""
+    """One figure to rank names by; sound counts half."""
     return 0.5 * sound + 0.3 * edits + 0.2 * spelling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameIndex:
-    """Immutable. Holds names of `SHORTEST` to `LONGEST` letters, and learned forms unless made of ordinary words.
+    """Immutable. Contains names of `SHORTEST` to `LONGEST` letters, and learned forms unless made of ordinary words.
 
-    No answer depends on the order in which names came in.
+    Results do not depend on the order of the names.
     """
 
     _names: tuple[Name, ...]
     _lengths: Places
     _letters: Mapping[str, Places]
-    """The places of the names that have a pair of letters; `_sounds` of phonetic signs."""
+    """Positions of the names with a pair of letters; `_sounds` of phonetic symbols."""
     _sounds: Mapping[str, Places]
 
     @classmethod
@@ -109,34 +109,34 @@ class NameIndex:
 
     @property
     def longest(self) -> int:
-        """Letters of the longest name that is held; 0 without one."""
+        """Letters of the longest indexed name; 0 if there is none."""
         return int(self._lengths.max(initial=0))
 
     def alike(
         self, heard: str, codes: tuple[str, ...], sounder: Sounder, *, limit: int, least_shared: float = 0.0
     ) -> list[Name]:
-        """The names most alike by sound and spelling, whatever they begin with, best first.
+        """The names most similar in sound and spelling, whatever their first letter, best first.
 
         Args:
             heard: Folded, without spaces.
-            codes: Its phonetic codes; none where the language has no coder.
-            sounder: Writes out how it sounds; see `glyphoxa.names.sound`.
-            least_shared: Of the features of what was heard, 0 to 1; a name that has fewer is not looked at.
+            codes: Its phonetic codes; empty if the language has no coder.
+            sounder: Converts letters to sounds; see `glyphoxa.names.sound`.
+            least_shared: Minimum share of the heard features, 0 to 1, that a name must have.
         """
         candidates = self._looked_at(heard, codes, least_shared)
         if not candidates:
             return []
         sound = sounder(heard)
-        # Half of the worth is in the sound: what does not sound alike need not be spelled out.
+        # Sound counts half: if it differs too much, the spelling need not be compared.
         candidates.sort(key=lambda name: (-edit_similarity(sound, name.sound), name.joined))
         return sorted(candidates[: 2 * limit], key=lambda name: (-likeness(heard, sound, name), name.joined))[:limit]
 
     def _looked_at(self, heard: str, codes: tuple[str, ...], least_shared: float) -> list[Name]:
-        """The names of about the same length that share most features with what was heard, at most `_LOOKED_AT`."""
+        """The names of similar length that share most features with what was heard, at most `_LOOKED_AT`."""
         letters, sounds = _pairs(heard), _pairs_of_all(codes)
         sets = [found for pair in letters if (found := self._letters.get(pair)) is not None]
         sets += [found for pair in sounds if (found := self._sounds.get(pair)) is not None]
-        # Without a single common feature there is nothing to compare.
+        # Without a common feature there is nothing to compare.
         least = max(1, math.ceil(least_shared * (len(letters) + len(sounds))))
         if len(sets) < least:
             return []
@@ -151,12 +151,12 @@ class NameIndex:
 
 
 def _is_held(name: Name) -> bool:
-    # What was heard for a name once is heard again a little differently ("Gobblegool", "Gobblegul").
+    # A learned form may recur with small differences ("Gobblegool", "Gobblegul").
     return not (name.kind == "learned" and name.is_ordinary) and SHORTEST <= len(name.joined) <= LONGEST
 
 
 def _pairs(text: str) -> set[str]:
-    """Adjacent signs, its start and its end included.
+    """Adjacent characters, including start and end.
 
     >>> sorted(_pairs("abc"))
     ['^a', 'ab', 'bc', 'c$']

@@ -1,4 +1,4 @@
-"""What may be done about wrong forms of names: rules of `glyphoxa.names.wrong_forms`, kept by a `LearnedNames`."""
+"""Learn wrong forms of names: applies the rules of `glyphoxa.names.wrong_forms` to a `LearnedNames`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class NameLearning:
-    """Learning and unlearning in one campaign. Calls raise `Unavailable` when the database is away.
+    """Learning and unlearning of wrong forms in one campaign. Raises `Unavailable` when the database is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
@@ -49,7 +49,7 @@ class NameLearning:
     now_ms: Callable[[], int]
 
     async def before_confirming(self, heard: str, entity: EntityId, names: Gazetteer) -> str | None:
-        """A warning for the DM: what confirming would rewrite.
+        """A warning for the DM about the words that confirming would rewrite, if any.
 
         Raises:
             InvalidInput: This must not be learned.
@@ -60,7 +60,7 @@ class NameLearning:
     async def confirm(
         self, heard: str, entity: EntityId, names: Gazetteer, *, utterance: UtteranceId | None = None, why: str = ""
     ) -> LearnedName:
-        """The DM says so: active at once.
+        """Record the DM's confirmation: the form becomes active at once.
 
         Raises:
             InvalidInput: This must not be learned, or was confirmed for another name.
@@ -72,21 +72,21 @@ class NameLearning:
         except AlreadyTaken as taken:
             other = next((name.canonical for name in names.names if name.entity_id == taken.entity_id), taken.entity_id)
             raise InvalidInput(
-                f"{as_heard(heard)!r} was confirmed for {other!r} before: reject it there first"
+                f"{as_heard(heard)!r} is already confirmed for {other!r}: reject it there first"
             ) from None
 
     async def reject(self, heard: str, entity: EntityId, *, why: str = "") -> LearnedName:
-        """The DM says no: it ends, and is not suggested again.
+        """Record the DM's rejection: the form becomes inactive and is not suggested again.
 
         Raises:
-            InvalidInput: This is no form that could be kept.
+            InvalidInput: This is not a valid form.
         """
         if (problem := too_short_or_long(heard)) is not None:
             raise InvalidInput(f"{_shown(heard)} cannot be a wrong form: it {problem}")
         return await self.store.record(self.campaign, heard, Step("rejected", entity, "dm", why, self.now_ms()))
 
     async def undo(self, heard: str | None = None) -> Happened:
-        """Take back the DM's last decision, on one form if given.
+        """Undo the DM's last decision, on one form if given.
 
         Raises:
             NotFound: There is none left.
@@ -98,7 +98,7 @@ class NameLearning:
         return taken_back
 
     async def prove(self, proofs: Iterable[Proof], names: Gazetteer) -> list[LearnedName]:
-        """Take what talk has proved; return the pairs that it was about. What must not be learned is left out."""
+        """Record proofs from utterances; return the affected pairs. Inadmissible forms are skipped."""
         pairs: list[LearnedName] = []
         for proof in proofs:
             if objection(proof.heard, proof.entity_id, names) is not None:
@@ -116,16 +116,16 @@ class NameLearning:
                 meant, uses = await self._uses(proof.heard, meant_in=proof.utterance)
                 if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
                     continue
-                # As long as little is proved, nothing follows from it, and earlier misheard names stand there too.
+                # With little proof nothing follows, and earlier misheard names count as ordinary uses too.
                 if uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
-                    why = "these words stand as themselves"
+                    why = "these words have their ordinary meaning"
                     doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
                     await self.store.record(self.campaign, proof.heard, doubt)
             pairs.append(await self.store.record(self.campaign, proof.heard, step))
         return pairs
 
     async def _uses(self, heard: str, *, meant_in: UtteranceId | None = None) -> tuple[int, Uses]:
-        """In how many utterances the form was meant for a name, and where else its words stand, as themselves."""
+        """The number of utterances that meant a name by the form, and other uses of its words."""
         known = await self.store.statuses(self.campaign, heard)
         meant = {utterance for pair in known for utterance in pair.status.utterances}
         if meant_in is not None:
@@ -134,7 +134,7 @@ class NameLearning:
 
     async def _admissible(self, heard: str, entity: EntityId, names: Gazetteer) -> Uses:
         """Raises: InvalidInput: This must not be learned."""
-        problem = objection(heard, entity, names)  # some need no look at the talk
+        problem = objection(heard, entity, names)  # some need no search of the transcript
         _, uses = await self._uses(heard) if problem is None else (0, Uses())
         problem = problem or objection(heard, entity, names, uses=uses)
         if problem is not None:
@@ -144,10 +144,10 @@ class NameLearning:
 
 @dataclass(frozen=True, slots=True)
 class LearningFromTalk:
-    """Listens to one table and has what its talk proves kept. For the background: it waits for the database.
+    """Learns from one table's utterances. For the background: it waits for the database.
 
     Args:
-        names: The names as they are now.
+        names: Returns the current names.
     """
 
     learning: NameLearning
@@ -156,15 +156,15 @@ class LearningFromTalk:
     typed_claims: TypedClaims = field(default_factory=TypedClaims)
 
     async def heard(self, said: Utterance) -> list[LearnedName]:
-        """Take an utterance in the order of talk, as the inline stage left it; return the pairs it bears on.
+        """Process an utterance after the inline stage, in order; return the affected pairs.
 
-        What cannot be kept because the database is away is lost: a wrong form that matters comes again.
+        Proofs are lost while the database is away: a wrong form that matters will recur.
         """
         names = self.names()
         return await self._keep(said, [*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
 
     async def revised(self, said: Utterance) -> list[LearnedName]:
-        """Take an utterance once more, after the LLM stage has corrected it."""
+        """Process an utterance again after the LLM stage has corrected it."""
         names = self.names()
         return await self._keep(said, proofs_of(said, names), names)
 
@@ -172,7 +172,7 @@ class LearningFromTalk:
         try:
             return await self.learning.prove(self.typed_claims.weighed(said, proofs), names)
         except Unavailable as error:
-            logger.debug("{} proofs of names are not kept: {}", len(proofs), error)
+            logger.debug("{} proofs of names were not saved: {}", len(proofs), error)
             return []
 
 
@@ -186,11 +186,11 @@ class _Lesson:
 
 
 class Learner:
-    """An actor. Protocol of use: subscribe `on` to the table, give `proved` to the second look; `run` in a task of
-    its own; `finish` at the end of the session. While the database is away nothing is learned, and nothing waits.
+    """An actor. Protocol of use: subscribe `on` to the table, pass `proved` to the second look; run `run` as a task;
+    call `finish` at the end of the session. While the database is away, nothing is learned or queued.
 
     Args:
-        wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None where nobody records.
+        wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None if nothing is recorded.
     """
 
     def __init__(
@@ -204,12 +204,12 @@ class Learner:
         self._done = asyncio.Event()
 
     def on(self, event: TableEvent) -> None:
-        """Take what happened at the table. Returns at once."""
+        """Process an event of the table. Returns at once."""
         if isinstance(event, UtteranceKept) and event.utterance.npc_id is None:
             self._take(_Lesson(event.utterance))
 
     def proved(self, heard: str, name: str, utterance: Utterance) -> None:
-        """See `glyphoxa.transcript.reviser.OnProof`. It is told word by word; the utterance holds them all."""
+        """See `glyphoxa.transcript.reviser.OnProof`. Called once per word; the utterance contains all of them."""
         lesson = _Lesson(utterance, is_revision=True)
         if not self._lessons or self._lessons[-1] != lesson:
             self._take(lesson)
@@ -228,7 +228,7 @@ class Learner:
             await self._work.wait()
 
     async def finish(self, deadline_ms: int) -> bool:
-        """Wait until everything is learned, `run` going on. False when that took too long."""
+        """Wait until everything is learned, while `run` continues. False on timeout."""
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 while self._lessons or self._is_busy:
@@ -247,9 +247,9 @@ class Learner:
             if lesson.is_revision:
                 await self._talk.revised(lesson.said)
             else:
-                # Where else a form stands is counted in the log.
+                # Other uses of a form are counted in the log.
                 if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
-                    logger.debug("an utterance is heard before it is in the log")
+                    logger.debug("an utterance is processed before it is in the log")
                 await self._talk.heard(lesson.said)
         except GlyphoxaError as error:
             logger.debug("nothing is learned from an utterance: {}", error)

@@ -1,4 +1,4 @@
-"""What an entity of the campaign may be called: its names, aliases, usual short forms and confirmed wrong forms."""
+"""Ways to name an entity of the campaign: its name, aliases, usual short forms and confirmed wrong forms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glyphoxa.names.sound import Coder, Sounder
 
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
-"""In the order in which they claim a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
+"""In order of priority for a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
 _LEXICON: Final = lexicon("names")
 ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
 _TITLES: Final = frozenset(map(fold, _LEXICON.words("titles")))
@@ -26,13 +26,13 @@ _SHORTEST_PLACE = 5
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is to be known by name.
+    """An entity and its names.
 
     Attributes:
-        name: As it is to be written.
-        aliases: Other names that are right as they are ("the smith").
-        learned: Wrong forms that the DM has confirmed to mean this name ("Finland").
-        is_public: Everybody may know that there is such a thing.
+        name: The correct spelling.
+        aliases: Other correct names ("the smith").
+        learned: Wrong forms that the DM has confirmed for this name ("Finland").
+        is_public: Everybody may know that the entity exists.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Name:
         joined: `text` folded, without spaces.
         words: Its words, folded.
         codes: The phonetic codes of `joined`; empty without a coder.
-        sound: How `joined` sounds, sign by sign; see `glyphoxa.names.sound`.
-        is_ordinary: It is made of dictionary words only, so hearing them is no sign of the name.
-        is_faint: It is made of stop words or a single letter ("It", "Will"): only a capital makes it a name.
-        is_shared: A short form of several entities ("Fennimore" of two siblings): right to write, but nobody's.
+        sound: The sound of `joined` as symbols; see `glyphoxa.names.sound`.
+        is_ordinary: All its words are in a dictionary, so that hearing them is no evidence of the name.
+        is_faint: Only stop words or a single letter ("It", "Will"): only a capital makes it a name.
+        is_shared: A short form of several entities ("Fennimore" of two siblings): correct, but nobody's.
     """
 
     text: str
@@ -75,7 +75,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What naming has to know of a language."""
+    """Language resources for naming."""
 
     vocabulary: Vocabulary
     coder: Coder | None
@@ -83,7 +83,7 @@ class Speech:
 
 
 def names_of(entry: Entry, speech: Speech) -> tuple[Name, ...]:
-    """All ways to name an entry, each spelling once. Those that hold no letter or digit are left out."""
+    """All ways to name an entry, each spelling once. Skips those without a letter or digit."""
     found: dict[str, Name] = {}
     for kind, text in _ways_to_name(entry, speech.vocabulary):
         joined = fold(text)
@@ -118,7 +118,7 @@ def _ways_to_name(entry: Entry, vocabulary: Vocabulary) -> Iterator[tuple[NameKi
 
 
 def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterator[str]:
-    """Never ordinary words: "the Tower" is any tower, "Stone" is seldom Mayor Stone."""
+    """Short forms, never ordinary words: "the Tower" is any tower, "Stone" is seldom Mayor Stone."""
     parts = words(entry.name)
     is_person = entry.entity_type in _PERSONS
     bare = _without_titles(parts, are_persons=is_person or not entry.entity_type)
@@ -129,7 +129,7 @@ def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterator[str]:
             if len(part.folded) >= _SHORTEST_PART and not vocabulary.is_ordinary(part.full):
                 yield part.text
     if entry.entity_type in _PLACES and len(bare) > 1:
-        # "Grondheim Keep" -> "Grondheim": what follows only says what kind of place it is.
+        # "Grondheim Keep" -> "Grondheim": the rest only names the kind of place.
         first, rest = bare[0], [part.full for part in bare[1:]]
         if (
             len(first.folded) >= _SHORTEST_PLACE
@@ -142,7 +142,7 @@ def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Word]:
-    """From "The Gilded Eel" to "Gilded Eel"; of persons, from "Lord Marek Dorn" to "Marek Dorn"."""
+    """From "The Gilded Eel" to "Gilded Eel"; for persons, from "Lord Marek Dorn" to "Marek Dorn"."""
     at = 0
     while at < len(parts) and (
         parts[at].folded in ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in _TITLES)

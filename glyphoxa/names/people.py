@@ -1,14 +1,15 @@
-"""The people named in a text, and who of them is called ("Grimjaw, how is my blade?").
+"""The people named in a text, and which of them are addressed ("Grimjaw, how is my blade?").
 
-`glyphoxa.language.calls` tells who is called. Here stands where people are named:
+`glyphoxa.language.calls` decides who is addressed. This module finds where people are named:
 
 - by a name or an alias;
-- somebody who is known by an article and a word ("the captain") by the word alone, where it is called: elsewhere it is
-  any captain. Of several who are known so, all are called, and whoever is there may answer;
-- by a word that only sounds like a name ("bard" for Bart), set off by punctuation, if nobody is named otherwise;
+- by the noun alone, if they are known by an article and a noun ("the captain"), where it is a form of address:
+elsewhere
+  it is any captain. If several are known by it, all are addressed, and those present may answer;
+- by a word that only sounds like a name ("bard" for Bart), between punctuation, if nobody else is named;
 - before words that are whispered or typed to one person: "(to Mira) ...".
 
-All of it is linear in the text: what a player sends is as long as they like.
+All of it is linear in the text, because players may send any length.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def is_person(name: Name) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Words by which somebody is named, and who may be meant by them."""
+    """Words that name somebody, and the candidates."""
 
     name: str
     position: int
@@ -61,11 +62,11 @@ class _Place:
 def mentions_of_people(
     text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person
 ) -> tuple[AddresseeMention, ...]:
-    """The people named in a text, in order, by their entities: who plays them is for the caller to add.
+    """The people named in a text, in order, by their entities. The caller adds who plays them.
 
     Args:
-        names: All names of the campaign: what belongs to the name of a place calls nobody.
-        can_be_called: Who is listened for. Of other persons only those are found who are called beyond doubt.
+        names: All names of the campaign: the name of a place does not address a person with the same word.
+        can_be_called: Which people to find. Others are found only if they are clearly addressed.
     """
     spoken = words(text)
     mentions = names.mentions_in(spoken)
@@ -108,7 +109,7 @@ def mentions_of_people(
 
 
 def _without_article(spoken: Sequence[Word], taken: set[int], names: Gazetteer) -> Iterator[_Place]:
-    """Words that are names with an article before them, and have none of their own name's words in them."""
+    """Names with an article, without it, that overlap no other name."""
     beyond = 0
     for at in range(len(spoken)):
         joined, longest = "", None
@@ -137,7 +138,7 @@ def _with_article(joined: str, names: Gazetteer) -> Sequence[Name]:
 
 
 def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMention | None:
-    """To whom all of it is whispered or typed."""
+    """The person that the whole text is whispered or typed to."""
     found = _WHISPERED.match(text)
     if found is None:
         return None
@@ -153,7 +154,7 @@ def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMentio
 
 
 def _may_be_a_place(who: str, before: str) -> bool:
-    """Whether it says where, not whom: "(to the left) ...", "(an der Theke) ...", "(an Bord) ..."."""
+    """Whether it is a place, not a person: "(to the left) ...", "(an der Theke) ...", "(an Bord) ..."."""
     first, *others = who.split()
     is_name = (others or [first])[-1][0].isupper() and first.casefold() not in _PLACE_ARTICLES
     return not is_name or _BEHIND_PLACE_PREPOSITION.search(before) is not None

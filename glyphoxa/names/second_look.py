@@ -1,19 +1,19 @@
-"""Asks a language model about doubtful words of a transcript, and checks what it answers.
+"""Asks a language model about doubtful words of a transcript, and verifies its answer.
 
-1. `doubtful_spans` finds the words. Where a recogniser reports confidence, words below a limit are doubtful that no
-   earlier stage has corrected. Elsewhere it is everything that looks like an unknown name: in no dictionary, or with a
-   capital letter within a sentence. Without a doubtful word no model is asked.
-2. `question_about` writes the question. The utterance is data: it stands between marks, in the last message, and
-   whatever it says, only its marked words can change.
-3. `verified` checks the answer, which is a whole text and a list of replacements. Neither is trusted alone: the two
+1. `doubtful_spans` finds the words. With recogniser confidence, these are words below a limit that no earlier stage
+   has corrected. Otherwise it is everything that looks like an unknown name: in no dictionary, or with a
+   capital letter within a sentence. Without a doubtful word, no model is asked.
+2. `question_about` writes the question. The utterance is data: it is marked in the last message, and
+   whatever it contains, only its marked words can change.
+3. `verified` checks the answer, which is a whole text and a list of replacements. Neither is sufficient alone: the two
    texts are aligned token by token, where a declared replacement counts as one step. A replacement is a step only
 
-   - where its words stand, with the changed ones among them inside a doubtful span,
-   - if it is a known name (or an alias, a possessive, a plural of one) that sounds like them, and no other name does so
-     much better,
-   - if the model's text really has it there.
+   - where its words occur, with the changed ones inside a doubtful span,
+   - if it is a known name (or an alias, a possessive, a plural of one) that sounds like them, and no other name is
+     clearly closer,
+   - if the model's text contains it there.
 
-   Everything else that differs is reverted: the result holds words of the original text and names of the gazetteer.
+   All other differences are reverted: the result contains words of the original text and names of the gazetteer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WITHIN_NAMES: Final = lexicon("names").words("within")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Adjacent doubtful words: places in the text, possessive ending of the last one included."""
+    """Adjacent doubtful words: a span of the text, including the last possessive ending."""
 
     start: int
     end: int
@@ -52,11 +52,11 @@ def doubtful_spans(
     heard: Sequence[HeardWord] = (),
     low_confidence: float = UNSURE,
 ) -> tuple[Span, ...]:
-    """The doubtful spans of a transcript, in order, without overlap. Words too common for a name are none alone.
+    """The doubtful spans of a transcript, in order, without overlap. Very common words alone are none.
 
     Args:
-        corrections: What led from the raw text to `text`; their spans are places in the raw text, in order.
-        heard: What the recogniser knows of the words of the raw text.
+        corrections: The corrections from the raw text to `text`; their spans are positions in the raw text, in order.
+        heard: Recogniser details for the words of the raw text.
     """
     spoken = words(text)
     places = Places(corrections)
@@ -78,7 +78,7 @@ def doubtful_spans(
 
 
 def _settled(text: str, spoken: Sequence[Word], places: Places, gazetteer: Gazetteer) -> set[int]:
-    """Indices of words that an earlier stage has put right, or that spell a name no dictionary word could be."""
+    """Indices of words that an earlier stage has corrected, or that spell a name that is not an ordinary word."""
     found: set[int] = set()
     for start, end in places.replaced:
         found.update(at for at, word in enumerate(spoken) if word.start < end and start < word.end)
@@ -89,7 +89,7 @@ def _settled(text: str, spoken: Sequence[Word], places: Places, gazetteer: Gazet
 
 
 def _confidences(spoken: Sequence[Word], places: Places, heard: Sequence[HeardWord]) -> list[float | None]:
-    """The least confidence of what each word was heard as; None where nothing is known."""
+    """The lowest confidence of the raw words behind each word; None if unknown."""
     known = [(each.start, each.end, each.confidence) for each in heard if each.confidence is not None]
     if not known:
         return [None] * len(spoken)
@@ -101,7 +101,7 @@ def _confidences(spoken: Sequence[Word], places: Places, heard: Sequence[HeardWo
 
 
 def _runs(spoken: Sequence[Word], is_doubtful: Sequence[bool], bridges: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """First and last index of each run of doubtful words; up to two words that may stand within a name join runs."""
+    """First and last index of each run of doubtful words; up to two words that may be inside a name join runs."""
     first = last = -1
     for at, word in enumerate(spoken):
         if first >= 0 and not (word.joins and (is_doubtful[at] or (bridges[at] and at - last <= 2))):
@@ -127,7 +127,7 @@ SYSTEM = (
 )
 
 REASONS = ("sounds alike", "sounds alike and fits the sentence", "was named just before")
-"""What a model may give as a reason: short for it to write, and nothing of its own gets into the log."""
+"""Permitted reasons: short to generate, and no free text of a model reaches the log."""
 
 _WIDEST_ORIGINAL = 6
 _MOST_ORIGINALS = 40
@@ -135,7 +135,7 @@ _MOST_ORIGINALS = 40
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """As `glyphoxa.domain.structured.StructuredLlm` takes it."""
+    """A request for `glyphoxa.domain.structured.StructuredLlm`."""
 
     user: str
     schema: dict[str, Any]
@@ -145,12 +145,12 @@ class Question:
 def question_about(
     text: str, doubtful: Sequence[Span], names: Sequence[str], *, before: Iterable[str] = ()
 ) -> Question:
-    """What a model is asked about `text`. Milliseconds for a long text: not for a loop that carries audio.
+    """The request about `text`. Takes milliseconds for a long text: do not call in a loop that carries audio.
 
     Args:
         doubtful: In order, without overlap.
-        names: What may be meant; the answer can hold no other.
-        before: What was said just before, oldest first, each with its speaker.
+        names: Candidates; the answer can contain no others.
+        before: The preceding lines, oldest first, each with its speaker.
     """
     pieces: list[str] = []
     done = 0
@@ -166,7 +166,7 @@ def question_about(
 
 
 def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str]) -> dict[str, Any]:
-    # A small model under a grammar cannot then write names that do not exist, or words that were not said.
+    # With this grammar, a small model cannot write names that do not exist, or words that were not said.
     of_names = frozenset(word.folded for name in names for word in words(name))
     originals = list(dict.fromkeys(_windows(text, doubtful, of_names)))
     original: dict[str, Any] = {"type": "string"}
@@ -195,9 +195,9 @@ def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str]) -> dict[s
 
 
 def _windows(text: str, spans: Iterable[Span], of_names: Container[str]) -> Iterator[str]:
-    """What a replacement may cover: adjacent words of each span, without the possessive ending of the last.
+    """The spans a replacement may cover: adjacent words of each span, without the last possessive ending.
 
-    Also with the words around them that names have: "Tower of Wispers", where only the last is doubtful.
+    Includes adjacent words that occur in names: "Tower of Wispers", where only the last is doubtful.
     """
     spoken = words(text)
     starts = [word.start for word in spoken]
@@ -221,15 +221,15 @@ def _one_line(text: str) -> str:
 
 LEAST_LIKENESS = 0.5
 LEAST_FOR_WORDS = 0.7
-"""For words that all stand in a dictionary: they may well be what was said."""
+"""Minimum likeness for words in a dictionary, which may have been said."""
 LEAST_OF_WORDS = 0.8
-"""For names that are made of dictionary words ("Hope"): hearing such words is no sign of the name."""
+"""Minimum likeness for names made of dictionary words ("Hope"), which are no evidence of the name."""
 MARGIN = 0.1
-"""Another name may be more like by so much; beyond it, that one is meant or none.
+"""How much closer another name may be; beyond it, the match is rejected.
 
-Small models replace whatever they are shown, so these bound the damage whatever a model says. Of 1,200 words in clean
-sentences (tuning half of the spoken set) 82 % are like some name by 0.5, 20 % by 0.7; of the 353 wrong forms that the
-stage by sound misses, the right name passes for 89 of 110 with an odd word and 44 of 243 without.
+Small models replace whatever they are shown; these limits bound the damage. Of 1,200 words in clean sentences (tuning
+half of the spoken set) 82 % resemble some name by 0.5, 20 % by 0.7; of the 353 wrong forms that the stage by sound
+misses, the right name passes for 89 of 110 with an odd word and 44 of 243 without.
 """
 
 MOST_NAMES = 60
@@ -238,7 +238,7 @@ _PER_QUERY = 8
 
 
 class LikelyNames:
-    """The names of one gazetteer, compared with words by spelling and by sound. Built once for a gazetteer."""
+    """The names of one gazetteer, compared with words by spelling and by sound. Built once per gazetteer."""
 
     def __init__(self, gazetteer: Gazetteer) -> None:
         self.gazetteer = gazetteer
@@ -246,13 +246,13 @@ class LikelyNames:
         self._at = {name.joined: at for at, name in enumerate(self._names)}
 
     def likeness(self, heard: str) -> list[float]:
-        """How like each name the words are, 0 to 1, in the order of the names."""
+        """Likeness of the words to each name, 0 to 1, in the order of the names."""
         letters = fold(heard)
         sound = self.gazetteer.sounder(letters)
         return [likeness(letters, sound, name) for name in self._names]
 
     def supports(self, heard: str, name: Name) -> float | None:
-        """How like the name the words are, if it may be meant by them; None if it may not."""
+        """Likeness of the words to the name; None if they cannot mean it."""
         at = self._at.get(name.joined)
         if at is None:
             return None
@@ -276,9 +276,7 @@ class LikelyNames:
         nearby: Container[EntityId] = frozenset(),
         limit: int = MOST_NAMES,
     ) -> list[str]:
-        """The names worth telling a model about: those most like the doubtful words, best first, then those of the
-        scene; at most `limit`.
-        """
+        """Candidates for a request: the names most similar to the doubtful words, best first, then the nearby ones."""
         scores: dict[int, float] = {}
         for heard in _queries(text, doubtful):
             alike = self.likeness(heard)
@@ -290,7 +288,7 @@ class LikelyNames:
 
 
 def _queries(text: str, doubtful: Sequence[Span]) -> Iterator[str]:
-    """What names are compared with: whole spans first, then their words."""
+    """Texts to compare names with: whole spans first, then their words."""
     spans = [[w for w in words(text) if span.start <= w.start and w.end <= span.end] for span in doubtful]
     whole = ["".join(word.folded for word in spoken) for spoken in spans]
     single = [word.folded for spoken in spans if len(spoken) > 1 for word in spoken if len(word.folded) >= 4]
@@ -305,7 +303,7 @@ _PUNCTUATION = re.compile(r"\S")
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A replacement that a model says it has made."""
+    """A replacement declared by a model."""
 
     original: str
     corrected: str
@@ -314,15 +312,15 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A replacement that was found to be one.
+    """A verified replacement.
 
     Attributes:
-        start: First character that changes: a place in the text that was asked about.
+        start: First character that changes, as a position in the submitted text.
         end: One past the last one.
-        after: What comes there.
-        heard: The whole of what was heard for the name, unchanged words included.
-        name: The name it is, as the gazetteer writes it.
-        likeness: How alike the two sound, 0 to 1.
+        after: The new text.
+        heard: All words heard for the name, including unchanged ones.
+        name: The name as written in the gazetteer.
+        likeness: Similarity of sound, 0 to 1.
     """
 
     start: int
@@ -335,8 +333,9 @@ class Edit:
 
 
 def declared_in(answer: Mapping[str, Any]) -> list[Declared]:
-    """The replacements a model declared. What has not the shape of one is left out; so are contradictions:
-    a model that replaces the same words by two names knows neither.
+    """The replacements a model declared. Skips malformed and contradictory ones.
+
+    A model that replaces the same words by two names knows neither.
     """
     listed = answer.get("corrections")
     found: dict[str, Declared] = {}
@@ -374,14 +373,14 @@ def verified(
 
 
 def onto_raw(raw: str, corrections: Sequence[Correction], text: str, edits: Sequence[Edit]) -> tuple[Correction, ...]:
-    """The corrections that lead from the raw text to the edited one, in order, without overlap.
+    """The corrections from the raw text to the edited one, in order, without overlap.
 
     Args:
-        corrections: What led from the raw text to `text`.
-        text: What was edited.
+        corrections: The corrections from the raw text to `text`.
+        text: The text that was edited.
 
     Raises:
-        ValueError: They do not lead to it, so nobody can say where in the raw text the edits are.
+        ValueError: They do not lead to it, so positions in the raw text are unknown.
     """
     if not leads_to(raw, corrections, text):
         raise ValueError("the corrections do not lead from the raw text to the one that was edited")
@@ -412,7 +411,7 @@ class _Step:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Words, their possessive endings, and every other character that is not space."""
+    """Words, their possessive endings, and all other non-space characters."""
     found: list[_Token] = []
     done = 0
     for word in words(text):
@@ -433,7 +432,7 @@ def _marks(text: str, start: int, end: int) -> Iterator[_Token]:
 def _steps(
     text: str, own: Sequence[_Token], declared: Declared, doubtful: Sequence[Span], names: LikelyNames
 ) -> Iterator[_Step]:
-    """Where the declared replacement may be made."""
+    """The places where the declared replacement is permitted."""
     known = _known(declared.corrected, names.gazetteer)
     before = [token.key for token in _tokens(declared.original)]
     if known is None or not before:
@@ -459,7 +458,7 @@ def _steps(
 
 
 def _known(corrected: str, gazetteer: Gazetteer) -> tuple[Name, str] | None:
-    """The name that this is, and how it is written; None for anything else, also for a name with more words."""
+    """The name that this is, and its spelling; None for anything else, also for a name with more words."""
     corrected = " ".join(corrected.split())
     mentions = gazetteer.mentions(corrected)
     if len(mentions) != 1 or (mentions[0].start, mentions[0].end) != (0, len(corrected)):
@@ -474,7 +473,7 @@ def _known(corrected: str, gazetteer: Gazetteer) -> tuple[Name, str] | None:
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """How many tokens are equal at the beginning, and at the end of what is left."""
+    """Number of equal tokens at the start, and at the end of the rest."""
     shorter = min(len(before), len(after))
     lead = next((at for at in range(shorter) if before[at] != after[at]), shorter)
     trail = next((at for at in range(shorter - lead) if before[-1 - at] != after[-1 - at]), shorter - lead)
@@ -482,10 +481,10 @@ def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
 
 
 def _alignment(own: Sequence[str], theirs: Sequence[str], steps: Mapping[int, Sequence[_Step]]) -> Iterator[Edit]:
-    """The cheapest way to read one text as the other; yields the declared steps on it.
+    """The cheapest alignment of two texts; yields the declared steps on it.
 
-    An equal token costs nothing, a declared step 1, a token that is only in one of the texts 2. The table holds
-    costs from each pair of places to the end, so that ties are decided alike from the beginning on.
+    An equal token costs nothing, a declared step 1, a token in only one of the texts 2. The table holds costs from each
+    pair of positions to the end, so that ties are decided alike from the start on.
     """
     n, m = len(own), len(theirs)
     cost = [[_UNDECLARED * (n - i + m - j) if i == n or j == m else 0 for j in range(m + 1)] for i in range(n + 1)]

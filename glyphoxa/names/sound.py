@@ -1,12 +1,14 @@
-"""How a name sounds, written out so that an ordinary edit distance measures how far apart two sounds are.
+"""The sound of a name as a string, so that an ordinary edit distance measures the difference of two sounds.
 
-A code (see `phonetics`) says whether two words sound alike; this says how nearly. A consonant is three signs, its
-place, its manner and its voice, and a vowel is one. So "b" for "p" costs one edit, "b" for "s" three, another vowel
-one and a lost consonant three, and a compiled Levenshtein distance counts it all. Recognisers err just so: they keep
-the places of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
+A phonetic code tells whether two words sound alike; this tells how similar they are. A consonant is three symbols
+(place,
+manner and voice), and a vowel is one. So "b" for "p" costs one edit, "b" for "s" three, another vowel one and a lost
+consonant three, all counted by a compiled Levenshtein distance. This matches errors of recognisers: they keep the
+places
+of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
 
-Letters become sounds by a table of spellings, longest first, which is rough on purpose: what is compared is never
-a transcription but two spellings of what was meant to be one name.
+Letters become sounds by a table of spellings, longest first. Precision is not needed, because two spellings of one
+intended name are compared, not transcriptions.
 """
 
 from __future__ import annotations
@@ -19,24 +21,24 @@ from doublemetaphone import doublemetaphone
 
 from glyphoxa.language.lexicon import primary_language
 
-# How a word sounds, as a short code: words that sound alike get the same one.
+# Phonetic codes: words that sound alike get the same short code.
 #
-# A language has a coder, or none: then only spelling can be compared. Codes are not cut: at four letters
-# "elder" and "Eldrinax" would be the same (ALTR), in full "eldernacks" and "eldrinax" are (ALTRNKS).
+# Without a coder for a language, only spelling can be compared. Codes are not truncated: with four letters
+# "elder" and "Eldrinax" would be equal (ALTR); in full, "eldernacks" and "eldrinax" are (ALTRNKS).
 
 
 LONGEST_CODE = 32
 
 Coder = Callable[[str], tuple[str, ...]]
-"""Letters without spaces or accents, in lower case, to one or two codes; none for letters it does not know."""
+"""Lower-case letters without spaces or accents, to one or two codes; none for unknown letters."""
 
 
 def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None:
-    """The coder of a language given as a tag ("en", "de-AT"); None where there is none.
+    """The coder of a language given as a tag ("en", "de-AT"); None if there is none.
 
     Args:
         language: BCP 47 tag; only its first part counts.
-        code_length: Codes are cut after so many letters.
+        code_length: Maximum length of a code.
 
     Raises:
         ValueError: `code_length` is not between 1 and 32.
@@ -104,7 +106,7 @@ def _digit(letter: str, *, before: str, after: str) -> str:
         return "8" if after and after in "csz" else "2"
     if letter == "x":
         return "8" if before and before in "ckq" else "48"
-    # What is left is c: hard before some letters, soft elsewhere and always after s and z.
+    # The remaining letter is c: hard before some letters, soft elsewhere and always after s and z.
     hard = "ahkloqrux" if not before else "ahkoqux"
     if before and before in "sz":
         return "8"
@@ -112,7 +114,7 @@ def _digit(letter: str, *, before: str, after: str) -> str:
 
 
 Sounder = Callable[[str], str]
-"""Folded letters to signs."""
+"""Converts folded letters to symbols."""
 
 # Place: lips L, teeth D, palate P, velum K, glottis H. Manner: stop t, fricative f, affricate a, nasal n, liquid r,
 # glide w. Voice: 0, 1.
@@ -140,11 +142,11 @@ _SOUNDS_GERMAN = {
 
 
 _LEADING = re.compile(r"^(?:\^|\(\?<=[^)]*\))")
-"""What stands before the first letter of a spelling: a condition on what comes before it."""
+"""The condition on preceding letters in a spelling rule."""
 
 
 def sounder_for(language: str) -> Sounder:
-    """Writes out the sound of a word of this language (BCP 47 tag); without rules of its own, letter by letter.
+    """The sounder of a language (BCP 47 tag); letter by letter if the language has no rules.
 
     >>> sounder_for("en")("phil") == sounder_for("en")("fill")
     True
@@ -162,7 +164,7 @@ def _sounder(spellings: Mapping[str, str]) -> Sounder:
     patterns = {
         letter: re.compile("|".join(f"({spelling})" for spelling, _ in known))
         for letter, known in listed.items()
-        if known  # without rules of a language nobody knows how "c", "q" and "x" sound
+        if known  # without rules, the sounds of "c", "q" and "x" are unknown
     }
     signs = {
         letter: ["".join(_SOUNDS[sound] for sound in sounds) for _, sounds in known] for letter, known in listed.items()
@@ -176,7 +178,7 @@ def _sounder(spellings: Mapping[str, str]) -> Sounder:
             pattern = patterns.get(letter)
             match = pattern.match(word, at) if pattern else None
             if match is None:
-                sign = letter  # another script: each letter is a sign of its own
+                sign = letter  # another script: each letter is its own symbol
                 at += 1
             else:
                 sign = signs[letter][(match.lastindex or 1) - 1]

@@ -1,16 +1,16 @@
-"""Notices when somebody says a name again because it was misheard, and finds what it had been heard as.
+"""Detects that a speaker repeats a misheard name, and finds the wrong form.
 
-What counts as saying it again:
+These count as a repetition:
 
-- spelled: "E L D R I N A X", "E-L-D-R ..." (if only one name begins so), "Eldrinax, with an X";
-- set against the wrong form: "Eldrinax, not elder nacks";
-- put right: "No, Eldrinax.", "I mean Eldrinax", "you mean Eldrinax?".
+- spelling: "E L D R I N A X", "E-L-D-R ..." (if it is the prefix of a single name), "Eldrinax, with an X";
+- contrast with the wrong form: "Eldrinax, not elder nacks";
+- correction: "No, Eldrinax.", "I mean Eldrinax", "you mean Eldrinax?".
 
-The name must be right in the raw transcript: one that a correction put there proves nothing. What it had been
-heard as is looked for in the last few utterances: adjacent words that are no name, were not explained by a
-correction, sound like the name, and are odd (in no dictionary, a capital, or the recogniser was unsure). Ordinary
-words ("elder nacks") must sound nearly the same. The nearest utterance that holds any counts, and in it the words
-most alike; nothing alike, nothing proved.
+The name must be correct in the raw transcript: one that a correction inserted proves nothing. The wrong form is
+searched
+in the last few utterances: adjacent words that are not a name, were not corrected, sound like the name, and are odd (in
+no dictionary, a capital, or the recogniser was unsure). Ordinary words ("elder nacks") must sound nearly the same. The
+latest utterance with candidates decides, and in it the most similar words. No candidate, no proof.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LETTER_GAP = re.compile(r"[\s.,\-–·]{1,4}")
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A name that was said again. `instead` is where the words stand that it was set against, if it was."""
+    """A repeated name. `instead` is the position of the contrasted words, if any."""
 
     name: Name
     by: Witness
@@ -56,11 +56,11 @@ class _Again:
 
 @dataclass
 class SpelledOut:
-    """Listens to all that is said at one table.
+    """Processes all utterances of one table.
 
     Args:
-        n_utterances: How far back a wrong form is looked for.
-        within_ms: A wrong form older than this is forgotten.
+        n_utterances: Number of previous utterances to search.
+        within_ms: Maximum age of a wrong form.
     """
 
     n_utterances: int = 4
@@ -68,9 +68,9 @@ class SpelledOut:
     _lately: deque[Utterance] = field(default_factory=deque)
 
     def heard(self, said: Utterance, names: Gazetteer) -> list[Proof]:
-        """Take what a player said, in the order of talk; return what it proves about what was said before."""
+        """Process a player's utterance, in order; return what it proves about earlier ones."""
         if said.npc_id is not None:
-            return []  # its words were never heard, they were written
+            return []  # typed words are not misheard
         while self._lately and (
             len(self._lately) >= self.n_utterances or said.at_ms - self._lately[0].at_ms > self.within_ms
         ):
@@ -100,7 +100,7 @@ def _said_again(raw: str, names: Gazetteer) -> Iterator[_Again]:
         if denied := _NOT.match(raw, end):
             clause = re.search(r"[.!?,;]|$", raw[denied.end() :])
             stop = denied.end() + (clause.start() if clause else 0)
-            yield _Again(name, "spelled", "set against it", start, end, (denied.end(), stop))
+            yield _Again(name, "spelled", "contrasted with it", start, end, (denied.end(), stop))
         elif _WITH_A_LETTER.search(raw[end:]):
             yield _Again(name, "spelled", "spelled out", start, end)
         elif _BEFORE_A_NAME.search(raw[:start]) and re.match(r"\s*(?:[.!?,;…-]|$)", raw[end:]):
@@ -136,7 +136,7 @@ def _begun_by(letters: str, names: Gazetteer) -> Name | None:
 
 
 def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazetteer) -> Iterator[tuple[float, str]]:
-    """Runs of words in this part of the raw text that may be the name misheard, each with its likeness, 0 to 1."""
+    """Runs of words in this part of the raw text that may be the misheard name, with their likeness, 0 to 1."""
     raw, wanted = where.raw_text, again.name
     inside = [word for word in words(raw) if word.start >= start and word.end <= end]
     explained = [(c.start, c.end) for c in where.corrections if c.after]

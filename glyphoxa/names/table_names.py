@@ -1,12 +1,12 @@
-"""The names of a table that is being played: one book of them, and everything that hears or addresses by it.
+"""The names of an open table: one gazetteer, and everything that hears or addresses by it.
 
-    the graph ──▶ NamesFollowed ──▶ ObservableGazetteer ──▶ corrector, hints, whoever subscribes
+    the graph ──▶ NamesFollowed ──▶ ObservableGazetteer ──▶ corrector, hints, other subscribers
         ▲                                                 │
         └──────────────── Learner ◀── talk ◀──────────────┘
 
-Whoever asks gets one answer from one set of names: what is made for a gazetteer changes in one step. A player's turn
-is heard with the names, and with the sense of what is near, that it began with: an answer that was prepared on an
-eager transcript fits the final one only if both were corrected alike.
+All objects built from the names are replaced in one step, so that they are consistent. A player's turn keeps the names
+and nearby entities with which it began: an answer prepared on an eager transcript fits the final one only if both were
+corrected alike.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from glyphoxa.names.people import mentions_of_people
 from glyphoxa.turns.address import AddresseeMention
 
 _PUT_RIGHT_S = 30
-"""Between two looks whether somebody has put right what keeps changes of names away."""
+"""Interval between retries after a permanent failure to follow changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What is made for one gazetteer. `corrector` is None when the settings leave the stage out."""
+    """Objects built from one gazetteer. `corrector` is None if disabled in the settings."""
 
     names: Gazetteer
     corrector: Corrector | None
@@ -47,7 +47,7 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What a player's turn is heard with."""
+    """The names and nearby entities for a player's turn."""
 
     made: _Made
     nearby: frozenset[EntityId]
@@ -55,18 +55,18 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class NamesOfGraph:
-    """The names in the database: as they are, and word of their changes."""
+    """The names in the database, and notifications of changes."""
 
     learned: LearnedNames
     feed: NameFeed
 
 
 class TableNames:
-    """See the module. Everything but `open`, `finish` and what the supervisor runs returns at once.
+    """See the module. All methods except `open`, `finish` and what the supervisor runs return at once.
 
     Args:
         now_ms: Unix epoch.
-        corrector: Makes what puts names right; None leaves the stage out.
+        corrector: Creates the corrector; None disables correction.
         graph: None without long-term memory: the names are then those of the campaign file.
         wait_until_logged: See `Learner`.
     """
@@ -96,14 +96,14 @@ class TableNames:
             learning = NameLearning(campaign.id, graph.learned, now_ms)
             self._learner = Learner(LearningFromTalk(learning, lambda: self.current), wait_until_logged)
 
-    # -- asked by ears, by the room, by recall
+    # -- for ears, the room and recall
 
     @property
     def current(self) -> Gazetteer:
         return self._made.names
 
     def correct(self, text: str, /, *, heard: Sequence[HeardWord] = (), player: PlayerId | None = None) -> Corrected:
-        """Put the names in a transcript right. Of a `player` whose turn goes on: as it began."""
+        """Correct the names in a transcript. During a turn of `player`, uses the names with which it began."""
         turn = self._turns.get(player) if player is not None else None
         turn = turn or self._now()
         if turn.made.corrector is None:
@@ -111,13 +111,13 @@ class TableNames:
         return turn.made.corrector.correct(text, heard=heard, nearby=turn.nearby)
 
     def mentions(self, text: str) -> list[AddresseeMention]:
-        """The NPCs that play, and the players, in what was said; and who is called that nobody plays."""
+        """The NPCs in play and the players named in a text, and addressed people that nobody plays."""
         return [
             self._played(call) for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
         ]
 
     def _played(self, call: AddresseeMention) -> AddresseeMention:
-        """With the NPC or the player who has this name."""
+        """Add the NPC or the player with this name."""
         if call.entity_id is not None and (npc := self._npcs.get(call.entity_id)) is not None:
             return replace(call, npc=npc.id, name=npc.name)
         entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
@@ -126,7 +126,7 @@ class TableNames:
         return replace(call, is_played=False)
 
     def may_show(self, text: str) -> bool:
-        """Whether a text holds no name but those that everybody knows."""
+        """Whether all names in a text are public."""
         return self._made.names.is_all_public(text)
 
     def nearby(self) -> frozenset[EntityId]:
@@ -135,22 +135,22 @@ class TableNames:
     def _can_be_called(self, name: Name) -> bool:
         return name.entity_id in self._npcs or name.entity_type == "player"
 
-    # -- told by the table
+    # -- for the table
 
     def subscribe(self, changed: NamesListener) -> Callable[[], None]:
-        """Have `changed` called after each change of the names. Returns what ends it."""
+        """Call `changed` after each change of the names. Returns a function that unsubscribes."""
         return self._book.subscribe(changed)
 
     def following(self, graph: LearnedNames) -> NamesFollowed:
-        """What keeps these names equal to those of a graph, for as long as it is told of changes."""
+        """Creates the object that keeps these names equal to those of a graph."""
         cast = cast_of(self._campaign)
         return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign), cast=cast)
 
     def on_ear(self, event: EarEvent) -> None:
-        """Takes every event of every ear, before the room does."""
+        """Process an event of an ear, before the room does."""
         match event:
             case SpeechStarted(player):
-                # Going on after a pause is the same turn.
+                # Continuing after a pause is the same turn.
                 self._turns.setdefault(player, self._now())
             case TurnEnded(draft):
                 self.left(draft.player)
@@ -160,11 +160,11 @@ class TableNames:
                 pass
 
     def left(self, player: PlayerId) -> None:
-        """The player's turn is over, whatever became of it."""
+        """The player's turn is over, whatever its outcome."""
         self._turns.pop(player, None)
 
     def on(self, event: TableEvent) -> None:
-        """Takes every event of the table."""
+        """Process an event of the table."""
         self.hints.on(event)
         if self._graph is not None:
             self._learner.on(event)
@@ -174,11 +174,12 @@ class TableNames:
         if self._graph is not None:
             self._learner.proved(heard, name, utterance)
 
-    # -- for as long as the table is open
+    # -- while the table is open
 
     async def open(self) -> None:
-        """Take the names as the graph knows them, and what was misheard in earlier sessions. Without a database the
-        names are those of the campaign file.
+        """Load the graph's names, and misrecognitions of earlier sessions.
+
+        Without a database, the names are those of the campaign file.
         """
         if self._graph is None:
             return
@@ -189,8 +190,9 @@ class TableNames:
             logger.warning("the names are those of the campaign file for now: {}", error)
 
     async def catch_up(self) -> None:
-        """Take what was misheard in earlier sessions, if that could not be read when the table was opened. Names that
-        change are followed anyway.
+        """Load misrecognitions of earlier sessions if they could not be read at the start.
+
+        Changed names are followed in any case.
 
         Raises:
             Unavailable: The database is away.
@@ -200,15 +202,15 @@ class TableNames:
             self._is_open = True
 
     def start(self, supervisor: Supervisor) -> None:
-        """Follow the graph and learn from talk. Needs the database until the supervisor has ended."""
+        """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
             supervisor.start("names", partial(self._follow, self._graph.feed))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:
-        """Learn what is left to learn."""
+        """Learn from the remaining utterances."""
         if self._graph is not None and not await self._learner.finish(deadline_ms):
-            logger.warning("not everything was learned that the last words could teach")
+            logger.warning("the last utterances were not fully learned from")
 
     async def _follow(self, feed: NameFeed) -> None:
         has_told = False
@@ -216,9 +218,9 @@ class TableNames:
             try:
                 async with aclosing(feed.follow(self._campaign.id)) as changes:
                     await self._followed.run(changes)
-            except GlyphoxaError as error:  # one that does not pass by itself: a password, a schema
+            except GlyphoxaError as error:  # a permanent failure: a password, a schema
                 if not has_told:
-                    logger.error("changes of names are not seen until this is put right: {}", error)
+                    logger.error("changes of names are not followed until this is corrected: {}", error)
                 has_told = True
                 await asyncio.sleep(_PUT_RIGHT_S)
 

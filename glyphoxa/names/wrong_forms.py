@@ -1,9 +1,8 @@
-"""What may be learned as a wrong form of a name, and what must never be: a learned form is replaced wherever it stands.
+"""Rules for learning wrong forms of names. A learned form is replaced wherever it occurs.
 
-A form is refused when it is nothing but common little words, is a name of the campaign itself (in whatever case,
-spacing or inflection), holds another name, is too short, or is made of ordinary words that the campaign's own text
-uses as themselves. Forms of ordinary words that are left need more proof, and a look by the DM at what they would
-rewrite.
+A form is refused if it consists of stop words, is a name of the campaign itself (in any case, spacing or inflection),
+contains another name, is too short, or is made of ordinary words that the campaign's own text uses. Other forms of
+ordinary words need more proof, and the DM's review of what they would rewrite.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 
-# When a wrong form ("Blue Crabin") is taken for a name ("Vukradin") without asking again.
+# When a wrong form ("Blue Crabin") is replaced by a name ("Vukradin") without review.
 #
-# A wrong form has a history of steps, which are only ever added. Where each pair of form and name stands is read
-# from that history, so undoing a step is leaving it out:
+# A wrong form has an append-only history of steps. The status of each pair of form and name is derived
+# from it, so undoing a step means ignoring it:
 #
-#     suggested --enough proofs--> active          and back, when something speaks against it
+#     suggested --enough proofs--> active          and back, on evidence against it
 #     any state --the DM confirms--> active
-#     any state --the DM rejects--> rejected       for good: it is not suggested again
-#     undone: no step is left that speaks for it or against it
+#     any state --the DM rejects--> rejected       permanently: it is not suggested again
+#     undone: no step for or against it is left
 #
-# 1. What the DM decided last counts, whatever was proved.
-# 2. Without the DM a pair becomes active by proofs of enough weight from different utterances, if nothing was
-#    said against it and the form was never proved for another name.
-# 3. The phonetic stage repeats itself: its proofs are counted, but never make a pair active on their own.
-# 4. What one player alone has typed is kept for the DM to see: it makes no pair active, and holds none up.
-# 5. One form stands for one name at a time. A second DM who confirms it for another name is told so.
-# 6. A history stays short: what is proved again and again, and changes nothing any more, is only counted.
+# 1. The DM's last decision overrides all proofs.
+# 2. Otherwise a pair becomes active by proofs of enough weight from different utterances, if there is no
+#    evidence against it and the form was never proved for another name.
+# 3. The phonetic stage repeats itself: its proofs count, but never make a pair active alone.
+# 4. What only one player has typed is stored for the DM to see: it neither activates nor blocks a pair.
+# 5. One form stands for one name at a time. Confirming it for another name is an error.
+# 6. A history stays short: repeated proofs that change nothing are only counted.
 
 
 State = Literal["suggested", "active", "rejected", "undone"]
 StepKind = Literal["proved", "disproved", "confirmed", "rejected", "undone"]
 Witness = Literal["dm", "llm", "phonetic", "spelled", "said", "typed", "talk"]
-"""Who says so: the DM; a stage of the correction; somebody who spelled the name out; somebody who said it again; one
-player alone, who typed it; other talk, in which the words stand as themselves."""
+"""Source of a step: the DM; a stage of the correction; a player who spelled the name out or repeated it; a single
+player's typed line; other utterances in which the words have their ordinary meaning."""
 
 DECISIONS: tuple[StepKind, ...] = ("confirmed", "rejected")
 _WEIGHTS: Mapping[Witness, int] = {"spelled": 2, "said": 1, "llm": 1, "phonetic": 1}
@@ -51,21 +50,21 @@ _ENOUGH = 2
 ENOUGH_OF_ORDINARY_WORDS = 3
 MOST_UTTERANCES = 20
 _MOST_PROOFS = 20
-"""Of one pair by one witness. More would not change where it stands."""
+"""Maximum proofs of one pair by one witness. More would not change its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened to a wrong form.
+    """An event in the history of a wrong form.
 
     Attributes:
-        id: Later steps have higher ones; 0 for one that is not kept yet.
-        entity_id: The name that the form was said to stand for.
-        why: Short words for the DM.
+        id: Later steps have higher ones; 0 for one that is not stored yet.
+        entity_id: The name that the form was linked to.
+        why: A short explanation for the DM.
         at_ms: Milliseconds since the Unix epoch.
-        utterance: Where the form was heard, or what speaks against it.
-        is_ordinary: The form is made of dictionary words only.
-        undoes: The step that this one takes back.
+        utterance: Where the form was heard, or the evidence against it.
+        is_ordinary: All words of the form are in a dictionary.
+        undoes: The step that this one undoes.
     """
 
     kind: StepKind
@@ -81,10 +80,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PairStatus:
-    """Where a pair of form and name stands.
+    """Status of a pair of form and name.
 
     Attributes:
-        count: How often the form was heard for this name, as far as that was noticed.
+        count: How often the form was heard for this name, as far as detected.
         utterances: Where, latest last; the last twenty.
     """
 
@@ -99,7 +98,7 @@ class LearnedName:
 
     Attributes:
         heard: The form as it was last heard.
-        name: As it is written; None when the entity is not (or no longer) in the graph.
+        name: The correct spelling; None if the entity is not (or no longer) in the graph.
     """
 
     heard: str
@@ -110,7 +109,7 @@ class LearnedName:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A step of some form's history. `name` as in `LearnedName`."""
+    """A step of a form's history. `name` as in `LearnedName`."""
 
     heard: str
     name: str | None
@@ -118,7 +117,7 @@ class Happened:
 
 
 def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
-    """Where one form stands with each name that it was ever linked to. `steps` is its whole history, in order."""
+    """Status of a form for each name that it was ever linked to. `steps` is its whole history, in order."""
     left = effective(steps)
     enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in left) else _ENOUGH
     supported = {
@@ -136,14 +135,17 @@ def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
 
 
 def effective(steps: Sequence[Step]) -> list[Step]:
-    """The steps that were not taken back."""
+    """The steps that were not undone."""
     gone = {step.undoes for step in steps}
     return [step for step in steps if step.id not in gone and step.kind != "undone"]
 
 
 def changes_something(history: Sequence[Step], step: Step) -> bool:
-    """Whether a step is worth adding: saying the same again is not, nor are proofs of what the DM has rejected, more
-    proofs than ever count, and what the phonetic stage says of a pair that is active or decided.
+    """Whether a step is worth adding.
+
+    Repetitions are not, nor proofs of what the DM has rejected, proofs beyond the maximum, and the phonetic stage's
+    proofs
+    for a pair that is active or decided.
 
     Raises:
         InvalidInput: It confirms a form that the DM has confirmed for another name.
@@ -166,9 +168,7 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
 
 
 def is_only_counted(history: Sequence[Step], step: Step) -> bool:
-    """Whether a step that is not worth adding shows the form in an utterance where it was not yet heard for its name,
-    as far as the history tells.
-    """
+    """Whether a step that is not worth adding shows the form in a new utterance, as far as the history tells."""
     left = effective(history)
     last = _decision(left, step.entity_id)
     if step.kind != "proved" or step.utterance is None or (last is not None and last.kind == "rejected"):
@@ -177,19 +177,19 @@ def is_only_counted(history: Sequence[Step], step: Step) -> bool:
 
 
 class AlreadyTaken(InvalidInput):
-    """A form was confirmed for another name before.
+    """A form was already confirmed for another name.
 
     Attributes:
-        entity_id: Of that name.
+        entity_id: The entity of that name.
     """
 
     def __init__(self, entity_id: EntityId) -> None:
-        super().__init__(f"this was confirmed for {entity_id!r} before: reject or undo that first")
+        super().__init__(f"this is already confirmed for {entity_id!r}: reject or undo that first")
         self.entity_id = entity_id
 
 
 def latest_decision(steps: Iterable[Step]) -> Step | None:
-    """The DM's last decision that was not taken back: what undo takes back."""
+    """The DM's last decision that was not undone, which `undo` undoes."""
     return next((step for step in reversed(effective(list(steps))) if step.kind in DECISIONS), None)
 
 
@@ -221,7 +221,7 @@ def _state(left: Sequence[Step], *, enough: int, is_contested: bool) -> State:
         return "undone"
     if is_contested or len(proofs) < len(left):
         return "suggested"
-    # An utterance counts once, by its strongest witness.
+    # An utterance counts once, with its strongest witness.
     weights: dict[UtteranceId | None, int] = {}
     for proof in proofs:
         weights[proof.utterance] = max(weights.get(proof.utterance, 0), _WEIGHTS.get(proof.by, 0))
@@ -241,7 +241,7 @@ _LEAST_PHONETIC_SCORE = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A sign that `heard` was meant for a name."""
+    """Evidence that `heard` meant a name."""
 
     heard: str
     entity_id: EntityId
@@ -252,11 +252,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Where the words of a form stand as themselves, as far as anybody knows.
+    """Known ordinary uses of a form's words.
 
     Attributes:
         written: Places in the campaign's own text.
-        spoken: Utterances in which they were left as they are: misheard names, or not.
+        spoken: Utterances in which they were left unchanged, misheard or not.
     """
 
     written: int = 0
@@ -264,7 +264,7 @@ class Uses:
 
 
 def as_heard(text: str) -> str:
-    """A form as it is kept: its words, with single spaces, without punctuation and possessive ending.
+    """Normalise a form: its words with single spaces, without punctuation and possessive ending.
 
     >>> as_heard(" elder  nacks's, ")
     'elder nacks'
@@ -274,7 +274,7 @@ def as_heard(text: str) -> str:
 
 
 def is_ordinary(heard: str, vocabulary: Vocabulary) -> bool:
-    """Whether it is made of dictionary words only ("don bringer"). Without a word list every form may be."""
+    """Whether all its words are in a dictionary ("don bringer"). True without a word list."""
     if not vocabulary.is_known:
         return True
     return all(
@@ -284,30 +284,30 @@ def is_ordinary(heard: str, vocabulary: Vocabulary) -> bool:
 
 
 def objection(heard: str, entity: EntityId, names: Gazetteer, *, uses: Uses | None = None) -> str | None:
-    """Why a form must not be learned for a name of `names`, in words that follow the form; None if it may."""
+    """Why a form must not be learned for a name of `names`, as a predicate about the form; None if it may."""
     if (length := too_short_or_long(heard)) is not None:
         return length
     spoken = words(heard)
     if all(word.folded in names.vocabulary.stop for word in spoken):
-        return "is made of nothing but little words that stand everywhere"
+        return "consists only of very common words"
     if (taken := _spelled(spoken, names)) is not None:
         same = "this name, but for case, spaces or an ending" if taken.entity_id == entity else "a name itself"
         return f"is {same} ({taken.text})"
-    # What is learned is replaced by the entity's own name, and nothing of it is left.
+    # The form is replaced by the entity's own name, so other names in it would be lost.
     own = next((fold(name.canonical) for name in names.names if name.entity_id == entity), "")
     for mention in names.mentions_in(spoken):
         held = mention.name
-        # "Bill of Saltmere" for "Bell of Saltmere": the town's name belongs in it.
+        # "Bill of Saltmere" for "Bell of Saltmere": the town's name is part of both.
         belongs = held.joined in own and held.joined != own
         if held.kind in ("name", "alias") and not held.is_ordinary and not belongs:
-            return f"holds the name {held.text}"
+            return f"contains the name {held.text}"
     if uses is not None and uses.written and is_ordinary(heard, names.vocabulary):
-        return f"stands in the campaign's own text as itself ({uses.written} times)"
+        return f"occurs in the campaign's own text ({uses.written} times)"
     return None
 
 
 def too_short_or_long(heard: str) -> str | None:
-    """Why this cannot be a wrong form of any name, in words that follow it; None if it can."""
+    """Why this cannot be a wrong form of any name, as a predicate; None if it can."""
     if sum(char.isalpha() for char in fold(heard)) < _FEWEST_LETTERS:
         return f"has fewer than {_FEWEST_LETTERS} letters"
     if len(words(heard)) > _MOST_WORDS:
@@ -322,11 +322,11 @@ def warning(heard: str, vocabulary: Vocabulary, uses: Uses) -> str | None:
     if not uses.spoken or not is_ordinary(heard, vocabulary):
         return None
     times = "1 earlier utterance" if uses.spoken == 1 else f"{uses.spoken} earlier utterances"
-    return f"{heard!r} is made of ordinary words, which stand in {times}: all like them would be rewritten"
+    return f"{heard!r} is made of ordinary words, which occur in {times}: all such uses would be rewritten"
 
 
 def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
-    """What the corrections of an utterance prove: those of the LLM stage, and sure ones of the phonetic stage."""
+    """The proofs in an utterance's corrections: those of the LLM stage, and certain ones of the phonetic stage."""
     found: list[Proof] = []
     for correction in said.corrections:
         is_sure = correction.stage == "phonetic" and correction.score >= _LEAST_PHONETIC_SCORE
@@ -355,11 +355,11 @@ def _spelled(spoken: Sequence[Word], names: Gazetteer) -> Name | None:
     return next((name for last, name in ways if last == len(spoken) - 1 and name.kind != "learned"), None)
 
 
-# Whose word is taken for a wrong form of a name.
+# Weighing proofs of players.
 #
-# A typed line can be made up, and a learned form is replaced for the whole campaign. So what one player alone has typed
-# is kept for the DM to see, and weighs nothing. It weighs what it would have when spoken as soon as another player has
-# said or typed the same of the same form.
+# A typed line can be invented, and a learned form is replaced in the whole campaign. So what only one player has typed
+# is stored for the DM to see, without weight. It gets the weight of a spoken proof as soon as another player has
+# said or typed the same about the same form.
 
 
 _Pair = tuple[str, EntityId]
@@ -373,19 +373,17 @@ class _Claimed:
 
 @dataclass(slots=True)
 class TypedClaims:
-    """Listens to the proofs of one table.
+    """Collects the proofs of one table.
 
     Args:
-        most: Pairs of form and name that are remembered, and proofs of each that wait; the oldest go first.
+        most: Maximum number of remembered pairs, and of pending proofs of each; the oldest are dropped.
     """
 
     most: int = 200
     _of: OrderedDict[_Pair, _Claimed] = field(default_factory=OrderedDict)
 
     def weighed(self, said: Utterance, proofs: Iterable[Proof]) -> list[Proof]:
-        """What an utterance proves, each proof by the witness that it counts for; with it what others had typed and it
-        bears out.
-        """
+        """The proofs of an utterance with their weighted witness, and typed proofs that it corroborates."""
         return [weighed for proof in proofs for weighed in self._weighed(said, proof)]
 
     def _weighed(self, said: Utterance, proof: Proof) -> list[Proof]:

@@ -29,6 +29,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.asking import looks_for_own_words
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -42,6 +43,7 @@ from glyphoxa.npc.budget import (
 from glyphoxa.npc.tool_spec import ToolSpec, moment, noted, optional, required
 from glyphoxa.recall.facts import asked_predicates
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
+from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
 
 # Tool results: JSON values only, worded by `glyphoxa.context.facts`.
@@ -65,7 +67,7 @@ def nothing(note: str) -> Found:
     return {"found": [], "note": note}
 
 
-def described(known: Known, relation: str) -> Found:
+def described(known: Known, relation: str, words: RelationWords) -> Found:
     """Return everything that an NPC knows about an entity.
 
     Args:
@@ -74,17 +76,18 @@ def described(known: Known, relation: str) -> Found:
     about: dict[str, object] = {}
     secrets: list[str] = []
     for fact in known.attributes:
-        name, value = fact.claim.predicate, fact.claim.content
+        name, value = in_words(fact.claim.predicate), fact.claim.content
         if is_secret(fact):
-            secrets.append(_told(fact, {known.entity.id: known.entity}))
+            secrets.append(_told(fact, {known.entity.id: known.entity}, words))
         else:
             about[name] = value if name not in about else [*_as_list(about[name]), value]
-    wanted = relation.replace(" ", "_").casefold()
+    wanted = in_words(relation).casefold()
     relations: list[str] = []
     for fact, other in known.relations:
-        if not wanted or fact.claim.predicate.casefold() == wanted:
-            told = _told(fact, {known.entity.id: known.entity, other.id: other})
-            (secrets if is_secret(fact) else relations).append(told)
+        if not wanted or in_words(fact.claim.predicate).casefold() == wanted:
+            told = _told(fact, {known.entity.id: known.entity, other.id: other}, words)
+            if told:
+                (secrets if is_secret(fact) else relations).append(told)
     return {
         "name": known.entity.name,
         "type": known.entity.type,
@@ -94,15 +97,15 @@ def described(known: Known, relation: str) -> Found:
     }
 
 
-def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId) -> Found | None:
+def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId, words: RelationWords) -> Found | None:
     """Return a fact, why the NPC knows it, and its time; None if it cannot be worded."""
-    told = _told(fact, entities)
+    told = _told(fact, entities, words)
     if not told:
         return None
     source = fact.provenance
     return {
         "keep secret" if is_secret(fact) else "fact": told,
-        "why": why_known(fact, npc),
+        "why": why_known(fact, npc).partition(" in session ")[0],
         "session": source.session_id,
         "when": when(source.at_ms),
     }
@@ -121,13 +124,13 @@ def when(at_ms: int | None) -> str | None:
     return None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="minutes")
 
 
-def _told(fact: Fact, entities: Mapping[EntityId, Entity]) -> str:
+def _told(fact: Fact, entities: Mapping[EntityId, Entity], words: RelationWords) -> str:
     """Word a fact; empty if one of its entities is unknown."""
     subject = entities.get(fact.claim.subject)
     other = entities.get(fact.claim.object) if fact.claim.object is not None else None
     if subject is None or (fact.claim.object is not None and other is None):
         return ""
-    sentence = fact_sentence(fact, subject, other)
+    sentence = fact_sentence(fact, subject, other, words=words)
     is_sure = fact.provenance.dm_confirmed or fact.provenance.origin in ("campaign_file", "dm")
     return f"{sentence} (not certain)" if sentence and not is_sure else sentence
 
@@ -155,7 +158,7 @@ class MemoryOf:
 
     Attributes:
         name: The NPC's name.
-        language: The campaign's language.
+        words: The campaign's language, and its sentences for relations.
         around: Searches talk around an entity; None if the graph does not support it.
         deep_talk: Past talk for tier DEEP; None: `talk`.
     """
@@ -166,7 +169,7 @@ class MemoryOf:
     talk: PastTalk
     summaries: SessionSummaries | None = None
     name: str = ""
-    language: str = "en"
+    words: RelationWords = IN_ENGLISH
     around: TalkAround | None = None
     deep_talk: PastTalk | None = None
 
@@ -197,12 +200,12 @@ class LookUps:
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
         if not name:
             known = await graph.entities(*asked, of_type=kind)
-            return found([{"name": entity.name, "type": entity.type} for entity in known])
+            return found([{"name": entity.name, "type": entity.type} for entity in known if not is_episode(entity)])
         entity, instead = await self._called(name, kind)
         about = await graph.known(*asked, entity.id) if entity is not None else None
         if about is None:
             return nothing(f"nothing called {name!r} is known{instead}")
-        return found([described(about, relation)])
+        return found([described(about, relation, self.memory.words)])
 
     async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
         """Return the entity with this name and type, else a note."""
@@ -281,7 +284,7 @@ class LookUps:
         A model invented them, so they are no evidence.
         """
         memory = self.memory
-        if looks_for_own_words(query, name=memory.name, language=memory.language):
+        if looks_for_own_words(query, name=memory.name, language=memory.words.language):
             return list(recalled)
         return of_others(recalled, memory.npc)
 
@@ -299,7 +302,7 @@ class LookUps:
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
         """Sort facts of the requested relation ("who owns": OWNS) before those that share words."""
         predicates = {fact.claim.predicate for fact in facts}
-        asked = asked_predicates(query, names=(), predicates=predicates, language=self.memory.language)
+        asked = asked_predicates(query, names=(), predicates=predicates, language=self.memory.words.language)
         return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
 
     async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
@@ -308,7 +311,8 @@ class LookUps:
         ends = {end for fact in facts for end in (fact.claim.subject, fact.claim.object) if end is not None}
         known = await self.memory.graph.entities_of(self.memory.campaign, self.memory.npc, ends)
         by_id = {entity.id: entity for entity in known}
-        return [answer for fact in facts if (answer := fact_found(fact, by_id, self.memory.npc)) is not None]
+        answers = (fact_found(fact, by_id, self.memory.npc, self.memory.words) for fact in facts)
+        return [answer for answer in answers if answer is not None]
 
 
 _DOES: Final[Mapping[str, Callable[[LookUps, Mapping[str, object]], Awaitable[Found]]]] = {

@@ -1,17 +1,16 @@
-"""How what is held of a campaign in memory follows the database.
+"""Keep a campaign's data in memory up to date with the database.
 
-`CampaignCache` reads a campaign when it is first asked for, refreshes it one reading at a time, and holds only a few.
-A reading that has begun is no answer to a caller who comes later: what that caller knows of may be too new for it.
-Callers who come meanwhile share the next reading.
+`CampaignCache` reads a campaign on first use, refreshes it with one read at a time, and holds only a few campaigns. A
+caller that arrives during a read shares the next read, because the current one may miss what that caller already knows.
 
 `Cursor` knows how far a stream of changes was read. Each change has a number, and a campaign's changes become visible
-in the order of their numbers. The cursor asks for what is from the last known number on, which is one small query:
-nearly always that change and nothing else. The answer also shows whether the database was restored from a backup:
+in the order of their numbers. The cursor requests changes from the last known number on: one small query, which mostly
+returns that change only. The answer also shows whether the database was restored from a backup:
 
-    the known change is at its number       the same stream; what follows is new
-    it is gone, and so are others           another stream: everything is read again
-    it is gone, and comes with a later      the same stream: a row that changes again gets a later number
-    number, as do all that are missing
+    the known change has its number         the same stream; what follows is new
+    it is missing, and so are others        another stream: everything is read again
+    it is missing, but comes with a later   the same stream: a row that changes again gets a later number
+    number, as do all missing ones
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from glyphoxa.domain.ids import CampaignId
 T = TypeVar("T")
 H = TypeVar("H")
 Fetch = Callable[[int, int], Awaitable[Sequence[T]]]
-"""Gives the changes from a number on, at most so many, in the order of their numbers."""
+"""Returns at most that many changes from a number on, in the order of their numbers."""
 
 _RECENT: Final = 1_000
-"""Changes that a cursor remembers. When all of them have changed again, everything is read again."""
+"""Changes that a cursor remembers. If all of them have changed again, everything is read again."""
 
 
 class ChangePage(NamedTuple, Generic[T]):
     """A page of changes.
 
     Attributes:
-        n_known: How many at its beginning were read before.
-        is_last: Nothing follows it.
+        n_known: How many at its start were read before.
+        is_last: No page follows.
     """
 
     page: Sequence[T]
@@ -60,8 +59,8 @@ class ChangePage(NamedTuple, Generic[T]):
 class Cursor(Generic[T]):
     """
     Args:
-        seq_of: The number of a change, from 1.
-        key_of: The key of the row that changed.
+        seq_of: Returns the number of a change, from 1.
+        key_of: Returns the key of the changed row.
         last: The change that was read last; None reads from the beginning.
     """
 
@@ -77,7 +76,10 @@ class Cursor(Generic[T]):
         return self._recent[-1] if self._recent else None
 
     async def read(self, fetch: Fetch[T], *, limit: int) -> ChangePage[T] | None:
-        """The next page, with at least `limit` changes unless it is the last; None when it is another stream."""
+        """Return the next page, or None if the stream is another one.
+
+        A page has at least `limit` changes unless it is the last.
+        """
         last = self.last
         page = await fetch(0 if last is None else self._seq_of(last), limit)
         is_last, n_known = len(page) < limit, 0
@@ -98,7 +100,7 @@ class Cursor(Generic[T]):
         return changes
 
     def _known_of(self, page: Sequence[T], *, until: int) -> int:
-        """How many changes of a page have numbers up to `until`; 0 if one of these was not read before."""
+        """Return how many changes of a page have numbers up to `until`; 0 if one of these was not read before."""
         known = {self._seq_of(change): change for change in self._recent}
         same = list(itertools.takewhile(lambda change: self._seq_of(change) <= until, page))
         if any(known.get(self._seq_of(change)) != change for change in same):
@@ -111,7 +113,7 @@ class Cursor(Generic[T]):
 class CampaignEntry(Generic[H]):
     """
     Attributes:
-        held: None until it was read, and while it must not be shown.
+        held: None until it was read, and while it must not be used.
     """
 
     held: H | None = None
@@ -123,7 +125,7 @@ class CampaignCache(Generic[H]):
     """
     Args:
         read: Brings the entry of a campaign up to date.
-        most: Campaigns that are held. Above it the one that was not asked for longest is dropped.
+        most: Campaigns that are held. Above it, the least recently used one is dropped.
     """
 
     def __init__(self, read: Callable[[CampaignId, CampaignEntry[H]], Coroutine[Any, Any, None]], *, most: int) -> None:
@@ -134,15 +136,15 @@ class CampaignCache(Generic[H]):
         self._is_closed = False
 
     def get(self, campaign: CampaignId) -> H | None:
-        """As it was read last; None when it was not."""
+        """Return the state of the last read; None if there was none."""
         entry = self._entries.get(campaign)
         return None if entry is None else entry.held
 
     async def refresh(self, campaign: CampaignId) -> H:
-        """What is held after a reading that began after this call. A caller that gives up does not end the reading.
+        """Return the state of a read that started after this call. A caller that gives up does not stop the read.
 
         Raises:
-            Unavailable: The cache was closed. What the reading raises; `held` stays as the reading left it.
+            Unavailable: The cache was closed. Other errors of the read; `held` stays as the read left it.
         """
         if self._is_closed:
             raise _closed()
@@ -165,7 +167,7 @@ class CampaignCache(Generic[H]):
         return entry.held
 
     async def close(self) -> None:
-        """End what is being read. Nothing is held any more, and nothing is read."""
+        """Stop reading and release everything."""
         self._is_closed = True
         tasks = tuple(self._tasks)
         for task in tasks:
@@ -181,7 +183,7 @@ class CampaignCache(Generic[H]):
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # when nobody waits any more, asyncio would complain
+            task.exception()  # without a waiter, asyncio would complain
 
 
 def _closed() -> Unavailable:

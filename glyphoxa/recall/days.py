@@ -1,8 +1,8 @@
-"""Days of our calendar, where the table is, and days of its story.
+"""Convert between moments, calendar days at the table, and story days.
 
-A moment is milliseconds since the Unix epoch, a day is its number since 1970-01-01. A day begins at midnight of the
-table's clock, and is 23 or 25 hours long where that clock is changed: each boundary is looked up by itself. Every
-moment is in one day.
+A moment is milliseconds since the Unix epoch, a day is its number since 1970-01-01. A day starts at midnight of the
+table's clock. It has 23 or 25 hours where that clock changes, so each boundary is looked up. Every moment belongs to
+one day.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 
 Zone = tzinfo | None
-"""As `datetime` takes it. None: the machine's, as its C library has it, with its daylight saving."""
+"""As `datetime` takes it. None: the machine's zone, as its C library has it, with daylight saving."""
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 FADES_DAYS: Final = 3
-"""Before a day or month that was named. Measured on five conversations of LoCoMo: 1 to 7 days differ little."""
+"""Before a named day or month. On five conversations of LoCoMo, 1 to 7 days differ little."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST_DAY: Final = date(1800, 1, 1).toordinal() - _EPOCH_DAY
 _LAST_DAY: Final = date(9998, 12, 31).toordinal() - _EPOCH_DAY
 _EARLIEST_NOW: Final = 366
 _SHORTEST_MONTH: Final = 10
-"""Days of a month of the story; shorter ones are festivals, and nobody means them by "last month"."""
+"""Days of a story month. Shorter ones are festivals, which nobody means by "last month"."""
 
 
 def read_zone(name: str) -> Zone:
@@ -49,7 +49,7 @@ def read_zone(name: str) -> Zone:
     if not name:
         return None
     if name == "UTC":
-        return UTC  # also where there is no time zone data
+        return UTC  # also without time zone data
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -61,11 +61,11 @@ def read_zone(name: str) -> Zone:
 
 @lru_cache(maxsize=64)
 def zone_of_campaign(name: str) -> Zone:
-    """Of one that was stored, maybe by a machine that knows more zones than this one: what it does not know is UTC."""
+    """Return the zone of a stored campaign; UTC if this machine does not know it."""
     try:
         return read_zone(name)
     except InvalidInput as error:
-        logger.warning("days begin at midnight UTC: {}", error)
+        logger.warning("days start at midnight UTC: {}", error)
         return UTC
 
 
@@ -74,8 +74,8 @@ class TimeWindow:
     """A span of session time: `from_ms` is in it, `until_ms` is not; None is open.
 
     Attributes:
-        fades_ms: How far before it something is still about as likely to be meant as not.
-        is_of_days: It is of whole days: an evening counts as the day on which it began.
+        fades_ms: How long before the span an utterance is about as likely to be meant as not.
+        is_of_days: It consists of whole days: an evening counts as the day on which it started.
     """
 
     from_ms: int | None
@@ -86,13 +86,14 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """What the words for days mean at a moment and a place.
+    """The meaning of words for days at a moment and a place.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
         zone: Of the table's clock.
-        evening: The day on which the evening began that is being played: to those who sit there it is still that day
-            after midnight. None: it is the day that the clock tells.
+        evening: The day on which the current evening started: for the players it is still that day after midnight.
+            None:
+            the day of the clock.
     """
 
     now_ms: int
@@ -101,23 +102,23 @@ class Days:
 
     @property
     def today(self) -> int:
-        """Days since 1970-01-01."""
+        """Return days since 1970-01-01."""
         return self.day_of(self.now_ms) if self.evening is None else self.evening
 
     def day_of(self, at_ms: int) -> int:
-        """The day of a moment by the clock, from 1971 to 9998."""
+        """Return the day of a moment by the clock, from 1971 to 9998."""
         at_ms = min(max(at_ms, _EARLIEST_NOW * DAY_MS), _LAST_DAY * DAY_MS)
         day = datetime.fromtimestamp(at_ms / 1_000, self.zone).toordinal() - _EPOCH_DAY
-        # A clock that is put back over midnight tells the end of a day twice.
+        # A clock that is set back over midnight shows the end of a day twice.
         if at_ms >= self.begins_ms(day + 1):
             return day + 1
         return day - 1 if at_ms < self.begins_ms(day) else day
 
     def begins_ms(self, day: int, *, hour: int = 0) -> int:
-        """When the clock tells that hour of a day, in milliseconds since the Unix epoch.
+        """Return when the clock shows that hour of a day, in milliseconds since the Unix epoch.
 
         Args:
-            hour: From midnight; beyond 24 is the day after.
+            hour: From midnight; above 24 is the next day.
         """
         later, hour = divmod(hour, 24)
         ordinal = min(max(day + later, _FIRST_DAY), _LAST_DAY) + _EPOCH_DAY
@@ -128,17 +129,19 @@ class Days:
         return date.fromordinal(self.today + _EPOCH_DAY)
 
     def window(self, first: int, last: int, *, fades: float = FADES_DAYS) -> TimeWindow:
-        """Days, both in it."""
+        """Return a span of days, both inclusive."""
         return TimeWindow(self.begins_ms(first), self.begins_ms(last + 1), round(fades * DAY_MS), is_of_days=True)
 
     def part_of_day(self, day: int, first_hour: int, last_hour: int) -> TimeWindow:
-        """Hours of a day from midnight, `last_hour` not in it; beyond 24 is the day after."""
+        """Return hours of a day from midnight, without `last_hour`; above 24 is the next day."""
         return TimeWindow(self.begins_ms(day, hour=first_hour), self.begins_ms(day, hour=last_hour), DAY_MS // 2)
 
     def in_calendar(
         self, year: int | None, month: int | None = None, day: int | None = None, *, n_months: int = 1
     ) -> TimeWindow | None:
-        """A year, some months or a day. Without a year the latest that has begun. None when there is no such day.
+        """Return a year, some months or a day; without a year the latest that has started.
+
+        None if there is no such day.
 
         Args:
             month: The first, from 1.
@@ -158,13 +161,15 @@ class Days:
         return self.window(first, last, fades=FADES_DAYS * (1 if day else n_months))
 
     def weekday(self, nth: int) -> int:
-        """The day of the latest such weekday before today, 0 is Monday."""
+        """Return the latest such weekday before today; 0 is Monday."""
         back = (self._date.weekday() - nth) % 7
         return self.today - (back or 7)
 
     def of_unit(self, unit: str, ago: int) -> TimeWindow | None:
-        """This week, weekend, month or year, or one before; None for another unit. The last weekend is that before this
-        one on its own days only. Friday is in it: tables meet in its evening.
+        """Return this week, weekend, month or year, or an earlier one; None for another unit.
+
+        "Last weekend" is the weekend before the current one only on the weekend itself. Friday belongs to it, because
+        tables meet in the evening.
         """
         today, year, month = self.today, self._date.year, self._date.month
         match unit:
@@ -184,7 +189,7 @@ class Days:
                 return None
 
     def about(self, days_ago: float, *, within: float) -> TimeWindow:
-        """Around a moment in the past, `within` days to either side."""
+        """Return the span around a moment in the past, `within` days to either side."""
         at, reach = self._ago_ms(days_ago), round(within * DAY_MS)
         return TimeWindow(at - reach, at + reach, round(max(within, 0.02) * DAY_MS))
 
@@ -192,7 +197,7 @@ class Days:
         return TimeWindow(self._ago_ms(days_ago), None, round(max(days_ago / 4, 0.02) * DAY_MS))
 
     def _ago_ms(self, days_ago: float) -> int:
-        """Days are counted back from the day that it still is, hours from now."""
+        """Days are counted back from the current evening's day, hours from now."""
         from_ms = self.now_ms
         if self.evening is not None and days_ago >= 1:
             from_ms = min(self.now_ms, self.begins_ms(self.evening + 1) - 1)
@@ -203,7 +208,7 @@ class Days:
 class Story:
     """
     Attributes:
-        today: The day that it stands at; None if nobody has said.
+        today: The present story day; None if nobody set it.
     """
 
     calendar: StoryCalendar
@@ -216,8 +221,9 @@ class Story:
         return self.calendar.date_of(self.today)[0]
 
     def month(self, nth: int, *, day: int | None, year: int | None) -> StoryDays | None:
-        """A month or one of its days; without a year the latest that has begun. None if there is no such day, or
-        nobody has said which year it is.
+        """Return a month or one of its days; without a year the latest that has started.
+
+        None if there is no such day, or if the present year is unknown.
         """
         if year is not None:
             return self.calendar.days_of(nth, year=year, day=day)
@@ -228,14 +234,14 @@ class Story:
         return self.calendar.days_of(nth, year=self.year - 1, day=day) if is_ahead else found
 
     def weekday(self, nth: int) -> StoryDays | None:
-        """The latest such day before today."""
+        """Return the latest such day before today."""
         if self.today is None:
             return None
         n = len(self.calendar.weekdays)
         return StoryDays(*[self.today - ((self.calendar.weekday_of(self.today) - nth) % n or n)] * 2)
 
     def of_window(self, window: TimeWindow, days: Days) -> StoryDays | None:
-        """Days as far from its today as the span is from ours: at a table "yesterday" may be either."""
+        """Return story days as far from the story's today as the span is from ours: "yesterday" may mean either."""
         if self.today is None:
             return None
         first = None if window.from_ms is None else self.today + days.day_of(window.from_ms) - days.today
@@ -243,7 +249,7 @@ class Story:
         return StoryDays(first, last)
 
     def of_unit(self, unit: str, ago: int) -> StoryDays | None:
-        """This month or year of the story, or the last one; None where it has none, or another unit is meant."""
+        """Return this story month or year, or the last one; None if the story has none, or for another unit."""
         months = [nth for nth, (_, length) in enumerate(self.calendar.months) if length >= _SHORTEST_MONTH]
         if self.today is None or self.year is None or unit not in ("year", "month"):
             return None
@@ -265,22 +271,22 @@ def _number(year: int, month: int, day: int) -> int:
 
 # -- evenings
 #
-# Evenings: talk without a long silence belongs to the day on which it began, also what is said after midnight.
+# Evenings: utterances without a long silence belong to the day on which the evening started, also after midnight.
 #
-# An evening is found by the talk and not by sessions: a table that was opened anew after midnight still plays on, and a
-# session whose name is used for weeks is many evenings. It lasts until noon of the next day at the most.
+# An evening is found by utterances and not by sessions: a table that restarts after midnight continues its evening, and
+# a session that is used for weeks has many evenings. An evening lasts until noon of the next day at most.
 
 
 STILL_PLAYED_MS: Final = 6 * HOUR_MS
-"""Talk after less silence than this goes on with the same evening."""
+"""After a shorter silence than this, the same evening continues."""
 _NOON: Final = 12
 
 
 def evenings_in(at_ms: NDArray[int64]) -> NDArray[int64]:
-    """When the first and the last thing was said of each evening, in order.
+    """Return the first and last time of each evening, in order.
 
     Args:
-        at_ms: When everything was said at a table, in any order; milliseconds since the Unix epoch.
+        at_ms: Times of all utterances of a table, in any order; milliseconds since the Unix epoch.
 
     Returns:
         Shape (evenings, 2).
@@ -293,7 +299,7 @@ def evenings_in(at_ms: NDArray[int64]) -> NDArray[int64]:
 
 
 def days_at(now_ms: int, zone: Zone, evenings: NDArray[int64]) -> Days:
-    """What the words for days mean now, at a table that has played those evenings."""
+    """Return what words for days mean now, at a table that has played those evenings."""
     at = int(np.searchsorted(evenings[:, 0], now_ms, "right")) - 1
     if at >= 0:
         first_ms, last_ms = (int(one) for one in evenings[at])
@@ -304,9 +310,7 @@ def days_at(now_ms: int, zone: Zone, evenings: NDArray[int64]) -> Days:
 
 
 def as_of_its_evening(at_ms: NDArray[int64], zone: Zone, evenings: NDArray[int64]) -> NDArray[int64]:
-    """The same moments for a comparison with whole days: what was said after midnight is the last of the day before.
-    Shape (n,).
-    """
+    """Return the moments for comparison with whole days: after midnight, the end of the day before. Shape (n,)."""
     night = [(began.ends_ms, min(last, began.noon_ms - 1)) for began, last in _past_midnight(zone, evenings)]
     if not night:
         return at_ms
@@ -319,7 +323,7 @@ def as_of_its_evening(at_ms: NDArray[int64], zone: Zone, evenings: NDArray[int64
 
 class TimesOfCampaigns(Protocol):
     async def times(self, campaign: CampaignId) -> CampaignTimes:
-        """How a campaign tells the time; as by default for one that is not stored.
+        """Return how a campaign counts time; the default for one that is not stored.
 
         Raises:
             Unavailable: The database cannot be reached in time.
@@ -335,10 +339,10 @@ def _never() -> NDArray[int64]:
 class TableTimes:
     """
     Args:
-        story: None if it counts no days.
-        sessions: The days of the story on which they were played, where that is known.
-        said_at_ms: When everything was said at the table, in any order. Asked once, and only where a day is told: the
-            evenings are the table's, also for an NPC that came after midnight.
+        story: None without story days.
+        sessions: The story days on which they were played, where known.
+        said_at_ms: Returns the times of all utterances at the table, in any order. Called once, and only if a question
+            contains a day: evenings are the table's, also for an NPC that came after midnight.
     """
 
     zone: Zone = UTC
@@ -360,7 +364,7 @@ class TableTimes:
         return self._evenings
 
     def days(self, now_ms: int) -> Days:
-        """What the words for days mean now."""
+        """Return what words for days mean now."""
         return days_at(now_ms, self.zone, self.evenings)
 
     def as_of_its_evening(self, at_ms: NDArray[int64]) -> NDArray[int64]:
@@ -369,7 +373,7 @@ class TableTimes:
 
 
 class _Day(NamedTuple):
-    """A day, when it ends, and when it is noon of the next one."""
+    """A day, its end, and noon of the next one."""
 
     day: int
     ends_ms: int

@@ -1,9 +1,9 @@
-"""The exact gate for what an NPC knows of the world.
+"""Select the facts that a question asks for, from what an NPC knows of the world.
 
-Scope and validity are decided before anything comes here. Two steps: who or what is named in a question (`ExactGate`
-over `named_entity` and `named_relation`: see `named_world`), and which of the facts about it the question asks for
-(`facts_asked`): "Who owns the Rusty Tankard?" is answered by its owner and not by its description. A question that
-asks for nothing in particular, or for what is not known, narrows nothing.
+Scope and validity are applied before. Two steps follow: who or what the question names (`ExactGate` over `named_entity`
+and `named_relation`), and which of the facts about it the question asks for (`facts_asked`). "Who owns the Rusty
+Tankard?" gets its owner and not its description. A question that asks for nothing in particular, or for something
+unknown, selects all.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from glyphoxa.world.state import WorldEntity
 #
 # Which relation or attribute a question asks for: "who owns", "where is", "whose daughter".
 #
-# Words of asking by language, and for everything else that a campaign calls its relations and attributes, their own
-# words ("What is Marek's occupation?", "Who is he sworn to?" for SWORN_TO). The words of names say nothing: nobody asks
-# for an owner who asks about "Owner's CircuitBreaker". Without the words of a language only the own words count.
+# Each language has words of asking. A campaign's other relations and attributes are found by their own words ("What is
+# Marek's occupation?", "Who is he sworn to?" for SWORN_TO). Words of names do not count: a question about "Owner's
+# CircuitBreaker" does not ask for an owner. In an unknown language only own words count.
 
 Side = Literal["subject", "object", "either"]
-"""Where in the claim the one stands that the question names: of who owns the inn, the inn is the object."""
+"""Position of the named entity in the claim: in a question for the owner of the inn, the inn is the object."""
 
 SHORT_ASK: Final = 12
-"""A factual question has no more words; what is longer says more than it asks."""
+"""A factual question has at most this many words; a longer text contains more than a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedPredicates:
-    """What of somebody is asked.
+    """What a question asks about an entity.
 
     Attributes:
-        sides: The predicates that are asked for, in capitals, each with the place of the one who is named.
-        is_short: It asks, and says little beside.
+        sides: The requested predicates, in capitals, each with the position of the named entity.
+        is_short: The text is a question and contains little else.
     """
 
     sides: Mapping[str, Side]
@@ -59,7 +59,7 @@ def asked_predicates(
 ) -> AskedPredicates:
     """
     Args:
-        names: Of those whom the question names: their words are not words of asking.
+        names: Of the entities that the question names: their words are not words of asking.
         predicates: All that could be asked for.
     """
     spoken = words(question)
@@ -80,7 +80,7 @@ def asked_predicates(
 
 _Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], Side, tuple[str, ...]]]]
 _BREAK: Final = ""
-"""Stands where a name was."""
+"""Placeholder for a name."""
 
 
 def _longest_at(heard: Sequence[str], at: int, phrases: _Phrases) -> tuple[int, Side, tuple[str, ...]]:
@@ -92,7 +92,7 @@ def _longest_at(heard: Sequence[str], at: int, phrases: _Phrases) -> tuple[int, 
 
 @cache
 def _phrases_of(language: str) -> _Phrases:
-    """By their first word, the longest first."""
+    """Return phrases by their first word, the longest first."""
     phrases: dict[str, list[tuple[tuple[str, ...], Side, tuple[str, ...]]]] = {}
     for listed, side, predicates in lexicon("recall", language).value("asks") or ():
         for phrase in listed.split("|"):
@@ -122,7 +122,7 @@ def _words_said(heard: Sequence[str]) -> int:
 
 @lru_cache(4096)
 def _own_words(predicate: str, language: str) -> frozenset[str]:
-    """Of SWORN_TO, "sworn"."""
+    """For SWORN_TO, return "sworn"."""
     stop = vocabulary_of(language).stop
     spelled = words(predicate.replace("_", " "))
     return frozenset(word.full for word in spelled if word.full not in stop)
@@ -135,12 +135,13 @@ _OF_FACT: Final = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class FactsAsked:
-    """What of an entity is asked, and the facts that answer it.
+    """What a question asks about an entity, and the facts that answer it.
 
     Attributes:
-        answer: The entity with the facts that answer, without secrets: they stand in the identity of who keeps them.
-            None where the question narrows nothing.
-        is_short: The question asks and says little beside: nothing but the answer is called for.
+        answer: The entity with the facts that answer, without secrets, which are in the identity of their keeper. None
+            if
+            the question selects all.
+        is_short: The text is a question and contains little else, so only the answer is returned.
     """
 
     answer: Known | None = None
@@ -148,14 +149,14 @@ class FactsAsked:
 
 
 def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = (), language: str = "en") -> FactsAsked:
-    """The facts about an entity that a question asks for.
+    """Return the facts about an entity that a question asks for.
 
-    Facts that stand the right way round come before those that do not ("who owns the inn" is not what the inn owns),
-    facts between two who are both named before those with others. Where a stricter rule leaves nothing, it is not
-    applied, but for where something is.
+    Facts in the right direction come before others ("who owns the inn" does not ask what the inn owns). Facts between
+    two named entities come before those with unnamed ones. A stricter rule that leaves nothing is not applied, except
+    for the place of something.
 
     Args:
-        known: As the graph gives it, for whoever is asked.
+        known: As the graph returns it for the viewer.
         named: All entities that the question names.
         language: Of the question.
     """
@@ -180,19 +181,20 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
 def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:
     """
     Args:
-        also: What else it is called.
+        also: Other names of the entity.
     """
     return Named(entity.id, (entity.name, *entity.aliases, *also), entity.type)
 
 
 def tie_id(fact_id: str) -> str:
-    """Of a fact among entities: no entity has it."""
+    """Return an id for a fact among entities, which no entity has."""
     return f"{_OF_FACT}{fact_id}"
 
 
 def named_relation(fact: Fact) -> Named:
-    """What ties two entities together: nobody calls it by a name, but a name inside the other's name is meant then, and
-    who took part in something comes along with it.
+    """Return a relation between two entities as a `Named`.
+
+    It has no name of its own. With it, a name inside the other end's name matches, and participants accompany an event.
     """
     claim = fact.claim
     ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
@@ -202,7 +204,7 @@ def named_relation(fact: Fact) -> Named:
 
 
 def _may_answer(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
-    """Whether it is asked for. Who stands at the ferry says nothing of where the ferry is."""
+    """Return whether the question asks for this fact. Who stands at the ferry does not say where the ferry is."""
     predicate = fact.claim.predicate
     is_asked = asked.side_of(predicate) is not None
     return is_asked and (predicate != _LOCATED_AT or _stands_right(fact, entity, asked))

@@ -1,15 +1,14 @@
-"""The exact gate: what a question calls for by name, no more and no less.
+"""Find exactly what a question names, no more and no less.
 
-Similarity always finds something, and so brings what nobody asked for. Here the rules are those of names. What a
-question calls for is
+Similarity always finds something, and so returns what nobody asked for. Names do not. A question calls for
 
-    whatever is named in it, in whole words, one typo forgiven   (`NamesInText`)
-    and, with a relation or an event, whoever takes part in it
+    whatever it names, in whole words, with one typo forgiven   (`NamesInText`)
+    and, for a relation or an event, whoever takes part in it
 
-as far as the one who asks may see it and it still holds: what was superseded or resolved, what he may not know and
-what is not valid at that time is left out before names are looked at, so that it hides nothing and hints at nothing.
-A name inside a longer one ("Tankard" in "Rusty Tankard") is not called, unless the two belong together by a relation
-("Marek" in "Marek's wife"). A question without a name calls for nothing, however long it is.
+as far as the viewer may see it and it still holds. What was superseded or resolved, what the viewer may not know, and
+what is not valid at that time is removed before names are matched, so it hides nothing and hints at nothing. A name
+inside a longer one ("Tankard" in "Rusty Tankard") does not match, unless a relation connects the two ("Marek" in
+"Marek's wife"). A question without a name calls for nothing, however long it is.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ from glyphoxa.names.naming import Entry, Name, Speech, names_of
 
 # -- typos
 #
-# Which word is meant by one that is misspelt, where one typo is forgiven.
+# Which word a misspelt one means, where one typo is forgiven.
 #
-# One typo is a letter too many, too few, another one, or two that changed places (F. Damerau, "A technique for computer
-# detection and correction of spelling errors", 1964), behind the first two letters. In a short word one letter makes
-# another name: there only a doubled letter may be written once, or a single one twice. A number is never one digit off.
+# A typo is one letter too many, too few or different, or two letters in the wrong order (F. Damerau, "A technique for
+# computer detection and correction of spelling errors", 1964), after the first two letters. In a short word one letter
+# makes another name: there, only a letter that is doubled or should be is forgiven. Numbers must match exactly.
 #
-# A word is found by what is left of it without one of its letters, as two words that are one typo apart have such a
-# rest in common (W. Garbe, symmetric deletion, SymSpell, 2012).
+# A look-up compares words with one letter removed, because two words that are one typo apart have such a form in common
+# (W. Garbe, symmetric deletion, SymSpell, 2012).
 
 SHORTEST_FORGIVEN: Final = 5
-"""Letters of a word in which any typo is forgiven, as it is written and as it should be: "Mara" is not "Marta"."""
+"""Letters of a word, as written and as correct, in which any typo is forgiven: "Mara" is not "Marta"."""
 SHORTEST_DOUBLED: Final = 4
-"""The same for a letter that is doubled, or should be: "eror"."""
+"""The same for a letter that is doubled or should be: "eror"."""
 LONGEST_FORGIVEN: Final = 32
-"""Longer than any word of a name: what it costs to look one up grows with the square of its letters."""
+"""Longer than any word of a name. The cost of a look-up grows with the square of the letters."""
 SURE_LETTERS: Final = 2
-"""Letters at the beginning of a word that must be right: "mango" is not "Mongo"."""
+"""The first letters of a word must be right: "mango" is not "Mongo"."""
 
 
 class Typos:
-    """Words by their misspellings. Each counts as often as it was added."""
+    """An index of words by their misspellings. Each word counts as often as it was added."""
 
     def __init__(self) -> None:
         self._uses: dict[str, int] = {}
@@ -76,13 +75,13 @@ class Typos:
                         self._by_rest[rest] = others
 
     def meant_by(self, written: str) -> list[str]:
-        """The words one typo away, in order of the alphabet."""
+        """Return the words one typo away, in alphabetical order."""
         near = {word for rest in _rests(written) for word in self._by_rest.get(rest, ())}
         return sorted(word for word in near if _is_one_typo(written, word))
 
 
 def may_bear_a_typo(word: str) -> bool:
-    """Whether it is long enough, and no number."""
+    """Return whether a word is long enough, and not a number."""
     if not SHORTEST_DOUBLED <= len(word) <= LONGEST_FORGIVEN:
         return False
     return word.isalpha() or not any(char.isdigit() for char in word)
@@ -101,25 +100,24 @@ def _undoubled(word: str) -> str:
 
 
 def _rests(word: str) -> set[str]:
-    """The word, and what is left of it without one letter that is not among the sure ones."""
+    """Return the word, and the word without one letter that is not among the first ones."""
     return {word, *(word[:at] + word[at + 1 :] for at in range(SURE_LETTERS, len(word)))}
 
 
 # -- names
 #
-# Who is named in a question: whole words, and one typo where a name is long enough to bear it.
+# Names in a question: whole words, with one typo if the name is long enough.
 #
-# What a thing may be called is the gazetteer's word on it (`glyphoxa.names.naming`): names, aliases, usual short
-# forms, none of them case, accents or spaces. Two things are otherwise than for the ear. A spelling may belong to
-# several, and whoever asks decides which of them count, before anything else is looked at: a name that he may not know
-# hides no other and corrects no typo. And no sound is compared: the ear has put names right before.
+# The gazetteer decides what a thing may be called (`glyphoxa.names.naming`): names, aliases and usual short forms,
+# ignoring case, accents and spaces. Two rules differ from those of transcripts. A spelling may belong to several
+# bearers, and the caller first decides which of them count: a name that the viewer may not know hides no other and
+# corrects no typo. Sounds are not compared, because transcripts are corrected before.
 #
-# One typo is forgiven in one word of a name (`Typos`), not in a word that is right as it is: an
-# ordinary word is no typo, unless it is written as a name.
+# One typo is forgiven in one word of a name (`Typos`). An ordinary word is not a typo, unless it is written as a name.
 
 _SHORTEST_PLURAL: Final = 4
 _REACH: Final = 8
-"""Words between the beginning of a name and a typo in it."""
+"""Words between the start of a name and a typo in it."""
 _ARTICLES: Final = ("the ", "a ", "an ", "der ", "die ", "das ")
 
 IsWanted = Callable[[str], bool]
@@ -127,14 +125,14 @@ IsWanted = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class NameMention:
-    """A name in a text, and one who bears it.
+    """A name in a text, and one of its bearers.
 
     Attributes:
-        name: As whoever bears it writes it.
-        heard: As it stands in the text.
+        name: As its bearer writes it.
+        heard: As the text writes it.
         first: Index of its first word.
         last: Index of its last word, inclusive.
-        is_typo: It is spelled otherwise.
+        is_typo: The text spells it differently.
     """
 
     bearer: str
@@ -152,10 +150,10 @@ class NameMention:
 
 
 class NamesInText:
-    """The names to look for. Changes and look-ups come from one thread; a change costs as much as its names.
+    """The names to look for. One thread makes changes and look-ups; a change costs as much as its names.
 
     Args:
-        language: Of the campaign; what is an ordinary word, and what may be left out of a name, depends on it.
+        language: Of the campaign. It decides which words are ordinary and which may be omitted from a name.
     """
 
     def __init__(self, language: str = "en") -> None:
@@ -166,7 +164,7 @@ class NamesInText:
         self._typos = Typos()
 
     def put(self, bearer: str, names: Sequence[str], kind: str = "") -> None:
-        """Know somebody by these names, the own one first, and by no others.
+        """Set all names of a bearer, the own one first.
 
         Args:
             kind: Of an entity: persons and places have short forms.
@@ -193,10 +191,10 @@ class NamesInText:
                 del self._spellings[bisect_left(self._spellings, name.joined)]
 
     def calls(self, text: str, is_wanted: IsWanted) -> list[NameMention]:
-        """The names in a text, by where they stand, longer ones first, then by who bears them; also names within names.
+        """Return the names in a text by position, longer ones first, then by bearer; also names within names.
 
         Args:
-            is_wanted: Of whom names count. Others' change nothing.
+            is_wanted: Selects bearers. Names of others change nothing.
         """
         spoken = _with_tight_joins(words(text), text)
         found: dict[tuple[str, int, int], NameMention] = {}
@@ -217,7 +215,7 @@ class NamesInText:
     def _calls_over(
         self, spoken: Sequence[Word], text: str, at: int, meant: str, is_wanted: IsWanted
     ) -> Iterator[NameMention]:
-        """The names over one place if another word stood there."""
+        """Return the names over one place if another word were there."""
         begin = max(0, at - _REACH)
         put_right = spoken[at]._replace(folded=meant, full=meant, tail="")
         window = [*spoken[begin:at], put_right, *spoken[at + 1 : at + 1 + _REACH]]
@@ -230,7 +228,9 @@ class NamesInText:
     def _spelled_from(
         self, spoken: Sequence[Word], first: int, is_wanted: IsWanted
     ) -> Iterator[tuple[int, list[Name]]]:
-        """Whose names begin with this word, each with the index of their last word; shorter ones first."""
+        """Return the bearers whose names start with this word, each with the index of the last word; shorter ones
+        first.
+        """
         stem = ""
         for last in range(first, len(spoken)):
             word = spoken[last]
@@ -253,7 +253,7 @@ class NamesInText:
         names = [name for bearer, name in bearers.items() if is_wanted(bearer)]
         if any(name.is_faint for name in names) and not is_written_as_a_name(spoken, first, last):
             return []
-        # "Marek" is who has that name, not everybody of whom it is a part.
+        # "Marek" is the bearer of that name, not everybody whose name contains it.
         return [name for name in names if name.kind != "short"] or names
 
     def _may_be_a_typo(self, word: Word, *, is_shouted: bool) -> bool:
@@ -263,17 +263,17 @@ class NamesInText:
         return is_written_as_name or not self._speech.vocabulary.is_ordinary(word.full)
 
     def _meant_by(self, word: Word) -> list[str]:
-        """Also as a part of a name that has the possessive in it ("Marek's wife")."""
+        """Also matches a part of a name with the possessive in it ("Marek's wife")."""
         return sorted({*self._typos.meant_by(word.folded), *(self._typos.meant_by(word.full) if word.tail else ())})
 
 
 def _parts(name: Name) -> set[str]:
-    """Its words, also all of them written as one."""
+    """Return the words of a name, also all of them written as one."""
     return {*name.words, name.joined}
 
 
 def _spellings(stem: str, last: Word, vocabulary: Vocabulary) -> Iterator[str]:
-    """How a name may be spelled that ends with this word, also in the possessive, the plural or the singular."""
+    """Return the spellings of a name that ends with this word, also in the possessive, the plural or the singular."""
     if last.tail:
         yield stem + last.full
     bare = stem + last.folded
@@ -295,7 +295,7 @@ def _calls_of(names: Sequence[Name], heard: str, first: int, last: int, *, is_ty
 
 
 def _with_tight_joins(spoken: Sequence[Word], text: str) -> list[Word]:
-    """What is written without a space is one name as well as two words: "try/catch", "Fly.io"."""
+    """Words written without a space are both one name and two words: "try/catch", "Fly.io"."""
     joined = list(spoken)
     for at, (before, word) in enumerate(pairwise(spoken), start=1):
         if not word.joins and word.start - before.end == 1 and not text[before.end].isspace():
@@ -304,7 +304,7 @@ def _with_tight_joins(spoken: Sequence[Word], text: str) -> list[Word]:
 
 
 def _without_article(name: str) -> str:
-    """From "The Rusty Tankard" to "Rusty Tankard"; nothing when a single word is left: "the Tower" is any tower."""
+    """Return "Rusty Tankard" for "The Rusty Tankard"; nothing if a single word is left: "the Tower" is any tower."""
     article = next((article for article in _ARTICLES if name.casefold().startswith(article)), "")
     rest = name[len(article) :].strip()
     return rest if article and len(words(rest)) > 1 else ""
@@ -319,12 +319,11 @@ class Named:
     """Something that can be asked for by name: an entity, a relation, a fact, a belief.
 
     Attributes:
-        names: Its own name first, then its aliases; none for what comes along with others only.
+        names: Its own name first, then its aliases; none for items that only accompany others.
         kind: Of an entity, its type: persons and places have short forms.
-        participants: Ids of what a relation is between.
-        part_of: Of a relation, the one of its participants that the others come along with: of who took part in a
-            battle, the battle.
-        has_ended: It was superseded or resolved: it is never called for.
+        participants: Ids of both ends of a relation.
+        part_of: Of a relation, the participant that brings the others along: for participants of a battle, the battle.
+        has_ended: It was superseded or resolved, and is never returned.
     """
 
     id: str
@@ -336,7 +335,7 @@ class Named:
     validity: Validity = ALWAYS
 
     def holds_at(self, at_ms: int | None) -> bool:
-        """Whether it holds at a time; None for now, when nothing that has an end is told."""
+        """Return whether it holds at a time; None means now."""
         start, end = self.validity.from_ms, self.validity.to_ms
         if self.has_ended or (at_ms is None and end is not None):
             return False
@@ -345,11 +344,11 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class CalledFor:
-    """What a question calls for, and why.
+    """An item that a question calls for, and why.
 
     Attributes:
         why: "named 'k8s'", "'Reedis' is one letter from 'Redis'", "takes part in 'auth'".
-        is_named: It stands in the question itself.
+        is_named: The question itself names it.
     """
 
     item: Named
@@ -361,14 +360,14 @@ MaySee: TypeAlias = Callable[[Named], bool]
 
 
 def everything(_: Named) -> bool:
-    """For who sees everything, or where others have decided before who sees what."""
+    """Accept every item: for viewers who see everything, or where scopes were applied before."""
     return True
 
 
 class ExactGate:
-    """What can be called for. Changes and questions come from one thread; a change costs as much as its names.
+    """The items that can be called for. One thread makes changes and look-ups; a change costs as much as its names.
 
-    No answer depends on the order in which items came in.
+    No answer depends on the order in which items were added.
 
     Args:
         language: Of the names and questions.
@@ -386,7 +385,7 @@ class ExactGate:
         return len(self._items)
 
     def put(self, item: Named) -> None:
-        """Know this item, in the place of one with the same id."""
+        """Add an item, in place of one with the same id."""
         self.remove(item.id)
         self._items[item.id] = item
         for participant in item.participants:
@@ -396,7 +395,7 @@ class ExactGate:
         self._names.put(item.id, item.names, item.kind)
 
     def remove(self, item_id: str) -> None:
-        """Forget an item; nothing happens if there is none."""
+        """Remove an item; does nothing if it is unknown."""
         item = self._items.pop(item_id, None)
         if item is None:
             return
@@ -407,11 +406,11 @@ class ExactGate:
         self._names.remove(item_id)
 
     def ask(self, question: str, *, may_see: MaySee = everything, at_ms: int | None = None) -> tuple[CalledFor, ...]:
-        """What a question calls for, each once, in the order in which it is named; participants of relations last.
+        """Return what a question calls for, each once, in the order of their names; participants of relations last.
 
         Args:
-            may_see: Decides before anything else: what may not be seen changes nothing of the answer.
-            at_ms: The time that is spoken of, session time; None for now.
+            may_see: Applied first: what the viewer may not see changes nothing of the answer.
+            at_ms: The time that the question is about, session time; None for now.
         """
 
         def is_live(item_id: str) -> bool:
@@ -441,7 +440,7 @@ class ExactGate:
                 yield from self._items[part].participants
 
     def _outermost(self, calls: Sequence[NameMention], is_live: Callable[[str], bool]) -> Iterator[NameMention]:
-        """Without names that only stand inside a longer one."""
+        """Skip names that occur only inside a longer one."""
         widest: NameMention | None = None
         around: list[NameMention] = []
         for call in calls:

@@ -1,8 +1,8 @@
-"""Memory as a table that is being played may ask it: never in vain for long.
+"""Let a table query memory without waiting for an unreachable database.
 
-Every answer is the database's, or `Unavailable`: at once while it is known to be away, and whoever asks goes on with
-what it has. Of talk, and of who is named, that is what is in memory. A question that failed or was given up too late
-has the database looked at.
+Every answer is the database's, or `Unavailable`, which is raised at once while the database is known to be away. The
+caller then continues with what it has. Past utterances and named entities come from memory. A query that failed, or was
+abandoned too late, triggers a check of the database.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class MemoryGuard:
-    """A `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `FactsByName` in front of others. See the module."""
+    """Wraps a `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `FactsByName`. See the module."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class MemoryGuard:
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         if self._watch.is_away:
-            # What is in memory needs no database. The embedder may be a service, and as far away.
+            # What is in memory needs no database. The embedder may be a service that is as far away.
             cached = self._talk.recall_nowait(campaign, npc, query)
             if cached is not None:
                 return cached
@@ -131,12 +131,12 @@ class MemoryGuard:
         return await self._ask(lambda: self._summaries.latest(campaign, npc, but=but, limit=limit))
 
     def over(self, talk: TalkAround) -> TalkAround:
-        """The same of talk around an entity, which not every memory has."""
+        """Wrap a search around an entity, which not every memory has."""
         return _GuardedAround(talk, self._ask)
 
     async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
         if self._watch.is_away:
-            raise Unavailable("long-term memory is away")  # why is told once, by `MemoryWatch`
+            raise Unavailable("long-term memory is unavailable")  # `MemoryWatch` reports the reason once
         try:
             return await question()
         except (GlyphoxaError, asyncio.CancelledError):

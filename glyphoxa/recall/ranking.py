@@ -1,4 +1,4 @@
-"""How much each turn of a view bears on a question: the signals, each with its weight."""
+"""Rank the turns of a view by how much they bear on a question: a weighted sum of signals."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 
 # -- several
 #
-# Questions that want several things ("Which cities has Joren seen?"): their answers lie in several sessions.
+# Questions that ask for several things ("Which cities has Joren seen?"): their answers are in several sessions.
 
 APART: Final = 0.5
-"""What each turn that is told already takes from the others of its session, in the scale of the ranking."""
+"""Each selected turn lowers the other turns of its session by this, in the scale of the ranking."""
 POOL: Final = 50
-"""So many of the best are put in another order."""
+"""Reorder at most this many of the best turns."""
 
 
 @cache
@@ -36,7 +36,7 @@ def _several(language: str) -> re.Pattern[str]:
 
 
 def wants_several(question: str, *, language: str) -> bool:
-    """False for a language whose questions are not known here.
+    """Return whether the question asks for several things; False for an unknown language.
 
     >>> wants_several("Which cities has Joren seen?", language="en")
     True
@@ -45,14 +45,16 @@ def wants_several(question: str, *, language: str) -> bool:
 
 
 def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32], *, cost: float = APART) -> list[int]:
-    """Places in an order in which each takes something from the others of its session, so that no session has all of
-    the first ones. Greedy, as maximal marginal relevance is (Carbonell & Goldstein, 1998).
+    """Return places in an order in which each one lowers the others of its session.
+
+    No session can then take all of the first places. Greedy, as maximal marginal relevance (Carbonell & Goldstein,
+    1998).
 
     Args:
-        best: Places, best first; those behind the first fifty stay where they are.
+        best: Places, best first; those after the first fifty keep their position.
         scores: Of all turns.
         sessions: Of all turns.
-        cost: What each takes.
+        cost: By how much each selected turn lowers the others.
     """
     pool = np.array(best[:POOL], np.int64)
     left = scores[pool].astype(np.float64)
@@ -68,7 +70,7 @@ def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32
 
 Scores = NDArray[float32]
 ExtraSignal = Callable[[TalkIndex, Viewer, SearchTerms, ViewSnapshot], Scores]
-"""A signal that is registered with the weights: one number for each turn of the snapshot."""
+"""A signal registered with the weights: one number for each turn of the snapshot."""
 
 BY_WORDS: Final[Mapping[Signal, float]] = {
     Signal.WORDS: 5.0,
@@ -101,17 +103,18 @@ BY_WORDS_AND_MEANING: Final[Mapping[Signal, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """What each signal counts; one that is not named counts nothing.
+    """The weight of each signal; a signal without one counts 0.
 
     Learnt by a listwise softmax (Cao et al., 2007) from five conversations of LoCoMo and, at three tenths of the
-    weight, three evenings of Critical Role, and rounded; how that serves other talk is in `docs/measurements.md`.
+    weight, three evenings of Critical Role, then rounded. `docs/measurements.md` shows how it does on other
+    transcripts.
 
     Attributes:
-        apart: See the function of that name; 0: an answer may lie in one session as well as in many.
-        by_words: While the question has no vector: it is not asked for on partial transcripts, or it is late.
-        extra: Signals that are computed elsewhere, by the names that they have in the tables.
-        min_cosine: With no word in common, less similar than this is not about the question. True hits are as low (at
-            0.25 questions in other words lose 2.9 points of R@10); what is worth telling is decided after it.
+        apart: See the function of that name; 0 means that all answers may come from one session.
+        by_words: Used without the question's vector: on partial transcripts, or when the vector is late.
+        extra: Signals that are computed elsewhere, by their names in the tables.
+        min_cosine: Without a common word, a lower similarity does not bear on the question. True hits can be as low: at
+            0.25, questions in other words lose 2.9 points of R@10. Selection decides later what enters a prompt.
     """
 
     by_words: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS)
@@ -128,7 +131,7 @@ DEFAULT: Final = RankingWeights()
 class Ranking:
     """
     Attributes:
-        scores: Shape (n,), higher is better: the sum of the signals, each with its weight.
+        scores: Shape (n,), higher is better: the weighted sum of the signals.
         signals: Those with a weight, each of shape (n,).
     """
 
@@ -137,7 +140,7 @@ class Ranking:
     weights: Mapping[Signal, float]
 
     def shares_of(self, at: int) -> dict[Signal, float]:
-        """What the score of one turn is made of; signals that add nothing are left out."""
+        """Return the parts of one turn's score, without signals that add nothing."""
         found = {name: self.weights[name] * float(values[at]) for name, values in self.signals.items()}
         return {name: round(share, 4) for name, share in found.items() if share}
 
@@ -152,9 +155,8 @@ def rank(
 ) -> Ranking:
     """
     Args:
-        speakers: The numbers of those whom the question names.
-        also: What speaks for each turn beside, as computed for this question: the time that it tells, and
-            `weights.extra`.
+        speakers: Numbers of the speakers whom the question names.
+        also: Further signals that were computed for this question: the fit in time, and `weights.extra`.
     """
     signals = signals_of(question, seen, speakers) | dict(also)
     table = weights.by_words if seen.cosines is None else weights.by_words_and_meaning
@@ -167,23 +169,23 @@ def rank(
 
 # -- ranked
 #
-# A view in the light of a question: what of it is best, and how each turn is told.
+# A view, ranked by a question: the best turns, and how each is presented.
 
 
 _FITS: Final = 0.5
-"""A turn that fits the time of the question so well is told with that reason."""
+"""From this fit in time on, a turn is presented with that reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A view in the light of a question.
+    """A view, ranked by a question.
 
     Attributes:
-        changes: Of the index, before it was looked at.
-        is_about_it: Turns that have something of the question themselves.
+        changes: Number of the index's latest change before the look-up.
+        is_about_it: Turns that match the question themselves.
         may_be_told: Turns that are not in the prompt already, and were said in the time that is asked for.
         apart: See `RankingWeights`.
-        is_of_then: The question tells days that are over.
+        is_of_then: The question contains past days.
     """
 
     index: TalkIndex
@@ -200,11 +202,11 @@ class Ranked:
     is_of_then: bool
 
     def items(self, limit: int) -> list[RecalledUtterance]:
-        """The best that are about it, or beside what is."""
+        """Return the best turns that match the question, or are next to one that does."""
         return [self.recalled(at, score=score) for at, score in self.best(limit)]
 
     def best(self, limit: int) -> list[tuple[int, float]]:
-        """Where those stand in the view, each with its score, 0 to 1. Not always falling: see `apart`."""
+        """Return their places in the view, each with its score from 0 to 1. See `apart` for why scores may rise."""
         scores = self.ranking.scores
         among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
         best = _best(scores, among, max(limit, POOL) + 1)
@@ -217,7 +219,7 @@ class Ranked:
         return [(at, _relative(float(scores[at]), least, most)) for at in found]
 
     def is_the_question(self, at: int) -> bool:
-        """It may be in the log already, under an id that the caller does not know."""
+        """The utterance may already be in the log under an id that the caller does not know."""
         return self.index.text(self._row(at)).casefold() == self.question.text.casefold()
 
     def recalled(self, at: int, *, score: float = 1.0) -> RecalledUtterance:
@@ -253,9 +255,7 @@ class Ranked:
 def rank_view(
     index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery, weights: RankingWeights
 ) -> Ranked:
-    """All that a viewer may know of, as it is now. What was said at another time than the query's is not told, and
-    still leads to what is.
-    """
+    """Rank all that a viewer may know now. Turns later than the query are not returned, but may lead to others."""
     changes, between = index.changes, query.between
     seen = index.look(viewer, asked.terms, asked.vector)
     fit = fit_of(asked, index, viewer, seen)
@@ -282,19 +282,20 @@ def rank_view(
 
 
 def _is_about_it(seen: ViewSnapshot, min_cosine: float) -> NDArray[bool_]:
-    """Whether a turn shares a word with the question, or is near to it in meaning. A session that is spoken of in the
-    question makes its turns likelier, none of them relevant.
+    """Return whether a turn shares a word with the question or is near to it in meaning.
+
+    A session that the question names raises the score of its turns, but that alone makes none of them relevant.
     """
     found = np.zeros(len(seen), bool_)
     for match in seen.matches:
         found[match.places] = True
     if seen.cosines is not None:
-        found |= seen.cosines >= min_cosine  # false for one that has none
+        found |= seen.cosines >= min_cosine  # false if there is none
     return found
 
 
 def _with_neighbours(found: NDArray[bool_], seen: ViewSnapshot) -> NDArray[bool_]:
-    """An answer need not repeat the words of its question: it follows within two turns."""
+    """An answer need not repeat the question's words: it follows within two turns."""
     widened = found.copy()
     for distance in (1, 2):
         same = seen.columns.sessions[distance:] == seen.columns.sessions[:-distance]
@@ -304,7 +305,7 @@ def _with_neighbours(found: NDArray[bool_], seen: ViewSnapshot) -> NDArray[bool_
 
 
 def _best(scores: NDArray[float32], among: NDArray[bool_], limit: int) -> list[int]:
-    """The places of the highest scores, the later first among equals."""
+    """Return the places of the highest scores, the later first among equals."""
     places = np.flatnonzero(among)
     n = min(limit, len(places))
     if n <= 0:

@@ -1,4 +1,4 @@
-"""Recall of talk: what an NPC witnessed that bears on what was just said."""
+"""Recall past utterances that an NPC witnessed and that bear on a question."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 # -- settings
 #
-# How recall of talk is done: its deadlines, and the weights of its ranking.
+# Deadlines of recall, and the weights of its ranking.
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
     """
     Attributes:
-        deadline_ms: For reading a campaign's talk into memory when that was not done before.
-        embed_deadline_ms: For the question's embedding; when it is late, words alone decide.
-        patient_embed_deadline_ms: The same where nobody waits.
-        refresh_deadline_ms: For what has changed in the log; what is not there yet is not recalled yet.
-        patient_refresh_deadline_ms: The same where nobody waits.
-        summaries_deadline_ms: For the summaries of the sessions of which a recap is asked for.
+        deadline_ms: For the first load of a campaign's utterances into memory.
+        embed_deadline_ms: For the question's embedding. After it, recall ranks by words only.
+        patient_embed_deadline_ms: The same where nobody waits for the answer.
+        refresh_deadline_ms: For changes in the log. Later changes are not recalled yet.
+        patient_refresh_deadline_ms: The same where nobody waits for the answer.
+        summaries_deadline_ms: For the session summaries of a recap.
         weights: Of the ranking.
     """
 
@@ -54,9 +54,8 @@ class RecallSettings:
 
 
 _IN_A_THREAD = 20_000
-"""Turns from which a ranking would hold up the event loop for more than three milliseconds. Beside others who work, a
-thread waits for the interpreter for longer than that.
-"""
+"""With more turns than this, a ranking would block the event loop for more than three milliseconds. For fewer, a
+thread waits longer for the interpreter than that."""
 _REMEMBERED_ANSWERS = 64
 
 
@@ -65,7 +64,7 @@ class RecallResult:
     """
     Attributes:
         items: Best first.
-        left_out: What had no say in it, each with the reason: "meaning: the embedding was late".
+        left_out: What was not considered, with the reason: "meaning: the embedding was late".
     """
 
     items: tuple[RecalledTalk, ...] = ()
@@ -76,15 +75,15 @@ NOTHING_ASKED: Final = RecallResult(left_out=("everything: nothing was asked",))
 
 
 class Recall:
-    """A `PastTalk` over talk that is cached in memory.
+    """A `PastTalk` over utterances that are cached in memory.
 
     Args:
-        feed: Where talk is read.
-        embedder: How questions are embedded; None for words alone.
-        another: See `TranscriptMemory`: what embeds questions when talk was embedded anew by another model.
-        summaries: Told where a recap is asked for; None for none.
-        times: How campaigns tell the time; None: in UTC, and no story counts its days.
-        now_ms: Milliseconds since the Unix epoch; "last week" counts from it.
+        feed: Source of the utterances.
+        embedder: Embeds questions; None ranks by words only.
+        another: See `TranscriptMemory`: embeds questions after all utterances were embedded by another model.
+        summaries: Session summaries for recaps; None if there are none.
+        times: How campaigns count time; None means UTC and no story days.
+        now_ms: Milliseconds since the Unix epoch; "last week" is relative to it.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -107,12 +106,12 @@ class Recall:
 
     @property
     def vectors(self) -> QuestionVectors:
-        """Of questions, for whoever compares them with other talk."""
+        """Vectors of questions, for callers that compare them with other utterances."""
         return self._vectors.first
 
     @property
     def weights(self) -> RankingWeights:
-        """Of the ranking."""
+        """Weights of the ranking."""
         return self._settings.weights
 
     async def recall(
@@ -140,10 +139,12 @@ class Recall:
         by_words: bool = False,
         patient: bool = False,
     ) -> RecallResult:
-        """As `recall`, with what had no say in it. The same question on the same ordinal gets the same answer.
+        """Recall as `recall` does, and report what was not considered.
+
+        The same question at the same ordinal gets the same answer.
 
         Args:
-            by_words: Without what the question means.
+            by_words: Ignore the question's meaning.
 
         Raises:
             Unavailable: As `PastTalk.recall`.
@@ -156,7 +157,7 @@ class Recall:
         if asked is None or query.limit <= 0:
             return NOTHING_ASKED
         key = (campaign, npc, asked.text, frozenset(query.exclude), query.limit, asked.vector is None, query.between)
-        # What was yesterday is not tomorrow, and a summary may change while talk does not.
+        # The same words mean another day tomorrow, and a summary may change while the transcript does not.
         is_lasting = not (asked.time.tells_a_time or asks_for_recap(asked))
         known = self._answers.get(key)
         if is_lasting and known is not None and known[0] == index.changes:
@@ -164,7 +165,7 @@ class Recall:
         ranked = await self._ranked(index, npc, asked, query, self.weights)
         items = await self.recaps.before([*ranked.items(query.limit)], ranked, campaign, npc, left_out=left_out)
         if is_lasting:
-            # As of when it was looked at: talk may have been rolled back since.
+            # As of the start of the look-up: utterances may have been rolled back since.
             self._answers[key] = (ranked.changes, tuple(items))
             while len(self._answers) > _REMEMBERED_ANSWERS:
                 self._answers.popitem(last=False)
@@ -179,11 +180,12 @@ class Recall:
         left_out: list[str],
         weights: RankingWeights | None = None,
     ) -> Ranked | None:
-        """All that an NPC witnessed, ranked by a question, for who goes on from there; see `recaps` as well. Where
-        nobody waits for it: as `patient`. None if nothing is asked.
+        """Return all that an NPC witnessed, ranked by a question, for further processing; see `recaps` as well.
+
+        `patient` uses the longer deadlines. Returns None if nothing is asked.
 
         Args:
-            left_out: What had no say is added here.
+            left_out: Receives what was not considered.
             weights: Of the ranking, in place of the usual ones.
 
         Raises:
@@ -193,7 +195,7 @@ class Recall:
         return None if asked is None else await self._ranked(index, npc, asked, query, weights or self.weights)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the work in progress."""
         await self._vectors.close()
         await self.transcripts.close()
 
@@ -205,7 +207,7 @@ class Recall:
         waits: _Waits,
         left_out: list[str],
     ) -> tuple[TalkIndex, RecallQuestion | None]:
-        """The talk as it is now, and the question with its vector."""
+        """Return the current utterances, and the question with its vector."""
         cached = self.transcripts.index(campaign)
         asked = None if cached is None else self._read(campaign, cached, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
@@ -225,7 +227,7 @@ class Recall:
         return index, None if asked is None else replace(asked, vector=vector)
 
     def _read(self, campaign: CampaignId, index: TalkIndex, viewer: Viewer, question: str) -> RecallQuestion | None:
-        """None if nothing is asked."""
+        """Return None if nothing is asked."""
         if not question.strip():
             return None
         return read_question(
@@ -239,7 +241,7 @@ class Recall:
     async def _embed(
         self, index: TalkIndex, asked: RecallQuestion, deadline_ms: int
     ) -> NDArray[float32] | LeftOut | None:
-        """A vector that may be compared with those of the index; None where none is wanted."""
+        """Return a vector comparable with those of the index; None where none is wanted."""
         if not deadline_ms:
             return None
         return await self._vectors.embed(index.edition, asked.meaning, deadline_ms=deadline_ms)
@@ -260,22 +262,22 @@ class Recall:
         except (TimeoutError, GlyphoxaError) as error:
             if cached is None:
                 raise Unavailable(
-                    f"the talk of {campaign} is not in memory: {str(error) or 'it is being read'}"
+                    f"the transcript of {campaign} is not in memory: {str(error) or 'it is being read'}"
                 ) from None
-            left_out.append(f"the latest talk: {str(error) or f'it took more than {deadline_ms} ms'}")
+            left_out.append(f"the latest utterances: {str(error) or f'it took more than {deadline_ms} ms'}")
             return cached
 
     async def _ranked(
         self, index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery, weights: RankingWeights
     ) -> Ranked:
-        """Away from the event loop where it would be held up."""
+        """Rank in a thread if it would block the event loop."""
         if len(index) > _IN_A_THREAD:
             return await asyncio.to_thread(rank_view, index, viewer, asked, query, weights)
         return rank_view(index, viewer, asked, query, weights)
 
 
 class _Waits(NamedTuple):
-    """How long one question may wait for its vector, and for the latest talk."""
+    """Return how long one question may wait for its vector and for the latest utterances."""
 
     embed_ms: int
     refresh_ms: int
@@ -286,32 +288,33 @@ _Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool, Between]
 
 # -- around
 #
-# Talk around an entity: what was said of it, or of who and what is related to it, that bears on a question.
+# Utterances about an entity, or about related ones, that bear on a question.
 #
-# "Who of the Watch was seen at the mine?" is answered by talk of Joren, whom only the graph knows for one of the Watch.
-# No ranking of talk by its words or its meaning finds that.
+# "Who of the Watch was seen at the mine?" needs utterances about Joren, and only the graph knows that Joren is one of
+# the Watch. No ranking by words or meaning finds them.
 
 
 _DEPTHS: Final = (1, 2)
-"""Each by itself: what is near would be lost among the many that are further away."""
+"""Entities are compared separately, because the many distant ones would hide the near ones."""
 NEARER: Final = 1.15
-"""What is one relation nearer counts so much more. Of equals the nearer comes first, and what does not bear on the
-question not at all. Measured: `docs/measurements.md`.
-"""
+"""Each relation closer multiplies the score by this. Ties go to the nearer entity, and an utterance that does not
+bear on the question is never returned. Measured in `docs/measurements.md`."""
 _FEWEST: Final = 10
-"""So many of each neighbourhood are compared with each other, however few are wanted."""
+"""Compare at least this many utterances of each neighbourhood, even if fewer are wanted."""
 _LEAST_COSINE: Final = 0.25
-"""Less similar than this is not about the question. Above `RankingWeights.min_cosine`: here no ranking of other signals
-comes after it."""
+"""A lower similarity does not bear on the question. It is above `RankingWeights.min_cosine`, because no other
+signals follow here."""
 _EMBED_DEADLINE_MS: Final = 900
 
 
 class RecallAround:
-    """A `TalkAround` over a graph that can be asked for talk. By meaning; by words where the question has no vector in
-    time, or no talk around the entity has one of the same model.
+    """A `TalkAround` over a graph that can search utterances.
+
+    It searches by meaning. It searches by words if the question's vector is late, or if no utterance around the entity
+    has a vector of the same model.
 
     Args:
-        vectors: Where questions are embedded.
+        vectors: Embeds questions.
         nearer: See `NEARER`.
     """
 
@@ -322,7 +325,7 @@ class RecallAround:
 
     @classmethod
     def of(cls, graph: object, vectors: QuestionVectors) -> RecallAround | None:
-        """None where the graph cannot be asked for talk: whoever asks goes on without."""
+        """None if the graph cannot search utterances; the caller continues without it."""
         return cls(graph, vectors) if isinstance(graph, GraphRag) else None
 
     async def recall_around(
@@ -333,7 +336,8 @@ class RecallAround:
         enough = 0 if limit <= 0 else max(limit, _FEWEST)
         found: list[Passage] = []
         if not isinstance(vector, LeftOut):
-            # All talk may have been embedded anew by another model since: then nothing may be compared with this.
+            # All utterances may have been embedded again by another model, so this vector cannot be compared with
+            # theirs.
             with suppress(InvalidInput):
                 for depth in _DEPTHS:
                     middle = Neighbourhood(around, depth)
@@ -351,6 +355,6 @@ class RecallAround:
 
 
 def _bears_on_it(passage: Passage) -> bool:
-    """What has no similarity has a word in common."""
+    """A hit without a similarity has a word in common."""
     similarity = passage.recalled.similarity
     return similarity is None or similarity >= _LEAST_COSINE

@@ -1,8 +1,8 @@
-"""Questions for what happened, or for its order ("what happened last session", "what came first"): answered by sessions
-in their order and not by likeness, for no turn says what order things were in.
+"""Answer questions about events and their order ("what happened last session", "what came first").
 
-A session is told by its summary. Where none is written its most telling turns stand for it, one from each stretch of
-the session, so that its beginning and its end are both in it.
+They are answered by sessions in order, because no utterance states the order of events and similarity cannot find it. A
+session's summary represents it. Without a summary, its most relevant turns do, one from each stretch, so that the
+beginning and the end are both included.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from glyphoxa.recall.time_reader import SessionReference, TimeAsk
 from glyphoxa.transcript.ports import SessionSummaries
 
 MOST_SESSIONS: Final = 8
-"""Whose summaries are read for one question."""
+"""Read at most this many summaries for one question."""
 LEAST_TOKENS: Final = 40
-"""A session that gets less than that is left out: nothing can be told in it."""
+"""A session with less room than this is left out: it would contain nothing useful."""
 _TOKENS_PER_LINE: Final = 40
 _SAID_CHARACTERS: Final = 7
-"""Of what a prompt has between who speaks and the words."""
+"""Characters in a prompt between the speaker and the words."""
 _OWN_NAME_CHARACTERS: Final = 3
 _TURN_TOKENS: Final = 30
 _IN_SCOPE: Final = 0.5
 _LEAST_FIT: Final = 0.25
 _TRIED: Final = 3
-"""Of a stretch, until one is short enough."""
+"""Cut a stretch until one turn is short enough."""
 _ROUNDING: Final = 1e-6
 _TOKEN_CHARACTERS: Final = 4
 _LAST_SESSION: Final = SessionReference("session", back=1)
@@ -61,7 +61,7 @@ def asks_for_recap(question: RecallQuestion) -> bool:
 class Recaps:
     """
     Args:
-        summaries: None: the most telling turns of a session stand for it.
+        summaries: None uses the most relevant turns of a session instead.
         deadline_ms: For the summaries of one question.
     """
 
@@ -78,17 +78,17 @@ class Recaps:
         *,
         left_out: list[str],
     ) -> list[RecalledTalk]:
-        """Where a recap is asked for, what happened comes first, and what is like the question fills up.
+        """Put the events first if the question asks for a recap, then fill up with similar turns.
 
         Args:
-            items: What is like the question, best first.
-            left_out: What had no say is added here.
+            items: Turns similar to the question, best first.
+            left_out: Receives what was not considered.
         """
         if not asks_for_recap(ranked.question):
             return items
         happened = recap(ranked, await self._read(ranked, campaign, npc, left_out))
-        happened = [one for one in happened if ranked.query.between.holds(one.at_ms)]  # a summary is no turn
-        # Each where it stands first. A turn is the same one whether all of it is told or its beginning.
+        happened = [one for one in happened if ranked.query.between.holds(one.at_ms)]  # a summary is not a turn
+        # Keep the first occurrence of each. A turn counts as the same whether it is complete or cut.
         found: dict[tuple[str, str], RecalledTalk] = {}
         for one in [*happened, *items]:
             found.setdefault((one.source, one.utterance_id if isinstance(one, RecalledUtterance) else one.text), one)
@@ -112,10 +112,10 @@ class Recaps:
 
 
 def recap(ranked: Ranked, summaries: Mapping[SessionId, str]) -> list[RecalledTalk]:
-    """What happened, in its order; empty if nothing can be told.
+    """Return the events in order; empty if there are none.
 
     Args:
-        summaries: As the viewer may know them.
+        summaries: Those that the viewer may know.
     """
     question, index, viewer, seen = ranked.question, ranked.index, ranked.viewer, ranked.seen
     worth, lines = ranked.ranking.scores, ranked.query.limit
@@ -145,14 +145,14 @@ def recap(ranked: Ranked, summaries: Mapping[SessionId, str]) -> list[RecalledTa
             reason = f"witnessed in session {one.session_id}; {piece.reason}"
             signals = {**one.signals, Signal.RECAP: 1.0}
             found.append(replace(one, text=piece.text, score=1.0, reason=reason, signals=signals))
-    # Left out is what lies between: how it began and how it ended are what a recap is asked for.
+    # The middle is left out: a recap needs the beginning and the end.
     return (
         [found[at] for at in np.linspace(0, len(found) - 1, lines).round().astype(int)] if len(found) > lines else found
     )
 
 
 def _sessions_in_question(index: TalkIndex, seen: ViewSnapshot, fit: Fit | None) -> list[SessionId]:
-    """Those whose summaries may answer, at most eight: the ones that fit the time best, the latest among equals."""
+    """Return at most eight sessions whose summaries may answer: the best fit in time, the latest among equals."""
     starts = seen.columns.starts
     if not len(starts):
         return []
@@ -161,7 +161,7 @@ def _sessions_in_question(index: TalkIndex, seen: ViewSnapshot, fit: Fit | None)
     return [index.said(int(seen.columns.rows[starts[at]])).session_id for at in order]
 
 
-# -- what is told of which session
+# -- which parts of which session
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +169,9 @@ class TimelinePiece:
     """
     Attributes:
         number: Of the session.
-        at_ms: When it was said; of a summary, when its session began.
+        at_ms: Time of the turn; for a summary, the start of its session.
         place: Of the turn; None for a summary.
-        reason: Why it is told: "asked about last session (session 11)".
+        reason: Why it is included: "asked about last session (session 11)".
     """
 
     number: int
@@ -184,13 +184,13 @@ class TimelinePiece:
 
 @dataclass(frozen=True, slots=True)
 class RankedTalk:
-    """What may be told.
+    """The material of a recap.
 
     Attributes:
-        worth: How telling each turn is for the question, any scale from 0; shape (n,). For a recap how rare its words
-            are, summed up, does better than their number or how central they are.
-        text_of: A turn's words; empty if it is not to be told.
-        lead_of: How many characters stand in front of them in a prompt: who says it.
+        worth: How much each turn helps to answer the question, any scale from 0; shape (n,). For a recap, the summed
+            rarity of its words works better than their number or their centrality.
+        text_of: Returns a turn's words; empty if it must not be included.
+        lead_of: Returns the number of characters before the words in a prompt, which name the speaker.
         anchors: As in `fit_in_time`.
     """
 
@@ -209,14 +209,14 @@ def timeline_of(
     current: int | None,
     budget_tokens: int,
 ) -> list[TimelinePiece]:
-    """The sessions that were asked about, in order, within the budget. Empty if the question asks for no recap and no
-    order, if there is nothing to tell, or no room for it.
+    """Return the sessions that were asked about, in order, within the budget.
 
-    Each session gets an equal share; what one leaves over goes to the next. If there are too many, those whose turns
-    are worth most are told, of equals the latest. A recap without a time is one of the last session.
+    Empty if the question asks for no recap and no order, or if there is nothing to include or no room. Each session
+    gets an equal share and passes what it does not use to the next. If there are too many sessions, those with the
+    highest worth are included, and of equals the latest. A recap without a time means the last session.
 
     Args:
-        current: Number of the session that is played; None between sessions.
+        current: Number of the session being played; None between sessions.
     """
     if not (ask.asks_for_recap or ask.asks_for_order) or not len(talk.turns):
         return []
@@ -224,10 +224,10 @@ def timeline_of(
         ask = replace(ask, place=_LAST_SESSION, words="what happened")
     fit = fit_in_time(ask, sessions, talk.turns, current=current, anchors=talk.anchors)
     if fit is None and not ask.asks_for_order:
-        return []  # what happened since something of which nobody spoke
+        return []  # events since something that nobody mentioned
     chosen = _chosen(fit, sessions, talk, most=budget_tokens // LEAST_TOKENS)
-    reason = "asked about the order of things" if fit is None else fit.reason
-    # Of a part of a session its summary does not tell.
+    reason = "asked about the order of events" if fit is None else fit.reason
+    # A summary describes a whole session, so it cannot describe a part of one.
     is_part = ask.place is not None and ask.place.part is not None
     told: list[TimelinePiece] = []
     left = budget_tokens
@@ -244,14 +244,14 @@ def timeline_of(
 
 
 def estimated_tokens(text: str) -> int:
-    """About four characters a token."""
+    """A token is about four characters."""
     return len(text) // _TOKEN_CHARACTERS + 1
 
 
 def _chosen(fit: Fit | None, sessions: Sequence[PastSession], talk: RankedTalk, *, most: int) -> list[int]:
-    """Sessions of which a turn fits at least half as well as the best one does; all if no time was told.
+    """Return sessions with a turn that fits at least half as well as the best; all if the question contains no time.
 
-    What does not fit by itself is not told as if it did: nothing was said last year in a campaign that began in May.
+    A turn that does not fit is not presented as if it did: nothing was said last year in a campaign that began in May.
     """
     there = talk.turns.sessions
     scope = there if fit is None else there[fit.scores >= max(_LEAST_FIT, _IN_SCOPE * float(fit.scores.max()))]
@@ -261,7 +261,7 @@ def _chosen(fit: Fit | None, sessions: Sequence[PastSession], talk: RankedTalk, 
 
 
 def _cut(text: str, share: int, *, n_lead: int = 0) -> str:
-    """The sentences that there is room for, from the first on, behind so many characters."""
+    """Return the first sentences that fit after that many characters."""
     return first_sentences(text, share * _TOKEN_CHARACTERS - n_lead - 1)
 
 
@@ -277,10 +277,10 @@ def _meant(index: int, fit: Fit | None, turns: TurnTimes, *, part: bool) -> NDAr
 def _telling(
     session: PastSession, places: NDArray[int64], talk: RankedTalk, share: int, reason: str
 ) -> list[TimelinePiece]:
-    """The best turn of each of as many stretches as there is room for, of equals the first.
+    """Return the best turn of as many stretches as fit, of equals the first.
 
-    No stretch takes the room of the next: of a long turn only its first sentences are told. On three episodes of CRD3,
-    with 600 tokens, that touches 31 % of what their recaps tell; with whole turns it was 5 %.
+    A stretch takes no room from the next: a long turn is cut to its first sentences. On three episodes of CRD3 with 600
+    tokens, the result touches 31 % of what their recaps contain; with whole turns it was 5 %.
     """
     told: list[TimelinePiece] = []
     n_stretches = min(len(places), max(1, share // _TURN_TOKENS))

@@ -1,7 +1,7 @@
-"""What speaks for a turn, each thing by itself: arrays of one number a turn.
+"""Compute the signals of the ranking: arrays with one number for each turn.
 
-By words, by meaning, and by the structure of talk: an answer stands beside its question, what is spoken of fills a
-scene, and who is asked about has mostly told it themselves. All is counted in the view of the one who remembers.
+They use words, meaning and the structure of a conversation: an answer is next to its question, a topic fills a scene,
+and people mostly talk about themselves. All counts are taken in the view of the NPC that remembers.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from glyphoxa.recall.terms import RecallQuestion, Trait
 from glyphoxa.recall.time_reader import Anchor, Part, PlaceKind, Relation, SessionReference, TimeAsk
 
 Values = NDArray[float32]
-"""Of one signal: a number for each turn."""
+"""The values of one signal: a number for each turn."""
 _K1, _B = 0.9, 0.2
-"""Of BM25. Utterances are short, and a longer one tells more: length counts little."""
+"""Of BM25. Utterances are short, and a longer one contains more, so length counts little."""
 _SCENE_K1, _SCENE_B = 1.2, 0.75
 SCENE_TURNS = 60
-"""A session is cut into stretches of equal length, at most so long, which stand for its scenes."""
+"""A session is cut into equal stretches of at most this length, which represent its scenes."""
 SCALE = 20.0
-"""Of summed rarities: what four or five telling words weigh. A question of many words is not scaled down to one of few:
-the more it says, the surer is a turn that has it all."""
+"""A summed rarity: what four or five telling words weigh. The score of a question with many words is not scaled
+down, because a turn that contains all of them is the surer hit."""
 _LED_UP_TURNS = 2
 _LEAST_TURNS, _LEAST_SCENES = 300, 10
-"""As rare as in so much talk is a word in less: on the first evening every word would be common."""
+"""A word is at least as rare as in this many turns: on the first evening, every word would be common."""
 _TINY = 1e-6
 
 
 def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset[int]) -> dict[Signal, Values]:
-    """The signals by their names, each float32 of shape (n,). What speaks for no turn at all is left out.
+    """Return the signals by name, each float32 of shape (n,). A signal that is 0 for all turns is omitted.
 
     - `words`: BM25.
-    - `led_up`: how much of the question is said in the turn and the two before it together, by rarity.
-    - `scene`: BM25 of the stretch of talk that it is in.
-    - `speaker`: it was said by somebody whom the question names.
-    - `asks`: it is a question itself. `answers`: `words` of the question that it follows.
-    - `tells_time`, `tells_number`: it tells when or how many, where that is asked.
+    - `led_up`: share of the question in the turn and the two before it together, by rarity.
+    - `scene`: BM25 of the surrounding stretch.
+    - `speaker`: the question names the speaker.
+    - `asks`: the turn is a question. `answers`: `words` of the question that it follows.
+    - `tells_time`, `tells_number`: it contains a time or a number, if the question asks for one.
 
-    If the question has a vector also `meaning`, from 0 for the average turn to 1 for the nearest; `meaning_before` and
-    `meaning_after`, that of the turn two before and of the next; `meaning_near`, the best of those at most eight away;
-    and `meaning_answers`, that of the question that it follows. Beside it words (`words`, `led_up`, `scene`,
-    `answers`) count as far as the talk has said what is asked: see `said_at_best`.
+    With the question's vector there are also `meaning`, from 0 for the average turn to 1 for the nearest;
+    `meaning_before` and `meaning_after`, that of the turn two before and of the next; `meaning_near`, the best of those
+    at most eight away; and `meaning_answers`, that of the question that it follows. Word signals (`words`, `led_up`,
+    `scene`, `answers`) are then scaled by how much of the question the transcript contains: see `said_at_best`.
 
     Args:
-        speakers: Numbers of those whom the question names.
+        speakers: Numbers of the speakers whom the question names.
     """
     hits = _hits_of(seen)
     led_up = _led_up(hits, seen)
@@ -92,12 +92,11 @@ def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset
 
 
 def said_at_best(question: RecallQuestion, seen: ViewSnapshot, led_up: Values) -> float:
-    """How much of the question the turn that says most of it has said with the two before it: by rarity, 0 to 1; a word
-    of which nobody spoke is as rare as can be.
+    """Return the largest share of the question that one turn and the two before it contain: by rarity, 0 to 1.
 
-    Who asks in other words than those in which it was told shares only common ones with any turn, and where those stand
-    together is chance. On questions asked so over talk that weights were learnt from in other words, R@10 rises by 5.3
-    points, over that of a table by 2.2, and those of LoCoMo lose nothing that can be shown.
+    A word that nobody said has the highest rarity. A question in other words than the answer shares only common words
+    with any turn, and where those occur together is chance. On such questions R@10 rises by 5.3 points over the
+    transcripts of the weights, by 2.2 over that of a table, and LoCoMo's own questions lose nothing that can be shown.
     """
     asked = sum(rarity(match, len(seen)) for match in seen.matches)
     asked += (len(question.terms.words) - len(seen.matches)) * _idf(0, max(len(seen), _LEAST_TURNS))
@@ -111,12 +110,12 @@ def by_words(seen: ViewSnapshot) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class _Hits:
-    """All matches one after the other: what is done once for all of them is done in the time of one.
+    """All matches in one array, so that shared work is done once for all of them.
 
     Attributes:
-        matches: Which of the matches each hit is of.
+        matches: Which of the matches each hit belongs to.
         places: Turns, in no order.
-        counts: How often the term stands in the turn.
+        counts: How often the term occurs in the turn.
         rarities: Of each match.
     """
 
@@ -137,7 +136,7 @@ def _hits_of(seen: ViewSnapshot) -> _Hits:
 
 
 def rarity(match: TermMatch, n: int) -> float:
-    """Of a term in a view of n turns: the inverse document frequency of BM25, above 0."""
+    """Return the inverse document frequency of a term in a view of n turns, as in BM25, above 0."""
     return _idf(len(match.places), max(n, _LEAST_TURNS))
 
 
@@ -154,15 +153,15 @@ def _bm25(hits: _Hits, seen: ViewSnapshot) -> Values:
 
 
 def _led_up(hits: _Hits, seen: ViewSnapshot) -> Values:
-    """The summed rarity of the terms that stand, once or often, in a turn or the two before it in its session."""
+    """Sum the rarity of the terms that occur in a turn or the two before it in its session, each counted once."""
     n = len(seen)
     steps = np.zeros(n + 1)
     ends_of = np.append(seen.columns.starts[1:], n)
-    # Each match has a line of turns of its own, one behind the other.
+    # Each match has its own row of turns, one after the other.
     shift = hits.matches * (n + 1)
     begins = np.sort(hits.places + shift)
     ends = np.minimum(begins + (_LED_UP_TURNS + 1), ends_of[seen.columns.sessions[begins - shift]] + shift)
-    # Where two of them reach, the term counts once.
+    # Where two matches overlap, the term counts once.
     begins[1:] = np.maximum(begins[1:], ends[:-1])
     reach = begins < ends
     weights = hits.rarities[hits.matches[reach]]
@@ -172,7 +171,7 @@ def _led_up(hits: _Hits, seen: ViewSnapshot) -> Values:
 
 
 def _of_scenes(hits: _Hits, seen: ViewSnapshot) -> Values:
-    """BM25 of the scene that a turn is in."""
+    """Return BM25 of the scene of each turn."""
     n = len(seen)
     if not n:
         return np.zeros(0, float32)
@@ -190,7 +189,7 @@ def _of_scenes(hits: _Hits, seen: ViewSnapshot) -> Values:
 
 
 def _scene_starts(seen: ViewSnapshot) -> NDArray[int64]:
-    """The first turn of each scene: those of a session are of one length, give or take a turn."""
+    """Return the first turn of each scene. The scenes of a session differ in length by one turn at most."""
     starts = seen.columns.starts
     lengths = np.diff(np.append(starts, len(seen)))
     parts = -(-lengths // SCENE_TURNS)
@@ -206,7 +205,7 @@ def _has(seen: ViewSnapshot, trait: Trait) -> Values:
 
 
 def _above_average(cosines: Values) -> Values:
-    """0 for the average turn, 1 for the best; 0 for one without a vector."""
+    """Return 0 for the average turn, 1 for the best, 0 for one without a vector."""
     unknown = np.isnan(cosines)
     known = cosines[~unknown]
     if not len(known):
@@ -218,7 +217,7 @@ def _above_average(cosines: Values) -> Values:
 
 
 def _shifted(values: Values, by: int, seen: ViewSnapshot) -> Values:
-    """The value of the turn that is so many before (behind, if negative) in the same session; 0 if there is none."""
+    """Return the value of the turn that many before (after, if negative) in the same session; 0 if there is none."""
     n, starts = len(values), seen.columns.starts
     found = np.zeros_like(values)
     if by > 0:
@@ -233,7 +232,7 @@ def _shifted(values: Values, by: int, seen: ViewSnapshot) -> Values:
 
 
 def _best_near(values: Values, seen: ViewSnapshot) -> Values:
-    """The best of the turns that are at most eight away in the same session."""
+    """Return the best of the turns at most eight away in the same session."""
     before, after = values, values
     # 1 + 2 + 4 + 1 steps reach eight: four passes instead of eight.
     for step in (1, 2, 4, 1):
@@ -244,19 +243,17 @@ def _best_near(values: Values, seen: ViewSnapshot) -> Values:
 
 # -- time
 #
-# How well each turn fits the time that a question tells.
+# How well each turn fits the time in a question.
 #
-# A prior, not a filter: it fades outside of what was asked for, and faster before it than after it, as what happened
-# is told later and not earlier. Only where one session is asked for ("last session") nothing of the others fits. On
-# five conversations of LoCoMo half of this added to the score raises R@10 of questions that name a date by 8 points.
+# This is a prior, not a filter. It fades outside the requested time, and faster before it than after it, because events
+# are reported later and not earlier. Only a question about one session ("last session") excludes the others. On five
+# conversations of LoCoMo, adding half of this to the score raises R@10 of questions with a date by 8 points.
 
 
 _TOLD_LATER: Final = 6.0
-"""How much slower it fades after a span than before it."""
+"""It fades this much slower after a span than before it."""
 _STORY_FADES: Final = 0.1
-"""Of the length of what was asked for. Two evenings are often one day of the story apart, and a day that was named is
-one of them and not the other.
-"""
+"""As a share of the requested span. Two evenings are often one story day apart, and a named day is only one of them."""
 _STORY_FADES_LEAST_DAYS: Final = 0.5
 _STORY_FADES_OPEN_DAYS: Final = 3.0
 _STORY_TOLD_LATER: Final = 2.0
@@ -266,12 +263,12 @@ _PART_AT: Final[Mapping[Part, float]] = {"beginning": 1 / 6, "middle": 1 / 2, "e
 _RECENT_SESSIONS: Final = 2
 _MOST_ANCHORS: Final = 3
 _SURE: Final = 0.6
-"""Of the best by words: a turn that is nearly as good may tell of the event as well."""
+"""Of the best by words: a turn that is nearly as good may mention the event as well."""
 _NEAR_EVENT: Final = 10.0
-"""Turns after which something said beside an event is still about it, more likely than not."""
+"""An utterance this many turns after an event is still about it, more likely than not."""
 _BESIDE_EVENT: Final = 3.0
 _OF_EVENT: Final[Mapping[Relation, float]] = {"after": 0.5, "since": 1.0, "before": -0.5, "until": -1.0, "during": 0.0}
-"""How well all fits that comes after an event; below 0, that comes before it."""
+"""The fit of everything after an event; below 0, of everything before it."""
 _TRUST: Final[Mapping[PlaceKind, float]] = {
     "session": 1.0,
     "first": 0.5,
@@ -282,7 +279,7 @@ _TRUST: Final[Mapping[PlaceKind, float]] = {
     "whole": 0.0,
 }
 _TRUST_DURING, _TRUST_IN_EVENT = 0.1, 0.05
-"""Measured like the above, as far as the questions there go: of 44 with an event, more trust than that loses."""
+"""Measured as above on the 44 questions with an event: a higher value loses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +287,9 @@ class PastSession:
     """
     Attributes:
         number: From 1; see `sessions_of`.
-        first_ms: When its first turn was said, milliseconds since the Unix epoch.
-        story: Its days of the story, as far as they are known.
-        summary: As the viewer may know it; None if none is written.
+        first_ms: Time of its first turn, milliseconds since the Unix epoch.
+        story: Its story days, as far as they are known.
+        summary: As the viewer may know it; None if there is none.
     """
 
     number: int
@@ -304,12 +301,12 @@ class PastSession:
 
 @dataclass(frozen=True, slots=True)
 class TurnTimes:
-    """What was said, in the order in which it was said; arrays of one length n.
+    """Turns in the order in which they were said; arrays of one length n.
 
     Attributes:
         at_ms: Milliseconds since the Unix epoch.
-        sessions: Which of the sessions a turn belongs to, from 0, never decreasing.
-        as_of_evening_ms: The same as `at_ms` for a comparison with whole days; None if it is the same. See
+        sessions: Session of each turn, from 0, never decreasing.
+        as_of_evening_ms: Like `at_ms`, for comparison with whole days; None if equal. See
             `glyphoxa.recall.days.as_of_its_evening`.
     """
 
@@ -321,7 +318,7 @@ class TurnTimes:
         return len(self.at_ms)
 
     def of_session(self, index: int) -> slice:
-        """The turns of one of the sessions."""
+        """Return the turns of one session."""
         first, end = np.searchsorted(self.sessions, (index, index + 1))
         return slice(int(first), int(end))
 
@@ -331,9 +328,9 @@ class Fit:
     """
     Attributes:
         scores: Of each turn, 0 to 1; float32, shape (n,).
-        prior: The same for a ranking, shape (n,): each of the times counts by how far it has proved to tell where the
-            answer is. A date tells it well; of an event the words find what is said of it, and its time adds little.
-        reason: For who looks: "asked about last session (session 11)".
+        prior: The same for a ranking, shape (n,): each kind of time is weighted by how well it locates answers. A date
+            locates them well. For an event, the words already find its turns, and its time adds little.
+        reason: For display: "asked about last session (session 11)".
     """
 
     scores: NDArray[float32]
@@ -341,11 +338,11 @@ class Fit:
     reason: str
 
 
-# -- over the talk that one remembers
+# -- over the turns of a view
 
 
 def fit_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> Fit | None:
-    """How well each turn fits the time that is asked about; None if the question tells none."""
+    """Return how well each turn fits the requested time; None if the question contains no time."""
     if not question.time.tells_a_time or not len(seen):
         return None
     sessions = sessions_of(question, index, seen)
@@ -363,9 +360,10 @@ def turns_of(question: RecallQuestion, seen: ViewSnapshot) -> TurnTimes:
 def sessions_of(
     question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot, summaries: Mapping[SessionId, str] | None = None
 ) -> list[PastSession]:
-    """The sessions of a view in its order. They have the numbers of the table where one is asked for by its number or
-    as the last one: who asks counts the evenings that were played. Otherwise those that the viewer was at are counted:
-    "long ago" is no sooner because of evenings of which it knows nothing.
+    """Return the sessions of a view in order.
+
+    A question for a session by number, or for the last one, counts the table's sessions. Other questions count those
+    that the viewer attended: "long ago" does not change with evenings that it does not know of.
 
     Args:
         summaries: As the viewer may know them.
@@ -378,7 +376,7 @@ def sessions_of(
     for nth, (start, end) in enumerate(zip(columns.starts.tolist(), ends, strict=True), start=1):
         session = index.said(int(columns.rows[start])).session_id
         at_ms = columns.at_ms[start : end + 1]
-        # What was rolled back since it was looked at has no number any more.
+        # A turn that was rolled back since the look-up has no number.
         number = nth if numbers is None else numbers.get(session, 0)
         story, summary = question.times.sessions.get(session), (summaries or {}).get(session)
         found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), story, summary))
@@ -386,21 +384,22 @@ def sessions_of(
 
 
 def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
-    """The number of the session that is being played; None between sessions. One in which something was said so
-    recently goes on: "last session" is the one before it.
+    """Return the number of the session being played; None between sessions.
+
+    A session with a recent utterance is still being played, so "last session" is the one before it.
     """
     last = max(sessions, key=lambda session: session.number, default=None)
     return None if last is None or now_ms - last.last_ms > STILL_PLAYED_MS else last.number
 
 
 def anchors_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> list[int]:
-    """Turns that tell of the event by which the question tells its time, the likeliest first."""
+    """Return turns about the event that gives the question its time, the likeliest first."""
     anchor = question.time.anchor
     if anchor is None:
         return []
     scores = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
     best = np.argsort(-scores, kind="stable")[:_MOST_ANCHORS]
-    # Talk may have grown since.
+    # The transcript may have grown since.
     return [int(at) for at in best if scores[at] > _SURE * scores[best[0]] and at < len(seen)]
 
 
@@ -415,13 +414,14 @@ def fit_in_time(
     current: int | None,
     anchors: Sequence[int] = (),
 ) -> Fit | None:
-    """How well each turn fits; None if the question tells no time, or only an event that was not found.
+    """Return how well each turn fits; None if the question contains no time, or only an event that was not found.
 
-    Of several times all must fit; story time and session time are two readings of one ("yesterday"), so either may.
+    If there are several times, all must fit. Story time and session time are two readings of one ("yesterday"), so
+    either may fit.
 
     Args:
-        current: Number of the session that is played; None between sessions: then the last one is "last session".
-        anchors: Turns that tell of the event in `ask.anchor`, the likeliest first.
+        current: Number of the session being played; None between sessions: then the last one is "last session".
+        anchors: Turns about the event in `ask.anchor`, the likeliest first.
     """
     fits: list[tuple[float, NDArray[float32]]] = []
     resolved = ""
@@ -459,8 +459,9 @@ def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: TurnTimes) ->
 
 
 def _faded(distance: NDArray[float64]) -> NDArray[float32]:
-    """1 up to 0, then falling by e for each 1. What is far is the same as what is further: numbers that are almost zero
-    take ten times as long.
+    """1 up to 0, then a decay by e for each 1.
+
+    Far values are clipped, because numbers close to zero take ten times as long.
     """
     scores: NDArray[float32] = np.exp(-np.clip(distance.astype(float32), 0.0, _FAR))
     return scores
@@ -485,7 +486,7 @@ def _at_place(
     """
     Args:
         latest: Number of the present session.
-        meant: Of the one that is asked for, whether there is one or not.
+        meant: Number of the requested session, whether it exists or not.
     """
     numbers = np.array([session.number for session in sessions], float64)
     ago = np.maximum(latest - numbers, 0.0)
@@ -513,7 +514,7 @@ def _at_place(
 
 
 def _by_relation(later: NDArray[float64], relation: Relation) -> NDArray[float64]:
-    """How well sessions fit that are by so many later than the one that is meant."""
+    """Return how well sessions fit that are this many after the requested one."""
     if relation == "during":
         same: NDArray[float64] = np.equal(later, 0).astype(float64)
         return same
@@ -531,7 +532,7 @@ def _in_part(middle: float, n: int) -> NDArray[float32]:
 
 
 def _beside_event(anchor: Anchor, turns: TurnTimes, anchors: Sequence[int]) -> NDArray[float32]:
-    """The best of what fits one of the turns that tell of it."""
+    """Return the best fit to one of the turns about the event."""
     scores = np.zeros(len(turns), float32)
     later = _OF_EVENT[anchor.relation]
     for at in anchors[:_MOST_ANCHORS]:

@@ -1,7 +1,7 @@
-"""Talk of one campaign in memory: who said what, when, before whom, by which words it is found and what it means.
+"""Index the utterances of one campaign in memory: speaker, time, witnesses, words and meaning.
 
-It is grown from a `TalkFeed` and holds nothing of its own: built anew from the same talk it gives the same answers.
-Searched from several threads while one grows it; both are short, and a lock keeps them apart.
+It grows from a `TalkFeed` and has no data of its own: an index rebuilt from the same utterances gives the same answers.
+Several threads search it while one thread adds to it. Both operations are short and take a lock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration
 
 # -- postings
 #
-# Which turns have a term, and how often. They are kept as bytes: an object for each would be some millions.
+# Which turns contain a term, and how often. They are stored as bytes, because objects would number millions.
 
 _POSTED: Final = struct.Struct("=ii")
 
@@ -40,11 +40,11 @@ class Postings:
         self._of_term: dict[str, bytearray] = {}
 
     def put(self, row: int, counts: Mapping[str, int]) -> None:
-        """The terms of a new turn.
+        """Add the terms of a new turn.
 
         Args:
-            row: After those of all others.
-            counts: How often it has each.
+            row: Higher than all earlier ones.
+            counts: How often each term occurs.
         """
         for term, count in counts.items():
             posting = self._of_term.get(term)
@@ -53,15 +53,15 @@ class Postings:
             posting += _POSTED.pack(row, count)
 
     def of(self, term: str) -> tuple[NDArray[int32], NDArray[int32]]:
-        """The rows that have a term, in order, and how often each has it; both of shape (n,)."""
-        # A copy: what is looked at cannot grow.
+        """Return the rows that contain a term, in order, and how often each does; both of shape (n,)."""
+        # A copy, because a buffer that is exported cannot grow.
         rows, counts = np.frombuffer(bytes(self._of_term.get(term, b"")), int32).reshape(-1, 2).T
         return rows, counts
 
 
 # -- views
 #
-# The views of those who asked last, kept true while talk grows and changes.
+# The views of the latest viewers, updated while the transcript grows and changes.
 
 _MOST_VIEWS: Final = 16
 
@@ -69,7 +69,7 @@ _MOST_VIEWS: Final = 16
 class Views:
     """
     Args:
-        utterances: All that were read. Whoever changes them says so here.
+        utterances: All that were read. The caller reports each change of them here.
     """
 
     def __init__(self, utterances: UtteranceTable) -> None:
@@ -78,10 +78,10 @@ class Views:
         self._stale: set[str | None] = set()
 
     def of(self, viewer: Viewer) -> View:
-        """That of one viewer, which grows with the talk."""
+        """Return the view of one viewer; it grows with the transcript."""
         key = None if isinstance(viewer, Dm) else str(viewer)
         if key is not None and not key:
-            raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
+            raise ValueError("memory is queried for DM or for an NPC, not for ''")
         view = self._views.get(key)
         if view is None or key in self._stale:
             utterances, rows = self._utterances, self._utterances.table
@@ -97,7 +97,7 @@ class Views:
         return view
 
     def added(self, row: int, said: FeedUtterance) -> None:
-        """An utterance is new."""
+        """Add a new utterance."""
         of = self._utterances.table[row]
         for viewer, view in self._views.items():
             if viewer not in self._stale and _may_know(viewer, said):
@@ -107,11 +107,11 @@ class Views:
                     self._stale.add(viewer)
 
     def changed(self, was: FeedUtterance, now: FeedUtterance) -> None:
-        """An utterance is the same, but who may know of it."""
+        """Update who may know an utterance."""
         self._stale |= self._knowing(was) ^ self._knowing(now)
 
     def replaced(self, old: int, new: int, was: FeedUtterance, now: FeedUtterance) -> None:
-        """An utterance is in another row, as it was said otherwise."""
+        """Move an utterance to another row after its words changed."""
         knew, know = self._knowing(was), self._knowing(now)
         if was.speaker_name != now.speaker_name:
             self._stale |= knew | know
@@ -131,19 +131,18 @@ def _may_know(viewer: str | None, said: FeedUtterance) -> bool:
 _CHANGES = itertools.count(1)
 _BETWEEN_BREATHS = 20
 _BREATH_S = 0.000_05
-"""So many utterances take three milliseconds; whoever waits for the interpreter meanwhile, sound among it, would else
-get it after five (`sys.getswitchinterval`), each time. Of 100,000 turns half of all waits are 0.6 ms so, and were 5.3
-ms without; reading them takes a tenth longer, and a fifth if it rests twice as often.
-"""
+"""This many utterances take three milliseconds. Without the rest, audio and other work would get the interpreter
+only after five (`sys.getswitchinterval`), each time. With it, half of all waits during 100,000 turns are at most 0.6
+ms instead of 5.3 ms. Reading takes a tenth longer, or a fifth if it rests twice as often."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermMatch:
-    """Where a term of the question stands in a view.
+    """Where a term of the question occurs in a view.
 
     Attributes:
-        places: Turns that have it, each once; int32.
-        counts: How often each has it; float32.
+        places: Turns that contain it, each once; int32.
+        counts: How often each contains it; float32.
     """
 
     places: NDArray[int32]
@@ -152,10 +151,10 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
-    """A view as it was at one moment, with what it takes to rank it.
+    """A view at one moment, with what is needed to rank it.
 
     Attributes:
-        cosines: Of each turn's meaning and the question's, shape (n,), NaN where a turn has none yet; None when the
+        cosines: Similarity of each turn to the question, shape (n,), NaN where a turn has no vector yet; None if the
             question has none.
     """
 
@@ -178,11 +177,11 @@ class TalkIndex:
     def __init__(self, terms: Terms, *, dimensions: int) -> None:
         self.terms = terms
         self.change_seq = -1
-        """Of the latest change that is in here."""
+        """Number of the latest change in this index."""
         self.changes = next(_CHANGES)
-        """Another with whatever may change an answer; never one that another index has or had."""
+        """Changes with everything that may change an answer; no other index has or had the same value."""
         self.edition: IndexGeneration | None = None
-        """Of the vectors; None as long as none were asked for."""
+        """Generation of the vectors; None until vectors are requested."""
         self._lock = threading.RLock()
         self._utterances = UtteranceTable()
         self._row_of: dict[UtteranceId, int] = {}
@@ -209,26 +208,24 @@ class TalkIndex:
 
     @property
     def wastes(self) -> bool:
-        """Whether more of it is dead than alive: better built anew."""
+        """Whether more than half of it is dead, so that rebuilding is better."""
         return self._n_dead > 1_000 + len(self._row_of)
 
-    # -- growing
+    # -- adding
 
     def put(self, said: Iterable[FeedUtterance]) -> None:
-        """Take in what is new or has changed, in the order of the changes."""
+        """Add new and changed utterances, in the order of their changes."""
         for n, one in enumerate(said, start=1):
             terms = self.terms.of_turn(one.speaker_name, one.text)
             traits = traits_of(one.text, language=self.terms.language)
-            # Each by itself: whoever asks meanwhile waits for one utterance, not for all of them.
+            # One at a time: a search then waits for one utterance, not for all of them.
             with self._lock:
                 self._put(one, terms, traits)
             if not n % _BETWEEN_BREATHS:
                 time.sleep(_BREATH_S)
 
     def put_meanings(self, meanings: Iterable[Embedding]) -> None:
-        """Take in vectors; those of utterances that are not here, or have some already, are left, and so are those of
-        other dimensions.
-        """
+        """Add vectors. Skips those of unknown utterances, of utterances that have one, and of other dimensions."""
         for meaning in meanings:
             with self._lock:
                 if meaning.vectors.shape[1:] != (self._vectors.dimensions,):
@@ -239,8 +236,9 @@ class TalkIndex:
                     self._vectors.put(row, meaning.vectors)
 
     def for_edition(self, edition: IndexGeneration, *, dimensions: int) -> TalkIndex:
-        """The same talk, which grows from now on in what is returned, for other vectors. Whoever is still looking into
-        this one finds it with those that it had.
+        """Return an index of the same utterances for other vectors.
+
+        This one keeps its vectors for searches in progress.
         """
         with self._lock:
             other = copy.copy(self)
@@ -251,12 +249,12 @@ class TalkIndex:
             return other
 
     def unembedded(self, *, limit: int) -> list[UtteranceId]:
-        """Utterances whose vectors are not here, the latest first."""
+        """Return utterances whose vectors are missing here, the latest first."""
         with self._lock:
             return list(itertools.islice(reversed(self._unembedded), limit))
 
     def want_no_meanings(self, *, before: UtteranceId) -> None:
-        """Let those be `unembedded` no more that came before that one."""
+        """Stop reporting those before that change as `unembedded`."""
         with self._lock:
             later: list[UtteranceId] = []
             row = self._row_of[before]
@@ -266,7 +264,7 @@ class TalkIndex:
                 later.append(utterance)
             self._unembedded = {utterance: self._unembedded[utterance] for utterance in reversed(later)}
 
-    # -- asking
+    # -- searching
 
     def text(self, row: int) -> str:
         return self._utterances.text(row)
@@ -275,19 +273,20 @@ class TalkIndex:
         return self._utterances.said(row)
 
     def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
-        """The rows of those of them that are here."""
+        """Return the rows of those that are present."""
         return [row for utterance in utterances if (row := self._row_of.get(utterance)) is not None]
 
     def told_at_ms(self) -> NDArray[int64]:
-        """When everything was said that somebody may recall, whoever was there."""
+        """Return the times of everything that anybody may recall, whoever was present."""
         with self._lock:
             kept = self._utterances.table
             told: NDArray[int64] = kept["at_ms"][kept["is_told"]]
             return told
 
     def session_numbers(self) -> dict[SessionId, int]:
-        """The campaign's sessions by when they began, from 1, also those the viewer was not at: "the last session" is
-        the table's.
+        """Return the campaign's sessions by start, from 1.
+
+        They include those that the viewer missed: "the last session" is the table's.
         """
         with self._lock:
             if self._session_numbers is None:
@@ -299,13 +298,13 @@ class TalkIndex:
             return self._session_numbers
 
     def speakers(self, viewer: Viewer) -> dict[str, int]:
-        """The names of those whom the viewer has heard, with their numbers."""
+        """Return the names of the speakers whom the viewer has heard, with their numbers."""
         with self._lock:
             heard = self._views.of(viewer).speakers
             return {self._utterances.speakers.values[number]: number for number in sorted(heard)}
 
     def look(self, viewer: Viewer, asked: SearchTerms, vector: NDArray[float32] | None = None) -> ViewSnapshot:
-        """What a ranking needs for one question in the name of a viewer.
+        """Return what a ranking needs for one question in the name of a viewer.
 
         Args:
             vector: Of the question, of unit length.
@@ -319,15 +318,15 @@ class TalkIndex:
                 return ViewSnapshot(columns, mean_length, matches)
             vectors = self._vectors.now()
             places = view.places(vectors.owners)
-        # The longest of it, and nobody need wait for it.
+        # This is the slowest part, and nobody needs to wait for it.
         return ViewSnapshot(columns, mean_length, matches, vectors.cosines(vector, places, len(columns)))
 
     def vectors_at(self, columns: ViewColumns, places: Sequence[int]) -> NDArray[float32]:
-        """The first vector of each of those turns, shape (len(places), dimensions); zeros where there is none."""
+        """Return the first vector of each of those turns, shape (len(places), dimensions); zeros without one."""
         with self._lock:
             return self._vectors.first_of(columns.rows[np.asarray(places, int32)])
 
-    # -- inside
+    # -- internals
 
     def _put(self, said: FeedUtterance, terms: Counter[str], traits: Trait) -> None:
         self.change_seq = max(self.change_seq, said.change_seq)
@@ -342,7 +341,7 @@ class TalkIndex:
             self._utterances.put(before, said, int(self._utterances.table[before]["length"]), traits)
             self._views.changed(old, said)
             return
-        # The old row stays where it is, and belongs to nobody any more.
+        # The old row stays and belongs to no view.
         self._utterances.bury(before)
         self._unembedded.pop(said.utterance_id, None)
         self._n_dead += 1
@@ -358,7 +357,7 @@ class TalkIndex:
     def _match(self, view: View, term: str) -> TermMatch | None:
         found = self._in_view(view, term)
         if found is None and term.startswith(NAME):
-            # It is written like a name only in the question.
+            # Only the question writes it like a name.
             stem = next(iter(self.terms.stems(term[len(NAME) :])), None)
             found = None if stem is None else self._in_view(view, stem)
         return found

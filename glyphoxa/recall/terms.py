@@ -1,4 +1,4 @@
-"""By which terms talk is found, and what kind of utterance may answer a question."""
+"""Split utterances and questions into search terms, and classify utterances."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, re
 
 # -- terms
 #
-# By which words talk is found: stemmed in the campaign's language, and names as they are.
+# Search terms: words stemmed in the campaign's language, and unstemmed names.
 #
-# A name stands in the index twice, unstemmed (`=grimjaw`) and as any word: a question that writes it like a name finds
-# only the name ("Has Will come?" nothing that somebody will do), one in small letters, as a recogniser may give it,
+# The index has a name twice, unstemmed (`=grimjaw`) and as a word. A question with a capital letter finds only the name
+# ("Has Will come?" does not find what somebody will do). A question in small letters, as a recogniser may write it,
 # finds it as well.
 
 NAME = "="
@@ -40,10 +40,10 @@ _CACHE = 50_000
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """What is looked for.
+    """The search terms of a question.
 
     Attributes:
-        words: Terms of the index, each once, in the order in which they were said.
+        words: Terms of the index, each once, in the order of the question.
     """
 
     words: tuple[str, ...]
@@ -53,8 +53,8 @@ class Terms:
     """The terms of one language.
 
     Args:
-        language: BCP 47 tag. Without a stemmer for it words are found as they are, without a list of its stop words by
-            how rare they are alone.
+        language: BCP 47 tag. Without a stemmer, words are compared unchanged; without stop words, only rarity weighs
+            them.
     """
 
     def __init__(self, language: str) -> None:
@@ -62,15 +62,16 @@ class Terms:
         self.language = language
         self._stop = vocabulary_of(language).stop
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
-        read_words(primary)  # whoever waits for sound shall not wait for its patterns later
+        read_words(primary)  # load the patterns now, not while a player waits for audio
         algorithm = _STEMMERS.get(primary)
         stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
         verbs = IRREGULAR.get(primary, {})
         self._stem = lru_cache(_CACHE)(lambda word: stem(verbs.get(word, word)))
 
     def of_turn(self, speaker: str, text: str) -> Counter[str]:
-        """Of an utterance, its speaker's name among them, each with how often it is said. A capital letter at the
-        beginning of a sentence may be a name's.
+        """Count the terms of an utterance, its speaker's name included.
+
+        A capital letter at the start may be a name's.
         """
         terms: Counter[str] = Counter()
         for word in words(speaker):
@@ -81,7 +82,7 @@ class Terms:
         return terms
 
     def of_question(self, question: str) -> SearchTerms:
-        """Of a question; the last 200 words of a longer one."""
+        """Return the terms of a question; of a longer one, of the last 200 words."""
         found: dict[str, None] = {}
         for word in words(question)[-MOST_WORDS:]:
             if self.is_name(word):
@@ -91,11 +92,11 @@ class Terms:
         return SearchTerms(tuple(found))
 
     def stems(self, text: str) -> Iterable[str]:
-        """The stems of the words of a text that are no stop words, in order."""
+        """Return the stems of the words of a text without stop words, in order."""
         return (self._stem(word.folded) for word in words(text) if word.folded not in self._stop)
 
     def is_name(self, word: Word) -> bool:
-        """Whether it is written as nothing but a name is."""
+        """Return whether a word is written like a name only."""
         return self._capital_says_name and word.is_capital and not word.opens and word.folded not in _I
 
     def _of(self, word: Word, *, is_name: bool) -> Iterable[str]:
@@ -110,7 +111,7 @@ _I = frozenset(("i", "im", "ill", "id", "ive"))
 
 # -- traits
 #
-# What kind of utterance it is, as far as that tells whether it may answer a question.
+# Properties of an utterance that show whether it may answer a question.
 
 _ASKS = re.compile(r"[?？][\s\"'”’»)\]]*$")
 _DIGITS = re.compile(r"\d")
@@ -120,8 +121,8 @@ class Trait(IntFlag):
     """
     Attributes:
         ASKS: It ends with a question.
-        TELLS_TIME: It says when something was ("yesterday", "in June").
-        TELLS_NUMBER: There is a number in it.
+        TELLS_TIME: It contains the time of an event ("yesterday", "in June").
+        TELLS_NUMBER: It contains a number.
     """
 
     ASKS = 1
@@ -142,11 +143,11 @@ def traits_of(text: str, *, language: str) -> Trait:
 
 # -- question
 #
-# A question as memory reads it: its words, whom it names, what it says of time, and how its meaning is asked for.
+# A question as recall uses it: its words, the speakers and times in it, and the text to embed.
 
 
 _ANY_DAY_MS = 1_700_000_000_000
-"""That a time is told does not depend on the day."""
+"""Any day: whether a text contains a time does not depend on it."""
 _SHORTEST = 3
 """Letters of a short form of a name."""
 
@@ -155,16 +156,17 @@ _SHORTEST = 3
 class RecallQuestion:
     """
     Attributes:
-        text: As it was asked, its end if it is very long.
-        terms: What is looked for among words; the names of speakers are not among them, see `speakers`.
-        speakers: Names of those who were heard speaking and whom the question names.
-        meaning: What is embedded. Who tells of themselves says "I": "When did I go to the fair?" is nearer to "I went
-            to the fair" than the same with a name. On five conversations of LoCoMo this raises R@10 of meaning alone
-            from 44.5 to 62.4.
-        time: What it says of time.
+        text: As it was asked; only the end if it is very long.
+        terms: Search terms, without names of speakers; see `speakers`.
+        speakers: Names of heard speakers that the question contains.
+        meaning: The text to embed. People say "I" about themselves: "When did I go to the fair?" is nearer to "I went
+            to
+            the fair" than the same with a name. On five conversations of LoCoMo this raises R@10 of meaning alone from
+            44.5 to 62.4.
+        time: The times in it.
         now_ms: When it is asked, milliseconds since the Unix epoch.
-        times: How the table tells it.
-        vector: What it means, of unit length; None: it is asked by its words alone.
+        times: How the table counts time.
+        vector: Its embedding, of unit length; None: search by words only.
     """
 
     text: str
@@ -182,9 +184,9 @@ def read_question(
 ) -> RecallQuestion:
     """
     Args:
-        speakers: Names of those whom the one who remembers has heard.
+        speakers: Names of the speakers whom the viewer has heard.
         now_ms: Milliseconds since the Unix epoch.
-        times: How the table tells the time; by default in UTC.
+        times: How the table counts time; by default in UTC.
     """
     times = times or TableTimes()
     text = " ".join(text[-MOST_CHARACTERS:].split())
@@ -195,7 +197,7 @@ def read_question(
     short = _short_names(text, speakers, terms)
     for name in sorted(speakers, key=len, reverse=True):
         if name.partition(" ")[0] not in text and name not in short:
-            continue  # most are not named, and to look for them closely takes longer than all the rest
+            continue  # most are not in the question, and a close look takes longer than all the rest
         for called in (*_ways_to_call(name, terms), *short.get(name, ())):
             if re.search(rf"\b{re.escape(called)}\b", text):
                 named.add(name)
@@ -213,7 +215,7 @@ def read_question(
 
 
 def asks_for_a_time(text: str, *, language: str) -> bool:
-    """Whether a question asks for what happened, or tells when: more than what is like it bears on it."""
+    """Return whether a question asks for events or contains a time, so that more than similar utterances bear on it."""
     ask = read_time(text[-MOST_CHARACTERS:], language=language, days=Days(_ANY_DAY_MS))
     return ask.asks_for_recap or ask.asks_for_order or ask.tells_a_time
 
@@ -223,21 +225,22 @@ def _read_time(text: str, language: str, now_ms: int, times: TableTimes) -> Time
     ask = read_time(text, language=language, days=days, story=times.story)
     if ask.window is None:
         return ask
-    # Only where a day is told does it matter whether it still is the one on which the evening began.
+    # The start of the evening matters only if the question contains a day.
     here = times.days(now_ms)
     return ask if here == days else read_time(text, language=language, days=here, story=times.story)
 
 
 def _ways_to_call(name: str, terms: Terms) -> list[str]:
-    """Somebody's whole name, and the first part of it: unless that is a little word, as in "The Ferryman"."""
+    """Return a whole name and its first part, unless that is a function word, as in "The Ferryman"."""
     first = name.partition(" ")[0]
     ways = [name] if first == name or not any(terms.stems(first)) else [name, first]
     return [way for way in ways if len(way) > 1]
 
 
 def _short_names(text: str, speakers: Collection[str], terms: Terms) -> dict[str, list[str]]:
-    """Words of a question that are the beginning of the first part of one name and of no other, as "Mel" is of
-    "Melanie": by the name of whom they mean. Whoever is called so in full is meant.
+    """Return words of a question that start the first part of exactly one name ("Mel" for "Melanie"), by that name.
+
+    A speaker with exactly that name takes precedence.
     """
     said = {word.text for word in words(text)[-MOST_WORDS:] if terms.is_name(word) and len(word.text) >= _SHORTEST}
     if not said:
@@ -255,8 +258,9 @@ def _short_names(text: str, speakers: Collection[str], terms: Terms) -> dict[str
 
 
 def _as_self(text: str, name: str, language: str) -> str:
-    """With "I" and "my" in place of a name; the name itself in a language whose words for them are not known here. A
-    name is written with a capital letter: somebody may be called Will.
+    """Replace a name by "I" and "my"; leave it in a language without words for them.
+
+    A name is written with a capital letter, because somebody may be called Will.
     """
     if not name.strip() or name not in text:
         return text

@@ -1,16 +1,16 @@
-"""Reads what a question says of time: "last week", "before the feast", "the first time we met", "on 12 Hammer".
+"""Read the times in a question: "last week", "before the feast", "the first time we met", "on 12 Hammer".
 
-The words and patterns of a language are in `glyphoxa/language/data/LANGUAGE/time.toml`. A pattern is one over folded
-words (see `glyphoxa.language.words.fold`), separated by single spaces, and matches whole words only. `{n}` stands in it
-for an amount, `{u}` for a unit, `{o}` for an ordinal, `{w}` for a weekday, `{m}` for a month and `{s}` for a season,
-each a group of that name; another name stands for a list of the file. Repetitions are bounded, so reading is linear.
+The words and patterns of a language are in `glyphoxa/language/data/LANGUAGE/time.toml`. A pattern applies to folded
+words (see `glyphoxa.language.words.fold`), separated by single spaces, and matches whole words only. In it, `{n}` is an
+amount, `{u}` a unit, `{o}` an ordinal, `{w}` a weekday, `{m}` a month and `{s}` a season, each a group of that name;
+another name is a list of the file. Repetitions are bounded, so reading is linear.
 
-The order is: dates, the phrases of the language in the order of its file, the event by which a time is told. Later
-steps leave alone what an earlier one has taken. Of several dates the first counts, and a date outranks a relative
-time: "last year, as you said on 26 June 2023" was said on that day.
+The order is: dates, the phrases of the language in the order of its file, the event that gives a time. A later step
+skips what an earlier one has used. Of several dates the first counts, and a date outranks a relative time: "last year,
+as you said on 26 June 2023" was said on that day.
 
-No library: a general date parser (dateparser) takes milliseconds to look through a sentence, knows nothing of sessions
-and events, and reads "may" and "second" as dates. Reading takes about 0.1 ms and knows no clock.
+No library: a general date parser (dateparser) takes milliseconds for a sentence, knows no sessions and events, and
+reads "may" and "second" as dates. Reading here takes about 0.1 ms and uses no clock.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _NUMBERED: Final = {"n": ("numbers", 1), "o": ("ordinals", 1), "m": ("months", 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeWords:
-    """One language.
+    """The words of one language.
 
     Attributes:
-        values: What words stand for, by slot: the number of a month, of an ordinal, the name of a unit.
+        values: Values of words, by slot: the number of a month, of an ordinal, the name of a unit.
         lists: Words by the name of their list.
-        relations: Words that stand before a moment or an event.
-        phrases: Kind, words one of which must be there, and the pattern. The reader knows the kinds.
-        dates: Days, months and years of our calendar: groups `day` or `after` (behind the month), `month` or
-            `number`, `year`, and `of` where it ties a day to a month.
-        counted: Days of a story that are only counted.
+        relations: Words before a moment or an event.
+        phrases: Kind, words of which one must occur, and the pattern. The reader knows the kinds.
+        dates: Days, months and years of our calendar: groups `day` or `after` (after the month), `month` or `number`,
+            `year`, and `of` where it connects a day to a month.
+        counted: Days of a story without months.
         lead: A relation at the end of a text ("before the").
         amount: An amount of time at the end of a text ("two weeks", "the Monday").
-        part: What stands before a span and means only its beginning, middle or end.
-        tells: That something was told with its time.
-        triggers: Without one of these, and without a number, no time is told.
+        part: Words before a span that mean only its beginning, middle or end.
+        tells: Shows that an utterance contains the time of an event.
+        triggers: Without one of these, and without a number, a text contains no time.
     """
 
     values: Mapping[str, Mapping[str, Any]]
@@ -69,7 +69,7 @@ class TimeWords:
     triggers: frozenset[str]
 
     def number(self, word: str | None) -> int:
-        """Of an amount or an ordinal; 1 if there is none."""
+        """Return the value of an amount or an ordinal; 1 if there is none."""
         word = word or "1"
         digits = word[:-2] if word[-2:] in ("st", "nd", "rd", "th") else word
         found: int = self.values["n"].get(word) or self.values["o"].get(word, 1)
@@ -78,7 +78,7 @@ class TimeWords:
 
 @lru_cache(maxsize=16)
 def read_words(language: str) -> TimeWords | None:
-    """None if nothing is known of that language."""
+    """Return the words of a language; None if it has none."""
     path = data_file(language, "time.toml")
     if not (language.isalpha() and path.is_file()):
         return None
@@ -124,22 +124,22 @@ def read_words(language: str) -> TimeWords | None:
 
 
 def whole(pattern: str) -> re.Pattern[str]:
-    """It matches whole words only."""
+    """Compile a pattern that matches whole words only."""
     return re.compile(rf"(?<!\S)(?:{pattern})(?!\S)")
 
 
 def names_pattern(pattern: str, names: Iterable[str]) -> re.Pattern[str]:
-    """The pattern of a date with those names of months in it."""
+    """Return the pattern of a date with those names of months in it."""
     return whole(pattern.replace("{month}", f"(?P<month>{_any_of(map(re.escape, names))})"))
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """The longest first."""
+    """Join alternatives, the longest first."""
     return "|".join(sorted(words, key=len, reverse=True))
 
 
 def _numbered(text: str, first: int) -> dict[str, int]:
-    """From "january|jan, february": by their place."""
+    """Number the words of "january|jan, february" by their position."""
     return {word: nth for nth, words in enumerate(text.split(", "), first) for word in words.split("|")}
 
 
@@ -147,7 +147,7 @@ def _numbered(text: str, first: int) -> dict[str, int]:
 
 MOST_CHARACTERS: Final = 2_000
 MOST_WORDS: Final = 200
-"""Of a question. Only the end of a longer one is read: it is what is asked."""
+"""Words of a question. Of a longer one, only the end is read, which contains the question."""
 _MOST_EVENT_WORDS: Final = 12
 _UNIT_DAYS: Final[Mapping[str, float]] = {
     "minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "weekend": 7, "tenday": 10, "fortnight": 14, "month": 30,
@@ -160,12 +160,12 @@ PlaceKind = Literal["session", "first", "latest", "recent", "long_ago", "opening
 
 @dataclass(frozen=True, slots=True)
 class SessionReference:
-    """A place in the order of what was said.
+    """A place in the order of sessions.
 
     Attributes:
         back: Sessions before the present one, for "session"; how many sessions, for "recent".
         number: Of the session, from 1, for "session"; instead of `back`.
-        relation: What is asked for is there ("during"), or before or after it.
+        relation: The answer is there ("during"), before it or after it.
         part: Only its beginning, middle or end.
     """
 
@@ -177,16 +177,16 @@ class SessionReference:
 
     @property
     def is_exact(self) -> bool:
-        """One session is asked for, and no other."""
+        """Return whether exactly one session is meant."""
         return self.kind == "session" and self.relation == "during"
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An event by which a time is told.
+    """An event that gives a question its time.
 
     Attributes:
-        words: By which the event may be found, as they stand in the question.
+        words: To find the event by, as the question has them.
     """
 
     words: str
@@ -195,15 +195,16 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class TimeAsk:
-    """What a question says of time; what it does not say is None or False.
+    """The times in a question; None or False where it has none.
 
     Attributes:
-        story: Days of the story.
-        asks_for_time: A time is the answer: "when did ...".
-        asks_for_recap: What happened in a span is asked for, not one thing in it.
-        words: The times as they were said, for a reason that somebody reads.
-        said: Where the times stand in the question: beginning and one past the end, in order. An anchor is not among
-            them, for its words are looked for like others.
+        story: Story days.
+        asks_for_time: The answer is a time: "when did ...".
+        asks_for_recap: The answer is everything in a span, not one event.
+        words: The times in the question's words, for display.
+        said: Their positions in the question: start and one past the end, in order. An anchor is not included, because
+            its
+            words are searched like others.
     """
 
     window: TimeWindow | None = None
@@ -220,15 +221,15 @@ class TimeAsk:
 
     @property
     def tells_a_time(self) -> bool:
-        """Some of what was said fits it better than the rest."""
+        """Return whether some utterances fit the time better than others."""
         return any(told is not None for told in (self.window, self.place, self.anchor, self.story))
 
     def tells_what_is_over(self, *, now_ms: int, story_day: int | None) -> bool:
-        """Whether it tells days that have ended: who asks of them asks what is remembered.
+        """Return whether all days in the question are over, so that it asks for memories.
 
         Args:
             now_ms: Milliseconds since the Unix epoch.
-            story_day: At which the story stands; None if nobody has said.
+            story_day: The present story day; None if nobody set it.
         """
         if self.window is not None and self.window.until_ms is not None and self.window.until_ms <= now_ms:
             return True
@@ -247,12 +248,12 @@ _ASKS: Final[Mapping[str, Callable[[TimeAsk], TimeAsk]]] = {
 
 
 def read_time(question: str, *, language: str, days: Days, story: Story | None = None) -> TimeAsk:
-    """What the question says of time. Of a language without words for it nothing is read; no text is an error.
+    """Return the times in a question; none for a language without patterns. No text is an error.
 
     Args:
         language: BCP 47 tag: "en", "de-AT".
-        days: From which "last week" counts.
-        story: If it counts its days: then those are read as well.
+        days: "Last week" is relative to these.
+        story: Adds the story's days.
 
     >>> read_time("What happened last session?", language="en", days=Days(now_ms=0)).place
     SessionReference(kind='session', back=1, number=None, relation='during', part=None)
@@ -269,10 +270,10 @@ def read_time(question: str, *, language: str, days: Days, story: Story | None =
 
 
 def tells_time(text: str, *, language: str) -> bool:
-    """Whether an utterance tells when something was: "yesterday", "two weeks ago", "in June 2023".
+    """Return whether an utterance contains the time of an event: "yesterday", "two weeks ago", "in June 2023".
 
-    An answer to "when did ...": on five conversations of LoCoMo, 0.2 more for such turns raises the mean reciprocal
-    rank of temporal questions by 6.2 points (95 % interval 4.0 to 8.7).
+    Such an utterance answers "when did ...". On five conversations of LoCoMo, adding 0.2 to them raises the mean
+    reciprocal rank of temporal questions by 6.2 points (95 % interval 4.0 to 8.7).
     """
     known = read_words(primary_language(language))
     return known is not None and known.tells.search(" ".join(word.full for word in words(text))) is not None
@@ -280,10 +281,10 @@ def tells_time(text: str, *, language: str) -> bool:
 
 @dataclass(slots=True)
 class _Reading:
-    """Made for one question, read once. Words are counted from 0; of a span both the first and the last are in it.
+    """The reading of one question, used once. Words are counted from 0; spans include their first and last word.
 
     Args:
-        left_out: Characters at the beginning of the question that are not read.
+        left_out: Characters at the start of the question that are not read.
         spoken: The words of the rest.
     """
 
@@ -316,7 +317,7 @@ class _Reading:
                     recaps.append((first, last))
                 elif kind in _ASKS:
                     self._ask = _ASKS[kind](self._ask)
-                    # In "how long ago" nothing is long ago; a recap may hold its time: "the story so far".
+                    # In "how long ago" nothing is long ago; a recap may contain its time: "the story so far".
                     self._asking.update(range({"recap": last + 1, "order": last}.get(kind, first), last + 1))
                 elif (self._taken | self._asking).isdisjoint(range(first, last + 1)):
                     self._read_span(*kind.split(), match=match)
@@ -349,7 +350,7 @@ class _Reading:
                     break
 
     def _read_story(self, story: Story) -> None:
-        """The first day, month or weekday of the story that is named."""
+        """Read the first story day, month or weekday."""
         names = _names_of(story.calendar, self.known)
         for match in (match for pattern in names.patterns for match in pattern.finditer(self._joined)):
             said = match.groupdict()
@@ -375,8 +376,8 @@ class _Reading:
                 return
 
     def _is_date(self, match: re.Match[str], *, may_have_article: bool) -> bool:
-        """Whether a name that is an ordinary word too ("may", "Hammer") is a month here: it needs a year, or a day, or
-        a word such as "in" before it.
+        """Return whether an ordinary word ("may", "Hammer") is a month here: it needs a year, a day, or a word such as
+        "in".
 
         Args:
             may_have_article: Whether "in the" is such a word.
@@ -400,14 +401,17 @@ class _Reading:
         return before >= 0 and self._tokens[before] in self._list("placing")
 
     def _day(self, said: Mapping[str, str | None], *, most: int = 31) -> int | None:
-        """Of the date in a match. More than a month has, behind its name, is a number of something else."""
+        """Return the day of a matched date.
+
+        A number above the days of a month, after its name, means something else.
+        """
         if (day := said.get("day") or said.get("o")) is not None:
             return self.known.number(day)
         after = said.get("after")
         return None if after is None or self.known.number(after) > most else self.known.number(after)
 
     def _year_of_story(self, match: re.Match[str], story: Story) -> int | None:
-        """A small number alone behind a date is seldom a year: "on the 3rd of Hammer 5 goblins came"."""
+        """Read the year. A small number alone after a date is rarely a year: "on the 3rd of Hammer 5 goblins came"."""
         if match["year"] is None:
             return None
         _, end = self._span(match, "after" if match["after"] else "month")
@@ -464,7 +468,7 @@ class _Reading:
     def _put(
         self, meant: SessionReference | TimeWindow, first: int, last: int, *, is_date: bool = False
     ) -> TimeWindow | None:
-        """With what stands before it: a relation, or the part of it that is meant. Gives the window as it is then."""
+        """Include what precedes a span: a relation, or the part of it that is meant. Return the resulting window."""
         relation, begins, amount = self._lead(first)
         if not is_date and self._tokens[begins] in self._list("dates_only"):
             relation, begins = "during", first  # "Did he come by last night?"
@@ -488,8 +492,8 @@ class _Reading:
         return self._ask.window
 
     def _lead(self, first: int) -> tuple[Relation, int, re.Match[str] | None]:
-        """What stands before a span, where that begins, and the amount before it; "during" and the span's beginning if
-        nothing does.
+        """Return the relation before a span, where that starts, and the amount before it; by default "during" and the
+        span's start.
         """
         before = self._before(first)
         match = self.known.lead.search(before)
@@ -500,7 +504,7 @@ class _Reading:
         return self.known.relations[match["relation"]], begins, amount
 
     def _beside(self, window: TimeWindow, relation: Relation, amount: re.Match[str]) -> TimeWindow:
-        """What "two weeks before 11 August" means: from then on until that day, on which it was told; "after" alike."""
+        """Return the window of "two weeks before 11 August": from then until that day; "after" accordingly."""
         unit = "week" if amount["w"] else self.known.values["u"][amount["u"]]
         reach = round(1.25 * max(_UNIT_DAYS.get(unit, 1.0), 1.0) * self.known.number(amount["n"]) * DAY_MS)
         if relation == "before" and window.from_ms is not None:
@@ -539,7 +543,7 @@ class _Reading:
         return token not in self._list("dates_only")
 
     def _end_of_event(self, at: int, *, most: int) -> int:
-        """One past its last word: before a comma, another clause or a time."""
+        """Return one past the event's last word: it ends before a comma, another clause or a time."""
         end = at
         while end < len(self._tokens) and end - at < most:
             is_cut = end > at and not self.spoken[end].joins
@@ -553,7 +557,7 @@ class _Reading:
     # -- recaps
 
     def _is_of_a_time(self, first: int, last: int) -> bool:
-        """With a time beside it "what happened" asks for a recap; with somebody that it happened to it does not."""
+        """With a time next to it, "what happened" asks for a recap; with a person that it happened to, it does not."""
         n, fillers = len(self._tokens), self._list("hollow") | self._list("articles")
         after = next((at for at in range(last + 1, n) if at in self._taken or self._tokens[at] not in fillers), n)
         if after == n:
@@ -564,18 +568,18 @@ class _Reading:
             anchor is not None and is_since and self.known.relations.get(self._tokens[after]) == anchor.relation
         )
 
-    # -- places of words
+    # -- positions of words
 
     def _list(self, name: str) -> frozenset[str]:
         return self.known.lists[name]
 
     def _span(self, match: re.Match[str], group: str | None = None) -> tuple[int, int]:
-        """The first and the last word of a match, or of one of its groups."""
+        """Return the first and the last word of a match, or of one of its groups."""
         start, end = match.span(group or 0)
         return bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1) - 1
 
     def _before(self, at: int) -> str:
-        """The last of the words before one."""
+        """Return the last words before a position."""
         return self._joined[: max(0, self._starts[at] - 1)][-60:]
 
     def _take(self, first: int, last: int) -> None:
@@ -595,13 +599,13 @@ def _units(kind: str, n: int, unit: str, is_vague: bool, days: Days) -> TimeWind
     if kind == "within":
         return days.since(n * length)
     if kind == "ago":
-        # "Two weeks ago" is seldom counted in days; "three days ago" is.
+        # "Two weeks ago" is rarely counted in days; "three days ago" is.
         return days.about(n * length, within=max(length / 2, n * length / (2 if is_vague else 6)))
     return days.of_unit(unit, n) or days.about(length * (n + 0.5), within=length)
 
 
 def _related(first: int | None, end: int | None, relation: Relation) -> tuple[int | None, int | None]:
-    """What is before a span, after it, ...; `end` is not in it, None is open."""
+    """Return what is before a span, after it, ...; `end` is exclusive, None is open."""
     return {"before": (None, first), "until": (None, end), "after": (end, None), "since": (first, None)}.get(
         relation, (first, end)
     )
@@ -621,7 +625,7 @@ def _third(window: TimeWindow, part: Part) -> TimeWindow:
 
 
 class _Names(NamedTuple):
-    """Of a story's calendar, folded, to their number."""
+    """Folded names of a story's calendar, with their numbers."""
 
     months: Mapping[str, int]
     weekdays: Mapping[str, int]

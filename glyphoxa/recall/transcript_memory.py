@@ -1,8 +1,8 @@
-"""The transcript of a campaign in memory: who said what, what it means, and how the campaign tells the time.
+"""Hold the transcript of a campaign in memory: speakers, meanings, and how the campaign counts time.
 
-It is read when it is first needed and follows the log from then on. All utterances may be embedded again, by the same
-model or by another one. Those vectors are another `IndexGeneration`: they are never in one index with others, and
-questions are embedded by the model that embedded them.
+It is read on first use and follows the log from then on. All utterances may be embedded again, by the same model or by
+another one. Those vectors are another `IndexGeneration`: one index never mixes generations, and questions are embedded
+by the model of their generation.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from glyphoxa.transcript.ports import FeedUtterance, IndexGeneration, TalkFeed, 
 
 T = TypeVar("T")
 Another = Callable[[str, int], Awaitable[Embedder | None]]
-"""The embedder of a name and of so many dimensions, when utterances were embedded by it; None if there is none."""
+"""Returns the embedder with that name and those dimensions, which embedded the utterances; None if there is none."""
 
 _PAGE = 500
 _FEW = 20
-"""Utterances that are indexed faster than a thread is started."""
+"""Indexing this many utterances is faster than starting a thread."""
 _MOST_CAMPAIGNS = 16
 _MOST_VECTOR_BYTES = 1 << 28
-"""Of one campaign: 170,000 utterances of 384 dimensions. Older ones are found by words alone."""
+"""For one campaign: 170,000 utterances of 384 dimensions. Older ones are found by words only."""
 _ANOTHER_AGAIN_S = 30.0
-"""An embedder that could not be had is asked for again after this."""
+"""An embedder that failed to load is requested again after this time."""
 _DEFAULT_TIMES: Final = CampaignTimes(time_zone="UTC")
 
 
@@ -47,8 +47,8 @@ class _Transcript:
 
     Attributes:
         head: As of the last page.
-        asked: What there was when vectors were last asked for: up to which change, and how far they were embedded.
-        times: How the campaign tells the time, with the version of that.
+        asked: State when vectors were last requested: up to which change, and how far they were embedded.
+        times: How the campaign counts time, with its version.
     """
 
     index: TalkIndex
@@ -66,7 +66,7 @@ class _Transcript:
 
     @property
     def table_times(self) -> TableTimes:
-        """As of the utterances that are here now; the same object as long as nothing changes."""
+        """For the current utterances; the same object as long as nothing changes."""
         known, times = self._table_times, self.campaign_times
         if known is None or known[0] != self.index.changes or known[1] is not times:
             table_times = TableTimes.of(times, self.index.told_at_ms)
@@ -77,14 +77,13 @@ class _Transcript:
 class TranscriptMemory:
     """
     Args:
-        feed: Where utterances are read.
-        embedder: The model of their vectors; None: words alone are compared.
-        another: Gives the model of a later generation; None: there is none.
-        times: Where it is read how campaigns tell the time; None: days begin at midnight UTC, and no story counts its
-            own.
+        feed: Source of the utterances.
+        embedder: The model of their vectors; None compares words only.
+        another: Returns the model of a later generation; None if there is none.
+        times: Source of how campaigns count time; None means days from midnight UTC and no story days.
 
     Attributes:
-        embedder: The latest whose vectors the feed had.
+        embedder: The latest one whose vectors the feed had.
     """
 
     def __init__(
@@ -104,43 +103,44 @@ class TranscriptMemory:
         self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
     def index(self, campaign: CampaignId) -> TalkIndex | None:
-        """The utterances of a campaign as they are in memory; None when they were not read to the end yet."""
+        """Return the utterances of a campaign in memory; None until they were read to the end."""
         held = self._held.get(campaign)
         return None if held is None else held.index
 
     def table_times(self, campaign: CampaignId) -> TableTimes:
-        """How the campaign tells the time, as of what is in memory."""
+        """Return how the campaign counts time, from memory."""
         held = self._held.get(campaign)
         return TableTimes() if held is None else held.table_times
 
     def story_day(self, campaign: CampaignId) -> str:
-        """The present day of the story, as its calendar writes it; empty if it counts no days or none was set."""
+        """Return the present story day, as its calendar writes it; empty without story days or if none was set."""
         held = self._held.get(campaign)
         times = _DEFAULT_TIMES if held is None else held.campaign_times
         return "" if times.calendar is None or times.today is None else times.calendar.in_words(times.today)
 
     async def refresh(self, campaign: CampaignId) -> TalkIndex:
-        """Read what has changed until now; all of it, the first time. See `CampaignCache.refresh`.
+        """Read all changes so far; on first use, everything. See `CampaignCache.refresh`.
 
         Raises:
-            Unavailable: The database cannot be reached, and what is held stays as it is; or this was closed.
+            Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
         return (await self._held.refresh(campaign)).index
 
     async def close(self) -> None:
-        """End what is being read. Nothing is held any more, and nothing is read."""
+        """Stop reading and release everything."""
         await self._held.close()
 
     async def _read(self, campaign: CampaignId, entry: CampaignEntry[_Transcript]) -> None:
         held = entry.held
         if held is not None:
-            # Also before everything is read again, which takes a while: what was rolled back is not recalled meanwhile.
+            # Also before everything is read again, which takes a while: rolled-back utterances must not be recalled
+            # meanwhile.
             if not await self._read_on(campaign, held):
                 entry.held = None
             elif held.head.language == held.index.terms.language and not held.index.wastes:
                 return
         head = (await self._feed.changes(campaign, since=0, limit=0)).head
-        # A language's lists of words are long.
+        # A language's word lists are long.
         terms = await asyncio.to_thread(Terms, head.language)
         anew = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
         if held is not None:
@@ -150,7 +150,7 @@ class TranscriptMemory:
         entry.held = anew
 
     async def _read_on(self, campaign: CampaignId, held: _Transcript) -> bool:
-        """False if the log is not the one that was read: its database was restored from a backup."""
+        """Return False if the log is not the one that was read, because its database was restored from a backup."""
 
         async def fetch(since: int, limit: int) -> Sequence[FeedUtterance]:
             page = await self._feed.changes(campaign, since=since, limit=limit)
@@ -170,20 +170,20 @@ class TranscriptMemory:
         return True
 
     async def _read_times(self, campaign: CampaignId, held: _Transcript) -> None:
-        """If they are others than those that are known. While the database is away these stand."""
+        """Read them if they differ from the known ones. While the database is unavailable, the known ones stay."""
         version = held.head.times
         if self._times is None or (held.times is not None and held.times[0] == version):
             return
         try:
             held.times = (version, await self._times.times(campaign))
         except GlyphoxaError as error:
-            logger.debug("how {} tells the time is not read: {}", campaign, error)
+            logger.debug("how {} counts time could not be read: {}", campaign, error)
 
     async def _read_embeddings(self, campaign: CampaignId, held: _Transcript) -> None:
-        """If there may be some that were not there before.
+        """Read vectors if there may be new ones.
 
-        The latest come first: of more utterances than memory may hold the oldest are found by words alone, for good.
-        Utterances are embedded the oldest first, so that later readings look at both ends of what is missing.
+        The latest come first: if there are more utterances than memory may hold, the oldest are found by words only,
+        for good. Utterances are embedded oldest first, so later reads look at both ends of the missing range.
         """
         generation = held.head.generation
         if generation is None:
@@ -216,7 +216,7 @@ class TranscriptMemory:
         held.asked = there
 
     async def _can_embed(self, generation: IndexGeneration) -> bool:
-        """Whether questions can be embedded by the model of that generation."""
+        """Return whether questions can be embedded by the model of that generation."""
         if self.embedder is None or generation.is_of(self.embedder.name, self.embedder.dimensions):
             return True
         now = asyncio.get_running_loop().time()

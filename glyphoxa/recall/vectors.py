@@ -1,7 +1,7 @@
-"""The vectors of a campaign's talk, and how near each is to a question.
+"""Hold the vectors of a campaign's utterances, and compare them with a question.
 
-They are kept in blocks, so that talk may grow while it is searched and nothing is copied: growing one array of 150 MB
-would hold up whoever speaks for as long as it takes to move it.
+They are stored in blocks, so that they grow during a search without copying: moving one array of 150 MB would block
+audio.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from glyphoxa.transcript.ports import IndexGeneration
 
 # -- arrays
 #
-# Arrays that grow with the talk.
+# Arrays that grow with the transcript.
 
 
 NOWHERE: Final = -1
-"""The place of what is not there."""
+"""The place of a missing turn."""
 _SPARE: Final = 1.5
 
 
 def grown(array: NDArray[Any], least: int = 64, fill: int = 0) -> NDArray[Any]:
-    """A longer copy; what is added is not told from the outside."""
+    """Return a longer copy; callers cannot rely on the added part."""
     longer = np.zeros(max(least, int(len(array) * _SPARE)), array.dtype)
     if fill:
         longer[len(array) :] = fill
@@ -42,18 +42,17 @@ def grown(array: NDArray[Any], least: int = 64, fill: int = 0) -> NDArray[Any]:
 
 
 _BLOCK_BYTES = 1 << 22
-"""With much smaller ones a thread asks for the interpreter more often than it works. A block without a vector of the
-view is skipped: an NPC was not at most sessions.
-"""
+"""With much smaller blocks, a thread requests the interpreter more often than it works. A block without a vector of
+the view is skipped, because an NPC missed most sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorsNow:
-    """What is there at one moment. It stays as it is while more comes.
+    """The vectors at one moment; unchanged while more are added.
 
     Attributes:
-        owners: Whose each vector is, by its row in the index; shape (n,).
-        is_further: Of the pieces of one turn all but the first; shape (n,).
+        owners: Row in the index of each vector's turn; shape (n,).
+        is_further: True for all but the first piece of a turn; shape (n,).
     """
 
     blocks: Sequence[NDArray[float32]]
@@ -61,11 +60,11 @@ class VectorsNow:
     is_further: NDArray[bool_]
 
     def cosines(self, question: NDArray[float32], places: NDArray[int32], n_turns: int) -> NDArray[float32]:
-        """Of each turn of a view, shape (n_turns,): the nearest of its pieces speaks for it. NaN for those without.
+        """Return the similarity of each turn of a view, shape (n_turns,): that of its nearest piece, NaN without one.
 
         Args:
-            question: Of unit length, as all of them are.
-            places: Where the owners stand in the view; -1 for those that are not in it.
+            question: Of unit length, as all vectors are.
+            places: Places of the owners in the view; -1 for those outside it.
         """
         found = np.full(n_turns, np.nan, float32)
         n, size = len(self.owners), len(self.blocks[0]) if self.blocks else 1
@@ -74,8 +73,8 @@ class VectorsNow:
         for at, block in zip(range(0, n, size), self.blocks, strict=False):
             if not is_in_view[at : at + size].any():
                 continue
-            # As fast as a product of matrices, which waits for memory as this does, and takes one core instead of all:
-            # threads that spin beside speech made it five times as slow (46 ms for 100,000 turns, p95 188 ms).
+            # As fast as a product of matrices, which is bound by memory too, and uses one core instead of all. With
+            # all, threads that spin next to audio made it five times as slow (46 ms for 100,000 turns, p95 188 ms).
             np.vecdot(block[: n - at], question, out=products[at : at + size])
         first = is_in_view & ~self.is_further
         found[places[first]] = products[first]
@@ -87,7 +86,7 @@ class VectorsNow:
 class Vectors:
     """
     Args:
-        dimensions: Of each.
+        dimensions: Of each vector.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -111,7 +110,7 @@ class Vectors:
             self._is_further = grown(self._is_further, self._n + len(pieces))
         for at, piece in enumerate(pieces):
             if self._n == self._block * len(self._blocks):
-                # Of memory that is not written to the system gives none.
+                # The system allocates only what is written.
                 self._blocks.append(np.zeros((self._block, self.dimensions), float32))
             self._blocks[-1][self._n % self._block] = piece
             self._owners[self._n] = row
@@ -122,7 +121,7 @@ class Vectors:
         return VectorsNow(tuple(self._blocks), self._owners[: self._n], self._is_further[: self._n])
 
     def first_of(self, rows: NDArray[int32]) -> NDArray[float32]:
-        """The first vector of each of those rows, shape (len(rows), dimensions); zeros where there is none."""
+        """Return the first vector of each of those rows, shape (len(rows), dimensions); zeros where there is none."""
         found = np.zeros((len(rows), self.dimensions), float32)
         where = np.full(int(max(rows.max(initial=0), self._owners[: self._n].max(initial=0))) + 1, NOWHERE, intp)
         firsts = np.flatnonzero(~self._is_further[: self._n])
@@ -141,7 +140,7 @@ Embed = Callable[[list[str]], Awaitable[NDArray[float32] | None]]
 
 
 class WrongDimensions(InvalidInput):
-    """A model gives vectors that no index of this database can hold: no text's fault, and no passing trouble."""
+    """A model returns vectors that no index of this database can hold. Neither a text nor an outage causes this."""
 
     def __init__(self, *, model: str, wanted: int, given: int) -> None:
         super().__init__(
@@ -160,12 +159,12 @@ class Embedder:
     Attributes:
         name: Of the model and its version. Vectors of different names are never compared.
         dimensions: Of each vector.
-        embed: What shall be found, to float32 of shape (len(texts), dimensions), rows of unit length. A row that the
-            model could not give is not finite or zero. None: cannot now. Raises Unavailable as long as the model is
-            away, and InvalidInput about a text that it does not take.
-        embed_otherwise: The same of questions, where the model tells them from what they shall find; None: it does not.
-        batch: So many texts are best given at once.
-        aclose: Gives back what it holds; nothing can be embedded afterwards.
+        embed: Embeds utterances to float32 of shape (len(texts), dimensions), rows of unit length. A row that the model
+            could not compute is not finite or is zero. None: not now. Raises Unavailable while the model is away, and
+            InvalidInput for a text that it rejects.
+        embed_otherwise: The same for questions, if the model treats them differently; None if not.
+        batch: The preferred number of texts in a call.
+        aclose: Releases resources; nothing can be embedded afterwards.
     """
 
     name: str
@@ -176,30 +175,31 @@ class Embedder:
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
 
     async def embed_questions(self, texts: list[str]) -> NDArray[float32] | None:
-        """As `embed`, for questions."""
+        """Embed questions; see `embed`."""
         return await (self.embed_otherwise or self.embed)(texts)
 
 
 def is_usable(vectors: NDArray[float32]) -> bool:
-    """Whether every row points somewhere. Shape (n, dimensions); without rows it is."""
+    """Return whether every row is finite and not zero. Shape (n, dimensions); true without rows."""
     return bool(np.isfinite(vectors).all() and (not len(vectors) or np.abs(vectors).max(axis=1).min() > 0))
 
 
 # -- question vectors
 #
-# Vectors of questions, in time or not at all.
+# Vectors of questions, within a deadline or not at all.
 #
-# A turn waits for its question's vector no longer than it can; what comes later is left out of that turn, with the
-# reason, and there for the next. Questions that were asked before cost nothing, and those who ask the same at the same
-# moment (every NPC that heard it) share one call.
+# A turn does not wait longer than its deadline. A late vector is omitted from that turn, with the reason, and cached
+# for the next one. Repeated questions are free, and callers that ask the same at the same time (every NPC that heard
+# it) share one call.
 
 
 MOST_REMEMBERED = 256
-"""Half a megabyte at 512 dimensions; an evening has a few hundred questions, and NPCs ask about the last of them."""
+"""Half a megabyte at 512 dimensions. An evening has a few hundred questions, and NPCs ask about the latest."""
 LONGEST_MS = 5_000
-"""A call that takes longer is given up, whoever may still be waiting for it."""
+"""A longer call is cancelled, even if somebody waits for it."""
 MOST_CHARACTERS = 1_000
-"""About the 256 tokens that a small embedder reads. Of more than that the end counts: there the question stands."""
+"""About the 256 tokens that a small embedder reads. Of a longer text the end counts, because it contains the
+question."""
 
 Reason = Literal["off", "empty", "resting", "late", "down", "unusable"]
 
@@ -209,9 +209,9 @@ class LeftOut:
     """Why there is no vector.
 
     Attributes:
-        reason: "off": nothing here embeds; "empty": nothing was asked; "resting": the model failed again and again and
-            is let be for a while; "late": not in time; "down": it is away; "unusable": what it gave is no vector.
-        text: A clause for whoever wants to know why an answer is as it is. It does not quote the question.
+        reason: "off": there is no embedder; "empty": nothing was asked; "resting": the model failed repeatedly and is
+            paused; "late": past the deadline; "down": unavailable; "unusable": it returned no vector.
+        text: A clause that explains an answer. It does not quote the question.
     """
 
     reason: Reason
@@ -227,7 +227,7 @@ class _Call:
     """One question on its way to the model.
 
     Attributes:
-        is_late: Somebody could not wait for it.
+        is_late: Some caller could not wait for it.
     """
 
     def __init__(self, task: asyncio.Task[NDArray[float32] | LeftOut]) -> None:
@@ -238,11 +238,11 @@ class _Call:
 class QuestionVectors:
     """
     Args:
-        embedder: None: there are no vectors, and that is said.
-        now_ms: Any clock that does not go back; left out, that of the running event loop.
-        most_remembered: Vectors kept; the longest unused goes first.
+        embedder: None: there are no vectors, and results say so.
+        now_ms: Any monotonic clock; by default that of the running event loop.
+        most_remembered: Cached vectors; the least recently used is dropped first.
         longest_ms: Of one call to the model.
-        rest: When the model is let be.
+        rest: When to pause the model.
     """
 
     def __init__(
@@ -263,10 +263,10 @@ class QuestionVectors:
         self._is_closed = False
 
     async def embed_in_time(self, question: str, *, deadline_ms: int) -> NDArray[float32] | LeftOut:
-        """The vector of a question: float32, shape (dimensions,), of unit length, not to be written to. Else why not.
+        """Return the vector of a question, or why there is none: float32, shape (dimensions,), unit length, read-only.
 
-        Never raises for what the model does. Who stops waiting stops nobody else: the call goes on, and what it gives
-        is there when the question is asked again.
+        Never raises for an error of the model. A caller that stops waiting cancels nothing: the call continues, and its
+        result is cached for the next time.
 
         Args:
             deadline_ms: From now.
@@ -290,7 +290,7 @@ class QuestionVectors:
         return CLOSED if call.task.cancelled() else call.task.result()
 
     async def close(self) -> None:
-        """Give up what is under way. Everything that is not remembered is left out from now on."""
+        """Cancel calls in progress. From then on, only cached vectors are returned."""
         self._is_closed = True
         tasks = [call.task for call in self._calls.values()]
         for task in tasks:
@@ -298,7 +298,7 @@ class QuestionVectors:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _call(self, asked: str) -> _Call | None:
-        """The one under way for it, or a new one; None if the model is let be."""
+        """Return the call in progress, or a new one; None if the model is paused."""
         key = _key(asked)
         call = self._calls.get(key)
         if call is None and self._embedder is not None and not self._is_closed and self._rest.allows_call():
@@ -316,10 +316,10 @@ class QuestionVectors:
             return LeftOut("down", str(error))
         except WrongDimensions as error:
             return LeftOut("unusable", str(error))
-        except InvalidInput:  # its message may quote what was asked, and this is logged
-            return LeftOut("unusable", f"the model {embedder.name} does not take what was asked")
-        except Exception as error:  # a model of any make, and so is its message
-            return LeftOut("down", f"the model {embedder.name} fell ({type(error).__name__})")
+        except InvalidInput:  # its message may quote the question, and this is logged
+            return LeftOut("unusable", f"the model {embedder.name} rejects the question")
+        except Exception as error:  # any kind of model, and any message
+            return LeftOut("down", f"the model {embedder.name} failed ({type(error).__name__})")
         return _checked(vectors, embedder)
 
     def _done(self, key: bytes, call: _Call) -> None:
@@ -328,7 +328,7 @@ class QuestionVectors:
             return
         found = call.task.result()
         if isinstance(found, LeftOut):
-            logger.debug("a question is not embedded: {}", found.text)
+            logger.debug("the question is not embedded: {}", found.text)
             self._failed(call, found.text)
             return
         self._remembered[key] = found
@@ -344,22 +344,22 @@ class QuestionVectors:
         call.is_late = True
 
     def _failed(self, call: _Call, why: str) -> None:
-        """Once for each call, however many wait for it."""
+        """Called once for each call, however many wait for it."""
         if call.is_late:
             return
         was_open = self._rest.is_open
         self._rest.failed()
         if self._rest.is_open and not was_open:
-            logger.warning("words alone decide what is recalled until the embeddings model is well again: {}", why)
+            logger.warning("recall uses words only until the embeddings model recovers: {}", why)
 
     def _resting(self) -> LeftOut:
         seconds = -(-self._rest.retry_in_ms // 1_000)
-        when = f"it is asked again in {seconds} s" if seconds else "it is being tried again"
-        return LeftOut("resting", f"the embeddings model failed again and again; {when}")
+        when = f"it is retried in {seconds} s" if seconds else "it is being retried"
+        return LeftOut("resting", f"the embeddings model failed repeatedly; {when}")
 
 
 def _asked(question: str) -> str:
-    """Without what no model takes, and no more than it reads, whole words."""
+    """Drop what no model accepts, and cut to what it reads, at whole words."""
     asked = " ".join(question.replace("\0", " ").encode("utf-8", "replace").decode().split())
     if len(asked) <= MOST_CHARACTERS:
         return asked
@@ -375,7 +375,7 @@ def _checked(vectors: NDArray[float32] | None, embedder: Embedder) -> NDArray[fl
     if vectors is None:
         return LeftOut("down", f"the model {embedder.name} cannot embed now")
     if vectors.ndim != 2 or len(vectors) != 1:
-        return LeftOut("unusable", f"the model {embedder.name} gave vectors of shape {vectors.shape} for one text")
+        return LeftOut("unusable", f"the model {embedder.name} returned vectors of shape {vectors.shape} for one text")
     if vectors.shape[1] != embedder.dimensions:
         error = WrongDimensions(model=embedder.name, wanted=embedder.dimensions, given=vectors.shape[1])
         return LeftOut("unusable", str(error))
@@ -392,22 +392,22 @@ def _loop_ms() -> int:
 
 # -- generation vectors
 #
-# Vectors of questions, by whoever embedded the talk that they are compared with.
+# Vectors of questions, from the model that embedded the utterances they are compared with.
 #
-# All talk may be embedded anew while it is asked. Also a model of the same name may be another one by then, so a
-# question is embedded once for each index generation.
+# All utterances may be embedded again at any time, and a model of the same name may have changed. A question is
+# therefore embedded once for each index generation.
 
-_OTHER_MODEL: Final = LeftOut("off", "talk was embedded anew by another model")
+_OTHER_MODEL: Final = LeftOut("off", "utterances were embedded again by another model")
 
 
 class GenerationVectors:
     """
     Args:
-        embedder: Of the first generation; None: there are no vectors, and that is said.
-        latest: The embedder whose vectors the talk has now.
+        embedder: Of the first generation; None: there are no vectors, and results say so.
+        latest: The embedder of the current vectors.
 
     Attributes:
-        first: Of questions to the first generation.
+        first: Embeds questions for the first generation.
     """
 
     def __init__(self, embedder: Embedder | None, *, latest: Callable[[], Embedder | None]) -> None:
@@ -420,16 +420,16 @@ class GenerationVectors:
     async def embed(
         self, generation: IndexGeneration | None, question: str, *, deadline_ms: int
     ) -> NDArray[float32] | LeftOut:
-        """A vector that may be compared with those of a generation; else why there is none.
+        """Return a vector comparable with those of a generation, or why there is none.
 
         Args:
-            generation: None as long as the talk has no vectors.
+            generation: None while the utterances have no vectors.
         """
         vectors = self._of(generation)
         return _OTHER_MODEL if vectors is None else await vectors.embed_in_time(question, deadline_ms=deadline_ms)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel calls in progress."""
         for vectors in (self.first, *self._later.values()):
             await vectors.close()
 

@@ -1,7 +1,7 @@
-"""The talk that one may know of, in its order: everything a ranking looks at, and nothing else.
+"""The utterances that one viewer may know, in order: everything a ranking looks at, and nothing else.
 
-An NPC's view holds only what it witnessed. Places, neighbours, sessions, lengths and frequencies are counted in it, so
-that what somebody else heard changes nothing of what this one recalls.
+An NPC's view contains only what it witnessed. Places, neighbours, sessions, lengths and frequencies are counted in it,
+so utterances that only others heard change none of its results.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from glyphoxa.transcript.ports import FeedUtterance
 
 # -- utterance table
 #
-# Every utterance that an index has read, in columns.
+# All utterances of an index, in columns.
 #
-# No object stays for each: a hundred thousand of them would be looked through by the garbage collector again and again,
-# and whoever speaks would wait for it for a tenth of a second.
+# There is no object for each: the garbage collector would scan a hundred thousand of them repeatedly, and audio would
+# wait for a tenth of a second.
 
 ROW: Final = np.dtype(
     [
@@ -40,17 +40,18 @@ ROW: Final = np.dtype(
         ("is_told", bool_),
     ]
 )
-"""Numbers for everything: `length` in terms, `speaker` the name, `audience` the set of those who were there, `is_told`
-false for what was rolled back or said otherwise since."""
+"""Numbers only: `length` in terms, `speaker` the name, `audience` the set of witnesses, `is_told` false for utterances
+that were rolled back or changed since.
+"""
 
 _NO_CHANGE_SEQ: Final = -1
-"""Of what is nobody's any more."""
+"""For a row that belongs to no view."""
 
 T = TypeVar("T", bound=Hashable)
 
 
 class Numbered(Generic[T]):
-    """Values that come again and again, each with a number from 0."""
+    """Repeated values, each with a number from 0."""
 
     def __init__(self) -> None:
         self.values: list[T] = []
@@ -60,7 +61,7 @@ class Numbered(Generic[T]):
         return len(self.values)
 
     def of(self, value: T) -> int:
-        """Its number; the next one, if it is new."""
+        """Return the number of a value; the next one if it is new."""
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = len(self.values)
@@ -72,7 +73,7 @@ class UtteranceTable:
     """
     Attributes:
         speakers: Their names.
-        audiences: Who was there.
+        audiences: The sets of witnesses.
     """
 
     def __init__(self) -> None:
@@ -89,7 +90,7 @@ class UtteranceTable:
 
     @property
     def table(self) -> NDArray[Any]:
-        """Of type `ROW`; one for each utterance."""
+        """Return the rows, of type `ROW`; one for each utterance."""
         return self._table[: len(self)]
 
     def text(self, row: int) -> str:
@@ -111,7 +112,7 @@ class UtteranceTable:
         )
 
     def append(self, said: FeedUtterance, length: int, traits: Trait) -> int:
-        """Its row."""
+        """Add an utterance and return its row."""
         row = len(self)
         if row == len(self._table):
             self._table = grown(self._table)
@@ -121,7 +122,7 @@ class UtteranceTable:
         return row
 
     def put(self, row: int, said: FeedUtterance, length: int, traits: Trait) -> None:
-        """All of it but its words."""
+        """Store everything but the words."""
         self._table[row] = (
             said.change_seq,
             said.at_ms,
@@ -136,23 +137,24 @@ class UtteranceTable:
         )
 
     def bury(self, row: int) -> None:
-        """It is nobody's any more."""
+        """Remove a row from all views."""
         self._table["is_told"][row] = False
         self._table["change_seq"][row] = _NO_CHANGE_SEQ
 
 
 NEVER: Final = int(np.iinfo(int64).max)
-"""When a session began of which nothing is told."""
+"""The start of a session without utterances."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewColumns:
-    """The turns of a view, in the order in which they were said; arrays of one length n. They stay as they are while
-    the view grows; what is said otherwise changes in them.
+    """The turns of a view in the order in which they were said; arrays of one length n.
+
+    They keep their length while the view grows; corrected utterances change in place.
 
     Attributes:
         rows: Of the index.
-        sessions: Which session of the view a turn belongs to, from 0, never decreasing.
+        sessions: The session of each turn in the view, from 0, never decreasing.
         starts: The first turn of each session.
         lengths: In terms.
         speakers: A number for each speaker.
@@ -177,8 +179,8 @@ class View:
 
     Args:
         table: All rows of the index, of type `glyphoxa.recall.view.ROW`.
-        chosen: Those that are in the view.
-        session_ids: By their numbers in the table; sessions that began at one time are in the order of their ids.
+        chosen: Those in the view.
+        session_ids: By their numbers in the table; sessions with the same start are in the order of their ids.
     """
 
     def __init__(self, table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]) -> None:
@@ -193,7 +195,7 @@ class View:
         self.total_length = int(of_rows["length"].sum(dtype=int64))
         """Of all turns together, in terms."""
         self.speakers = set(np.flatnonzero(np.bincount(of_rows["speaker"])).tolist())
-        """The numbers of all who speak in it."""
+        """The numbers of all speakers in it."""
         of_session = np.zeros(n, int32)
         of_session[changes] = 1
         self._rows = grown(rows.astype(int32))
@@ -221,23 +223,23 @@ class View:
         )
 
     def cover(self, n_rows: int) -> None:
-        """Be ready to be asked for so many rows of the index: others say much that is not in here."""
+        """Prepare for that many rows of the index, of which most are not in this view."""
         if n_rows > len(self._place_of):
             self._place_of = grown(self._place_of, n_rows, fill=NOWHERE)
 
     def places(self, rows: NDArray[int32]) -> NDArray[int32]:
-        """Where rows of the index stand in this view; -1 for those that are not in it."""
+        """Return the places of index rows in this view; -1 for those outside it."""
         return self._place_of[rows]
 
     def follows(self, row: Any) -> bool:
-        """Whether it belongs behind everything that is here: what is said now does."""
+        """Return whether a row comes after everything in this view, as new utterances do."""
         session, ordinal = self._last
         if row["session"] == session:
             return bool(row["ordinal"] > ordinal and row["at_ms"] >= self._began[session])
         return int(row["session"]) not in self._began and bool(row["at_ms"] > self._last_began)
 
     def append(self, at: int, row: Any) -> None:
-        """Put in one that `follows`.
+        """Add a row that `follows`.
 
         Args:
             at: Its place in the table of the index.
@@ -263,7 +265,7 @@ class View:
         self._n += 1
 
     def replace(self, old: int, new: int, row: Any) -> None:
-        """Put a row in the place of one that is of the same session, ordinal and speaker: it was said otherwise."""
+        """Replace a row by one of the same session, ordinal and speaker with corrected words."""
         place = int(self._place_of[old])
         self.cover(new + 1)
         self.total_length += int(row["length"]) - int(self._lengths[place])
@@ -277,19 +279,19 @@ class View:
 def _in_order(
     table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]
 ) -> tuple[NDArray[int64], NDArray[int64]]:
-    """The rows by when their session began, and then by their number in it; and when each session began."""
+    """Return the rows by session start and then ordinal, and the start of each session."""
     sessions, ordinals = table["session"][chosen], table["ordinal"][chosen]
     began = began_ms(table, chosen, len(session_ids))
     by_id = np.empty(len(session_ids), int64)
     by_id[sorted(range(len(session_ids)), key=session_ids.__getitem__)] = np.arange(len(session_ids))
     position = np.empty(len(session_ids), int64)
     position[np.lexsort((by_id, began))] = np.arange(len(session_ids))
-    # One key instead of two: what is nearly in order already is sorted in one pass.
+    # One key instead of two: nearly sorted data is sorted in one pass.
     return chosen[np.argsort((position[sessions] << 32) + ordinals, kind="stable")], began
 
 
 def began_ms(table: NDArray[Any], rows: NDArray[int64], n_sessions: int) -> NDArray[int64]:
-    """When each session began, as far as those rows tell it."""
+    """Return when each session started, as far as those rows show it."""
     began = np.full(n_sessions, NEVER, int64)
     np.minimum.at(began, table["session"][rows], table["at_ms"][rows])
     return began

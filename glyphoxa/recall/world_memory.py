@@ -1,11 +1,11 @@
-"""A campaign's world in memory, asked by name and in the name of a viewer.
+"""Hold a campaign's world in memory, and query it by name for a viewer.
 
-    the world's state ──▶ names and ties ──▶ who is named, of those whom the viewer may know of
+    the world's state ──▶ names and relations ──▶ named entities that the viewer may know
           ▲                                            │
-          └── events, by the world's own rules         └──▶ what the viewer may know of them
+          └── events, by the world's own rules         └──▶ facts that the viewer may know about them
 
-It says what `KnowledgeGraph.known` and `identity_snapshot` say, without asking the database. What a viewer may not know
-is left out before a name is looked at: it hides no name, corrects no typo and ties nothing together.
+The answers are those of `KnowledgeGraph.known` and `identity_snapshot`, without a database query. What a viewer may not
+know is removed before names are matched: it hides no name, corrects no typo and connects nothing.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name
 #
-# What a table asks of memory by name.
+# Queries by name.
 
 
 @dataclass(frozen=True, slots=True)
 class KnownByName:
     """
     Attributes:
-        known: As far as the one who is asked may know, and as it holds now.
+        known: What the viewer may know, as it holds now.
         why: "named 'the smith'".
-        is_named: It stands in the question itself, and did not come along with what does.
+        is_named: The question itself names it.
     """
 
     known: Known
@@ -56,21 +56,19 @@ class FactsByName(Protocol):
     """See `glyphoxa.recall.world_memory.WorldMemory`."""
 
     async def refresh(self, campaign: CampaignId) -> None:
-        """Have in memory what is known now.
+        """Load the current state into memory.
 
         Raises:
-            Unavailable: It cannot be read; what is in memory stays.
+            Unavailable: It cannot be read; the memory is unchanged.
         """
         ...
 
     def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
-        """Whom a question names, at once, in the order in which they are named; who only comes along stands last. None
-        when nothing is in memory.
-        """
+        """Return at once whom a question names, in order; participants come last. None if nothing is in memory."""
         ...
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        """What an NPC knows of itself, at once, as `KnowledgeGraph.identity_snapshot` says it.
+        """Return at once what an NPC knows of itself, as `KnowledgeGraph.identity_snapshot` does.
 
         Raises:
             Unavailable: Nothing is in memory.
@@ -80,15 +78,15 @@ class FactsByName(Protocol):
 
 # -- worded facts
 #
-# Facts found by the words of their text: "When does the gate close?" names nobody, and a town's description tells.
+# Facts found by the words of their text: "When does the gate close?" names nobody, but a town's description answers it.
 
 LEAST_WORDS: Final = 3
-"""A text: what is shorter is a value, and is asked for by its entity's name."""
+"""Words of a text. A shorter value is found by its entity's name."""
 _LEAST_SHARED: Final = 2
 _LEAST_SHARE: Final = 0.6
-"""Of the words of a question that say something."""
+"""Share of the significant words of a question."""
 _MOST_ALIKE: Final = 2
-"""Texts with the one word of a question: with more of them the word says too little."""
+"""Texts with the single word of a question. If there are more, the word is not specific enough."""
 _MOST_LOOKED_AT: Final = 64
 
 
@@ -116,7 +114,7 @@ class WordedFacts:
     _of: dict[FactId, frozenset[str]] = field(default_factory=dict)
 
     def put(self, fact: FactId, text: str) -> None:
-        """A fact with its text, in the place of the one it had. A short text is not found by its words."""
+        """Set the text of a fact. A short text is not found by its words."""
         self.drop(fact)
         if len(text.split()) < LEAST_WORDS:
             return
@@ -125,7 +123,7 @@ class WordedFacts:
             self._having.setdefault(stem, set()).add(fact)
 
     def drop(self, fact: FactId) -> None:
-        """It is found no more; nothing where it never was."""
+        """Remove a fact; does nothing if it is unknown."""
         for stem in self._of.pop(fact, ()):
             having = self._having[stem]
             having.discard(fact)
@@ -133,10 +131,10 @@ class WordedFacts:
                 del self._having[stem]
 
     def find(self, question: str, *, may_see: Callable[[FactId], bool], most: int) -> list[WordedFact]:
-        """Facts that share enough words with a question, those with most of them first.
+        """Return facts that share enough words with a question, those with most of them first.
 
         Args:
-            may_see: What it refuses neither is found nor keeps another one from being found.
+            may_see: A refused fact is not found and prevents no other from being found.
         """
         asked = dict.fromkeys(self.terms.stems(question))
         shared: Counter[FactId] = Counter()
@@ -154,22 +152,21 @@ class WordedFacts:
 
 
 _MOST_KEPT: Final = 256
-"""What viewers know of entities, which is asked for again with each partial transcript; a capital has a thousand facts.
-"""
+"""Cached results for viewers, because each partial transcript asks again; a capital has a thousand facts."""
 _MOST_BROUGHT: Final = 8
-"""Who took part in a battle may be an army: no prompt has room for it."""
+"""The participants of a battle may be an army, and no prompt has room for it."""
 
 
 _MOST_BY_WORDS: Final = 2
 
 
 class NamedWorld:
-    """Changes and questions come from one thread.
+    """Changes and queries come from one thread.
 
     Args:
-        state: Complete, but for what ended. It is this world's from now on.
+        state: Complete, except for ended facts. This object takes ownership of it.
         language: Of names and questions.
-        also_called: Other names of entities; those of entities that are not there count for nobody.
+        also_called: Other names of entities; those of unknown entities are ignored.
     """
 
     def __init__(
@@ -191,10 +188,10 @@ class NamedWorld:
         state.begin()
 
     def take(self, events: Iterable[WorldEvent]) -> None:
-        """What happened since.
+        """Apply new events.
 
         Raises:
-            ValueError: One of the events speaks of others: the world is to be read anew.
+            ValueError: An event refers to earlier ones, so the world must be read again.
         """
         for event in events:
             apply(self._state, event)
@@ -204,10 +201,10 @@ class NamedWorld:
         self._state.begin()
 
     def by_name(self, viewer: Viewer, question: str, *, at_ms: int) -> list[KnownByName]:
-        """Whom a question names, and what the viewer knows of them; see `FactsByName.by_name`.
+        """Return whom a question names, and what the viewer knows about them; see `FactsByName.by_name`.
 
         Args:
-            question: Its end counts, if it is long.
+            question: Of a long one, the end counts.
             at_ms: Now, session time.
         """
         found: list[KnownByName] = []
@@ -220,7 +217,7 @@ class NamedWorld:
         return [*found, *self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)]
 
     def _by_words(self, viewer: Viewer, question: str, named: Set[EntityId], *, at_ms: int) -> Iterable[KnownByName]:
-        """Facts whose text has the question's words, of whom the question does not name."""
+        """Find facts by the question's words, about entities that the question does not name."""
         facts, visibility_of = self._state.facts, self._state.visibility_of
 
         def may_see(fact: FactId) -> bool:
@@ -237,10 +234,10 @@ class NamedWorld:
                 yield KnownByName(known, f"its words: {', '.join(found.words)}", is_named=False)
 
     def known(self, viewer: Viewer, entity: EntityId, *, at_ms: int) -> Known | None:
-        """What a viewer may know of an entity, as it holds at a time; None when there is none for this viewer.
+        """Return what a viewer may know of an entity at a time; None if there is none for this viewer.
 
         Args:
-            entity: Also the id of one that was merged into it.
+            entity: Also the id of an entity that was merged into it.
         """
         node = self._state.entity(entity)
         if node is None or not node.visibility.is_visible_to(viewer):
@@ -258,7 +255,7 @@ class NamedWorld:
         return known
 
     def identity(self, npc: NpcId, entity: EntityId, *, at_ms: int) -> IdentitySnapshot | None:
-        """What an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
+        """Return what an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
         known = self.known(npc, entity, at_ms=at_ms)
         if known is None:
             return None
@@ -302,7 +299,7 @@ class NamedWorld:
         return may_see
 
     def _follow(self, changes: Changes) -> None:
-        # What is gone first: a fact may have moved to another entity.
+        # Removed facts first, because a fact may have moved to another entity.
         for gone in changes.facts_gone:
             self._drop_tie(gone)
             self._drop_secret(gone)
@@ -345,7 +342,7 @@ class NamedWorld:
 
 
 def _text_of(fact: Fact) -> str:
-    """Empty where its value is no text."""
+    """Return the text of a fact; empty if its value is not a text."""
     value = None if fact.claim.value is None else json.loads(fact.claim.value)
     return value if isinstance(value, str) else ""
 
@@ -356,20 +353,20 @@ def _holds_at(fact: Fact, at_ms: int) -> bool:
 
 
 def _entity(entity: WorldEntity) -> Entity:
-    """Without its attributes, which are facts."""
+    """Return an entity without its attributes, which are facts."""
     return Entity(entity.id, entity.type, entity.name, entity.aliases)
 
 
 # -- worlds of campaigns
 #
-# A world changes only by events, in one order. Most refreshes find none. What speaks of earlier events (something
-# undone, a rollback), and more than a few events, have the world read again. Until that is done nothing of it is shown:
-# what was taken back or hidden must not be.
+# A world changes only by events, in one order. Most refreshes find none. Events that refer to earlier ones (an undo, a
+# rollback), or more than a few events, cause a complete read. Until it ends, nothing is returned, because retracted or
+# hidden facts must not be.
 
 _MOST_CAMPAIGNS: Final = 2
 """A world of 10,000 entities and 30,000 facts takes about 60 MB."""
 _FEW: Final = 50
-"""Events that are taken one by one."""
+"""Events that are applied one by one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -403,20 +400,20 @@ class WorldMemory:
         return world.identity(npc, entity, at_ms=self._now_ms())
 
     def world(self, campaign: CampaignId) -> NamedWorld | None:
-        """As it was read last; None when it was not."""
+        """Return the state of the last read; None if there was none."""
         held = self._held.get(campaign)
         return None if held is None else held.named
 
     async def refresh(self, campaign: CampaignId) -> None:
-        """Take what has happened until now; read all of it, the first time. See `CampaignCache.refresh`.
+        """Apply all events so far; on first use, read everything. See `CampaignCache.refresh`.
 
         Raises:
-            Unavailable: The database cannot be reached, and what is held stays as it is; or this was closed.
+            Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
         await self._held.refresh(campaign)
 
     async def close(self) -> None:
-        """End what is being read. Nothing is held any more, and nothing is read."""
+        """Stop reading and release everything."""
         await self._held.close()
 
     async def _read(self, campaign: CampaignId, entry: CampaignEntry[_World]) -> None:
@@ -429,20 +426,20 @@ class WorldMemory:
         entry.held = _World(world, cursor)
 
     async def _take_new(self, campaign: CampaignId, held: _World) -> bool:
-        """False if the world must be read again."""
+        """Return False if the world must be read again."""
         is_empty = held.cursor.last is None
         changes = await held.cursor.read(
             lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), limit=_FEW + 2
         )
         if changes is None or (is_empty and not changes.n_new):
-            return False  # the database was restored; or there may have been no campaign yet, and so no language
+            return False  # the database was restored, or there was no campaign yet, and so no language
         new = list(changes.new())
         if len(new) > _FEW or any(isinstance(recorded.event, Undone | TakenBack) for recorded in new):
             return False
         try:
             held.named.take(new)
         except Exception:
-            # Whatever it was, half of it may be taken in by now.
-            logger.exception("what happened in {} cannot be taken in; its world is read again", campaign)
+            # Whatever the error, half of the events may be applied by now.
+            logger.exception("what happened in {} cannot be applied; its world is read again", campaign)
             return False
         return True

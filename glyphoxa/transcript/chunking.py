@@ -1,7 +1,7 @@
-"""How talk is cut for the embedder.
+"""Split utterances into chunks for the embedder.
 
-An utterance is one chunk: indexing windows of several utterances loses more than it gains. Only what is too long for
-an embedder to read is cut, at the ends of sentences, each piece beginning with the end of the one before.
+An utterance is one chunk: windows of several utterances lose more than they gain. Only an utterance that is too long
+for an embedder is split, at sentence ends. Each piece starts with the end of the previous one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from glyphoxa.language.words import words
 
-_VERSION = "3"  # counted up when what is embedded changes, or how: all talk is then embedded anew
+_VERSION = "3"  # increase it when what is embedded changes, or how: all utterances are then embedded again
 MOST_WORDS = 160
-"""A small embedder reads 256 tokens; a word of prose is about 1.3, a name of another world three."""
+"""A small embedder reads 256 tokens. A word of prose has about 1.3, an invented name three."""
 OVERLAP_WORDS = 30
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
@@ -23,8 +23,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])"
 class Piece:
     """
     Attributes:
-        content: What is embedded: who speaks, and the words.
-        content_hash: Changes when the content does, or the way in which talk is cut.
+        content: The text to embed: the speaker and the words.
+        content_hash: Changes with the content and with the way of splitting.
     """
 
     content: str
@@ -32,10 +32,10 @@ class Piece:
 
 
 def pieces_of(text: str, *, speaker: str, most_words: int = MOST_WORDS) -> list[Piece]:
-    """The pieces of an utterance, in order; none if it says nothing.
+    """Return the pieces of an utterance, in order; none if it is empty.
 
-    The day on which it was said is no part of them: `glyphoxa.recall.time_reader` knows times better. With it in front,
-    meaning alone finds more for a question as it is asked; as its speaker would have said it, and beside the other
+    They do not contain the day: `glyphoxa.recall.time_reader` handles times better. With the day in front, meaning
+    alone finds more for a question as it is asked. For a question as its speaker would have said it, next to the other
     signals of recall, it costs 0.75 points of R@10 on five conversations of LoCoMo (95 % interval 0.09 to 1.48).
     """
     return [
@@ -44,12 +44,12 @@ def pieces_of(text: str, *, speaker: str, most_words: int = MOST_WORDS) -> list[
 
 
 def chunk_id(utterance_id: str, nth: int) -> str:
-    """Of the nth piece of an utterance, from 0: the first has the utterance's own id."""
+    """Return the id of the nth piece of an utterance, from 0: the first has the utterance's own id."""
     return utterance_id if nth == 0 else f"{utterance_id}#{nth + 1}"
 
 
 def hash_of(content: str) -> str:
-    """Of what is embedded, and of the way in which talk is cut."""
+    """Return a hash of the content and of the way of splitting."""
     return hashlib.sha256(f"{_VERSION}\n{content}".encode("utf-8", "replace")).hexdigest()
 
 
@@ -67,7 +67,7 @@ def _windows(text: str, most_words: int) -> list[str]:
 
 
 def _overlap(window: list[str], room: int) -> list[str]:
-    """The last sentences of a window, as many as may be said again."""
+    """Return the last sentences of a window that fit into the overlap."""
     kept: list[str] = []
     for sentence in reversed(window):
         if _length(sentence, *kept) > min(OVERLAP_WORDS, room):
@@ -77,7 +77,7 @@ def _overlap(window: list[str], room: int) -> list[str]:
 
 
 def _sentences(text: str, most_words: int) -> list[str]:
-    """Sentences; one that is too long by itself is cut between words, with an overlap."""
+    """Return sentences; one that is too long is split between words, with an overlap."""
     found: list[str] = []
     for sentence in filter(None, map(str.strip, _SENTENCE_END.split(text))):
         spoken = words(sentence)

@@ -1,7 +1,7 @@
-"""Brings what is in the spool into the transcript log, as soon as the log can take it.
+"""Send utterances from the spool to the transcript log as soon as the log accepts them.
 
-The log is idempotent, so that sending twice is harmless. What it can never take (`Unstorable`) is set aside; whatever
-else it says, it is away, and is asked again later.
+The log is idempotent, so sending twice is harmless. An utterance that it can never store (`Unstorable`) is moved aside.
+Any other error counts as an outage, and sending is retried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WAITING_TURNS = 1_000
 
 
 def pause_ms(failures: int) -> int:
-    """How long to wait after so many failures in a row: 1 s, doubling to 30 s."""
+    """Return how long to wait after that many failures in a row: 1 s, doubling to 30 s."""
     return int(min(_FIRST_PAUSE_MS * 2 ** min(failures - 1, 10), _LONGEST_PAUSE_MS))
 
 
@@ -44,14 +44,15 @@ class InThread(Protocol):
 class Delivery:
     """
     Args:
-        log: None when there is no long-term memory: utterances then stay in the spool, which is shrunk.
-        listener: Told, in words for the DM, when the log is lost and when it is back.
-        after_append: Awaited after the log took something: what depends on new talk (embedding) starts here. One at
-            a time, and the log does not wait for it. It must not raise.
+        log: None without long-term memory: utterances then stay in the spool, whose segments are compressed.
+        listener: Receives a message for the DM when the log is lost and when it is back.
+        after_append: Awaited after the log stored something, to start work that depends on it (embedding). One call at
+            a
+            time; the log does not wait for it. It must not raise.
 
     Attributes:
-        sent: How far the log has it, also when the disk has no room to note that.
-        disk_fails: The disk took nothing when it was last to be written. Whoever writes says so.
+        sent: How far the log has stored the spool, even if the disk has no room to record that.
+        disk_fails: The disk rejected the latest write. The writer sets it.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Delivery:
         self._after_append = after_append
         self._turns: deque[tuple[CampaignId, TurnRecord]] = deque(maxlen=_WAITING_TURNS)
         self._work = asyncio.Event()
-        self._work.set()  # the spool may hold what an earlier process left
+        self._work.set()  # the spool may contain utterances of an earlier process
         self._draining = asyncio.Lock()
         self._news = asyncio.Event()
         self._announcing = asyncio.Lock()
@@ -82,36 +83,36 @@ class Delivery:
 
     @property
     def n_waiting(self) -> int:
-        """How much of what is expected the log has not taken yet."""
+        """How many of the expected utterances the log has not stored yet."""
         return len(self._unlogged)
 
     @property
     def is_degraded(self) -> bool:
-        """Whether the log or the spool failed when it was last used."""
+        """Whether the log or the spool failed at its latest use."""
         return self._failures > 0 or self.disk_fails
 
     def expect(self, utterance: UtteranceId) -> None:
-        """It is being written to the spool."""
+        """Announce an utterance that is being written to the spool."""
         if self._log is not None:
             self._unlogged.add(utterance)
 
     def begin(self) -> None:
-        """There is something in the spool."""
+        """Announce that the spool contains something to send."""
         self._work.set()
 
     def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        """Log a finished turn; while the log is away it waits in memory (not on disk: it is no part of the story)."""
+        """Log a finished turn; while the log is unavailable it waits in memory, because it is not part of the story."""
         self._turns.append((campaign, turn))
         self._work.set()
 
     async def append_directly(self, utterance: Utterance, why: Unavailable) -> None:
-        """Behind what is in the spool: an ordinal is a place in the order of arrival.
+        """Send an utterance to the log after what is in the spool, because ordinals follow the order of arrival.
 
         Args:
-            why: The disk did not take it.
+            why: Why the disk rejected it.
 
         Raises:
-            Unavailable: The log does not take it either.
+            Unavailable: The log rejects it as well.
         """
         if self._log is None:
             raise why
@@ -123,13 +124,14 @@ class Delivery:
         except Unavailable:
             raise
         except GlyphoxaError as error:
-            raise Unavailable(f"neither the disk nor the log takes what is said now: {error}") from None
+            raise Unavailable(f"neither the disk nor the log accepts utterances now: {error}") from None
         finally:
-            self._left([utterance.id])  # it is there, or nobody will bring it there
+            self._left([utterance.id])  # it is in the log, or nobody will send it
 
     async def wait_until_logged(self, utterance: UtteranceId) -> bool:
-        """Until the log has been given what is expected under this id, `run` going on: for work that needs it there.
-        False, at once, while the log is away. What is not expected is not waited for.
+        """Wait until the log has been given an expected utterance, while `run` continues.
+
+        Returns False at once while the log is unavailable. Does not wait for an utterance that is not expected.
         """
         while utterance in self._unlogged:
             if self._failures:
@@ -139,13 +141,13 @@ class Delivery:
         return True
 
     async def run(self) -> None:
-        """Bring what is kept into the log, for ever; after a failure wait longer each time."""
+        """Send what is stored to the log, for ever; wait longer after each failure."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._announce_for_ever())
             await self._drain_for_ever()
 
     async def send(self, deadline_ms: int) -> bool:
-        """Bring what is on disk into the log. False when the log did not take all of it, or not in time."""
+        """Send what is on disk to the log. Return False if the log did not take all of it in time."""
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 await self._drain()
@@ -154,8 +156,10 @@ class Delivery:
         return True
 
     async def flush(self, deadline_ms: int) -> bool:
-        """Bring everything into the log now, and wait for what depends on it. False when the log did not take it in
-        time; what it does not have is still in the spool. What depends on it may take longer, and is no loss.
+        """Send everything to the log now, and wait for work that depends on it.
+
+        Returns False if the log did not take it in time; the rest is still in the spool. Dependent work may take
+        longer, and that is no loss.
         """
         is_logged = False
         try:
@@ -212,7 +216,8 @@ class Delivery:
                 except GlyphoxaError:
                     raise
                 except Exception as error:
-                    # What a model asked may be of any shape. A turn is for figures: it must not keep talk out.
+                    # A model's tool call may have any content. Turns are records only, so a bad one must not block
+                    # utterances.
                     logger.error("a turn is not storable: {}", type(error).__name__)
                 self._turns.popleft()
             self._succeeded()
@@ -234,7 +239,7 @@ class Delivery:
         try:
             await log.append([item.utterance for item in batch])
         except Unstorable:
-            # One of them can never be stored; it must not keep the others out.
+            # One of them can never be stored, and must not block the others.
             for item in batch:
                 try:
                     await log.append([item.utterance])
@@ -250,37 +255,37 @@ class Delivery:
         self._failures += 1
         self._moved.set()
         if self._failures == 1:
-            where = "is nowhere kept" if self.disk_fails else "is kept on disk until it is back"
-            self._listener(f"long-term memory is away; what is said {where} ({error})")
+            where = "is not stored anywhere" if self.disk_fails else "is stored on disk until it is back"
+            self._listener(f"long-term memory is unavailable; what is said {where} ({error})")
 
     def _succeeded(self) -> None:
         if self._failures:
-            self._listener("long-term memory is back; everything kept meanwhile is in it")
+            self._listener("long-term memory is back; everything stored on disk meanwhile is in it")
         self._failures = 0
 
 
-# Whether long-term memory is there, and what is made good when it is back.
+# Watch whether long-term memory is available, and catch up when it is back.
 #
-#     ok ── somebody was refused, or waited too long ──▶ a look ──▶ ok: it was nothing
-#                                                          │
-#                                                          ▼
-#        degraded: a look again after 1 s, 2 s, ... 30 s, 30 s, ... for as long as it takes
-#           │
-#           └── the database answers ──▶ what is missing is made good ──▶ ok
+#    ok ── a query failed or was too slow ──▶ a check ──▶ ok: it was nothing
+#                                                │
+#                                                ▼
+#       degraded: a check after 1 s, 2 s, ... 30 s, 30 s, ... without a limit
+#          │
+#          └── the database answers ──▶ catch up with what is missing ──▶ ok
 #
-# A memory that answers is never polled: whoever is disappointed says so, and only then is it looked at. While it does
-# not answer nobody waits for it: `is_away` says so at once. Giving up after some attempts would leave what waits on
-# disk there for ever, and costs nothing to avoid: one attempt in 30 s.
+# A working database is never polled: a caller that failed reports it, and then the watch checks. While the database is
+# unavailable nobody waits for it, because `is_away` is known. Checks never stop: one in 30 s costs nothing, and
+# otherwise what waits on disk would stay there for ever.
 
 
 class MemoryWatch:
     """An actor. Everything but `run` returns at once.
 
     Args:
-        ping: Asks the database for a sign of life.
-        make_good: Does what could not be done while the database was away, and only that. Both raise a
-            `GlyphoxaError` that says what is in the way.
-        changed: Told whenever it went from one state to the other.
+        ping: Checks whether the database answers.
+        make_good: Does what could not be done while the database was away, and only that. Both raise a `GlyphoxaError`
+            that names the obstacle.
+        changed: Called at each change of state.
         now_ms: Unix epoch.
     """
 
@@ -300,28 +305,28 @@ class MemoryWatch:
         self._hopeful = asyncio.Event()
         self._failures = 0
         self.is_away = False
-        """The database does not answer: asking it would only cost time."""
+        """The database does not answer, so a query would only cost time."""
         self.since_ms: int | None = None
-        """Since when memory is degraded; None while all is well."""
+        """Since when memory is degraded; None while it works."""
         self.why = ""
-        """What is in the way, for the DM."""
+        """What is wrong, for the DM."""
 
     def suspect(self) -> None:
-        """Somebody got no answer, or not in time: look whether that was the database's fault."""
+        """Report that a query failed or was too slow: check whether the database caused it."""
         self._suspected.set()
 
     def hope(self) -> None:
-        """Somebody got an answer again: do not wait for the next look."""
+        """Report that a query succeeded again: check now."""
         self._hopeful.set()
 
     def lost(self, why: str) -> None:
-        """The database did not answer just now. `run` looks when it does."""
+        """Report that the database did not answer just now. `run` checks when it is back."""
         self.is_away = True
         self._failed(why)
         self._suspected.set()
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         while True:
             await self._suspected.wait()
             self._suspected.clear()
@@ -350,9 +355,9 @@ class MemoryWatch:
             await step()
         except GlyphoxaError as error:
             return str(error)
-        except Exception as error:  # a bug there must not end what looks for memory
-            logger.opt(exception=error).error("long-term memory broke")
-            return f"memory broke ({type(error).__name__})"
+        except Exception as error:  # an error there must not stop the watch
+            logger.opt(exception=error).error("long-term memory failed")
+            return f"memory failed ({type(error).__name__})"
         return None
 
     async def _pause(self) -> None:

@@ -1,11 +1,11 @@
-"""Keeps everything that is said: on disk at once, in the transcript log as soon as it can take it.
+"""Store every utterance: on disk at once, in the transcript log as soon as it accepts it.
 
-    post ──▶ mailbox ──▶ run ──▶ spool (fsync) ──▶ UtteranceKept
-                                   └──▶ delivery ──▶ transcript log
+   post ──▶ mailbox ──▶ run ──▶ spool (fsync) ──▶ UtteranceKept
+                                  └──▶ delivery ──▶ transcript log
 
-Protocol of use: `post` each utterance as it is finished, or await `keep`; `run` and `delivery.run` in tasks of their
-own for as long as the session lasts; at the end `wait_until_written`, `delivery.flush`, cancel both, `close`. The
-journal retries what could not be written; the next process with the same spool sends what the log has not taken.
+Protocol of use: `post` each utterance when it is complete, or await `keep`. Run `run` and `delivery.run` as tasks for
+the whole session. At the end, call `wait_until_written` and `delivery.flush`, cancel both tasks, and `close`. The
+journal retries failed writes. The next process with the same spool sends what the log has not stored.
 """
 
 from __future__ import annotations
@@ -35,28 +35,29 @@ _MOST = 500
 
 
 class RecentTalk:
-    """The last utterances that this process has kept, in memory. Nothing here is written."""
+    """The last utterances that this process has stored, in memory only."""
 
     def __init__(self) -> None:
         self._said: deque[Utterance] = deque(maxlen=_MOST)
 
     def of(self, session: SessionId, *, since_ms: int = 0, limit: int = 50) -> list[Utterance]:
-        """A session's last utterances, oldest first."""
+        """Return a session's last utterances, oldest first."""
         found = [said for said in self._said if said.session_id == session and said.at_ms >= since_ms]
         return found[-limit:] if limit > 0 else []
 
     def heard(self, utterance: Utterance) -> None:
         known = any(said.id == utterance.id and said.campaign_id == utterance.campaign_id for said in self._said)
-        if not known:  # who could not keep it tries again
+        if not known:  # a failed write is retried
             self._said.append(utterance)
 
     def remember(self, utterances: Sequence[Utterance]) -> None:
-        """What was said in a session that goes on after a restart, oldest first."""
+        """Add earlier utterances of a session that continues after a restart, oldest first."""
         self._said.extend(utterances)
 
     def revised(self, utterance: Utterance) -> None:
-        """There is a better text. The log has its own (`TranscriptLog.revise`), which nothing replaces that the spool
-        still sends there.
+        """Replace the text of an utterance.
+
+        The log has its own revision (`TranscriptLog.revise`), which the spool never overwrites.
         """
         for at, said in enumerate(self._said):
             if said.id == utterance.id and said.campaign_id == utterance.campaign_id:
@@ -64,7 +65,7 @@ class RecentTalk:
                 return
 
     def retracted(self, utterance: UtteranceId) -> None:
-        """The DM says that it was never said. It stays on disk and in the log."""
+        """Remove an utterance that the DM retracted. It stays on disk and in the log."""
         kept = [said for said in self._said if said.id != utterance]
         self._said.clear()
         self._said.extend(kept)
@@ -75,7 +76,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """What was heard so far of an utterance that is still being said. Its end comes under the same id."""
+    """The part heard so far of an utterance that is not complete. The complete one has the same id."""
 
     utterance: Utterance
 
@@ -88,7 +89,7 @@ class FinishedTurn:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Reached when everything posted before it has been written."""
+    """Set when everything posted before it has been written."""
 
     written: asyncio.Event
 
@@ -100,18 +101,18 @@ class Journal:
     """See the module's protocol of use.
 
     Args:
-        spool: Becomes the journal's own: it is used from one thread and closed by `close`.
-        log: None when there is no long-term memory: utterances then stay in the spool, which is shrunk.
-        tell: Told of each utterance that was posted once it is on disk, and once of each that cannot be written.
+        spool: Owned by the journal, which uses it from one thread and closes it in `close`.
+        log: None without long-term memory: utterances then stay in the spool, whose segments are compressed.
+        tell: Called for each posted utterance once it is on disk, and once for each that cannot be written.
         now_ms: Unix epoch.
         listener: See `Delivery`.
         after_append: See `Delivery`.
-        pause: Awaited between tries at an utterance that could not be kept.
-        thread: What the spool is used in: one call at a time.
+        pause: Awaited between attempts to store an utterance.
+        thread: Runs calls of the spool, one at a time.
 
     Attributes:
-        recent: What was kept last.
-        delivery: Brings what is kept into the log.
+        recent: The last stored utterances.
+        delivery: Sends what is stored to the log.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -136,10 +137,10 @@ class Journal:
         self._mailbox: Mailbox[_Entry] = Mailbox("journal", capacity=100_000)
         self._in_hand: _Entry | None = None
 
-    # -- what is posted
+    # -- posting
 
     def post(self, entry: Utterance | SoFar | FinishedTurn) -> None:
-        """Have this written, in order, off the voice path. Returns at once."""
+        """Have this written, in order, in the background. Returns at once."""
         self._mailbox.post(entry)
 
     async def run(self) -> None:
@@ -159,13 +160,13 @@ class Journal:
             self._in_hand = None
 
     async def wait_until_written(self) -> None:
-        """Until all that was posted before this call is on disk, `run` going on."""
+        """Wait until all that was posted before this call is on disk, while `run` continues."""
         mark = _Mark(asyncio.Event())
         self._mailbox.post(mark)
         await mark.written.wait()
 
     def unwritten(self) -> list[Utterance]:
-        """What is not on disk yet, taken out of the journal's hand: for who must write it without `run`."""
+        """Take and return what is not on disk yet, for a caller that must write it without `run`."""
         in_hand, waiting = self._in_hand, self._mailbox.take_all()
         said = [entry.utterance if isinstance(entry, SoFar) else entry for entry in (in_hand, *waiting)]
         return [entry for entry in said if isinstance(entry, Utterance)]
@@ -177,7 +178,7 @@ class Journal:
                 await self.keep(utterance)
             except GlyphoxaError as error:
                 if not has_told:
-                    what = f"what is said cannot be written down: {error}"
+                    what = f"an utterance cannot be stored: {error}"
                     self._tell(Degraded(what, self._now_ms(), Trouble.UNWRITTEN))
                     has_told = True
                 await self._pause()
@@ -186,19 +187,19 @@ class Journal:
                 return
 
     async def _keep_so_far(self, utterance: Utterance) -> None:
-        """In case its end never comes: `keep` takes its place, under the same id."""
+        """Store the part heard so far in case the end never comes: `keep` replaces it under the same id."""
         try:
             await self._in_thread(lambda: self._spool.note(utterance))
         except GlyphoxaError as error:
-            logger.debug("what was heard so far is not kept: {}", error)  # its end will be tried until it is
+            logger.debug("the part heard so far is not stored: {}", error)  # its end is retried until it is stored
 
     # -- the disk
 
     async def keep(self, utterance: Utterance) -> None:
-        """Returns when the utterance is on disk.
+        """Store the utterance and return when it is on disk.
 
         Raises:
-            Unavailable: Neither the disk nor the log took it; it is not kept.
+            Unavailable: Neither the disk nor the log accepted it; it is not stored.
         """
         self.recent.heard(utterance)
         self.delivery.expect(utterance.id)
@@ -206,38 +207,43 @@ class Journal:
             await self._in_thread(lambda: self._spool.append(utterance))
         except Unavailable as error:
             self.delivery.disk_fails = True
-            await self.delivery.append_directly(utterance, error)  # a full disk here need not be one there
+            await self.delivery.append_directly(utterance, error)  # a full disk here does not mean a full disk there
         else:
             self.delivery.disk_fails = False
             self.delivery.begin()
 
     def keep_now(self, utterances: Sequence[Utterance], deadline_ms: int) -> int:
-        """Write them to disk, in any thread, without the event loop. Returns how many are not there by the deadline.
-        One that is just being written may be there twice, as the log takes it.
+        """Write utterances to disk, in any thread, without the event loop.
+
+        Returns how many are not there by the deadline. One that is just being written may be stored twice, which the
+        log accepts.
         """
         try:
             writing = [self._thread.submit(self._spool.append, utterance) for utterance in utterances]
-        except RuntimeError:  # closed: all that was kept is there
+        except RuntimeError:  # closed: everything was stored before
             return len(utterances)
         written, _ = futures.wait(writing, timeout=deadline_ms / 1000)
         return len(writing) - sum(1 for one in written if one.exception() is None)
 
     async def unsent(self, campaign: CampaignId, session: SessionId) -> list[Utterance]:
-        """What is on disk of a campaign's session and, as far as is known, not in the log; in the order in which it was
-        kept. The disk may hold talk of other campaigns, whose sessions may have the same name.
+        """Return a session's utterances that are on disk and, as far as is known, not in the log, in the order of
+        storing.
+
+        The disk may contain other campaigns, whose sessions may have the same name.
         """
         pending = await self._in_thread(lambda: self._spool.pending(self.delivery.sent))
         waiting = [item.utterance for item in pending]
         return [said for said in waiting if (said.campaign_id, said.session_id) == (campaign, session)]
 
     async def on_disk(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
-        """The last of what is on disk of a campaign's session, whether the log has it or not, in the order in which it
-        was kept. What was rolled back in the log is among it.
+        """Return the last utterances of a session on disk, whether the log has them or not, in the order of storing.
+
+        They include what was rolled back in the log.
         """
         return await self._in_thread(lambda: self._spool.latest(campaign, session, limit=limit))
 
     async def close(self) -> None:
-        """Close the spool after what is being written to it. Nothing can be kept afterwards."""
+        """Close the spool after pending writes. Nothing can be stored afterwards."""
         try:
             await self._in_thread(self._spool.close)
         finally:
@@ -247,7 +253,7 @@ class Journal:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
 
-# Notes which session is being played, from the first word on, and that it was closed: for who opens a table again.
+# Record which session is being played, from the first word on, and that it was closed, so that it can be continued.
 
 
 class SessionMark:
@@ -264,7 +270,7 @@ class SessionMark:
         self._now_ms = now_ms
         before = sessions.of(campaign)
         self.before = before if before is not None and before.session == session else None
-        """The session as it was left; None when it is a new one."""
+        """The state of a continued session; None for a new one."""
         self._session = session
         self._scene: SceneId | None = None
         self._mark: LastSession | None = None
@@ -272,7 +278,7 @@ class SessionMark:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def on(self, event: TableEvent) -> None:
-        """Be told what happens at the table. Returns at once."""
+        """Take an event of the table. Returns at once."""
         match event:
             case SceneChanged(scene):
                 self._scene = scene.id
@@ -283,7 +289,7 @@ class SessionMark:
                 self._note(LastSession(self._session, began_ms, self._scene))
 
     async def closed(self) -> None:
-        """The session was closed in order."""
+        """Record that the session was closed in order."""
         if self._mark is None and self.before is not None:
             self._mark = self.before
         if self._mark is not None:
@@ -297,7 +303,7 @@ class SessionMark:
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self) -> None:
-        """What is known when it is written; the last of several is what stays."""
+        """Write the current state; of several writes the last remains."""
         async with self._writing:
             if self._mark is not None:
                 await asyncio.to_thread(self._sessions.note, self._campaign, self._mark)

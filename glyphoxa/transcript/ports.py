@@ -1,4 +1,4 @@
-"""What the transcript is asked: by its log, by search, by recall, and by a process that holds talk in memory."""
+"""Define how the transcript is accessed: log, search, recall, and feeds for copies in memory."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from glyphoxa.domain.turn import TurnRecord
 
 
 class TranscriptLog(Protocol):
-    """Memory level 1: everything said, verbatim. Append-only and idempotent by utterance id."""
+    """Memory level 1: all utterances, verbatim. Append-only and idempotent by utterance id."""
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
-        """Store them in this order; one that is already there is left as it is. All or nothing, campaign by campaign:
-        sent again as a whole, each is stored once.
+        """Store utterances in this order; skip those that exist.
+
+        All or nothing for each campaign, so a retry stores each once.
 
         Raises:
-            Unavailable: The database cannot be reached; nothing of the campaign it failed at was stored.
-            Unstorable: The database cannot hold one of them; nothing of its campaign was stored.
+            Unavailable: The database is unreachable; nothing of the failing campaign was stored.
+            Unstorable: The database cannot store one of them; nothing of its campaign was stored.
         """
         ...
 
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
-        """Put `utterance.text` in place of `was.text`, and add those of its corrections that `was` has not.
+        """Replace `was.text` by `utterance.text`, and add the corrections that `was` does not have.
 
-        `raw_text` never changes. All or nothing; what was derived from the old text goes with it. False, and nothing
-        is done, when the text that is stored is not `was.text` (any more): so it may be done twice.
+        `raw_text` never changes. All or nothing; data derived from the old text is removed. Returns False and changes
+        nothing if the stored text is not `was.text`, so a retry is harmless.
 
         Raises:
             Unavailable: The database cannot be reached; nothing was changed.
             NotFound: There is no such utterance.
-            Unstorable: The database cannot hold this.
+            Unstorable: The database cannot store this.
         """
         ...
 
@@ -47,24 +48,25 @@ class TranscriptLog(Protocol):
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
-        """The session's utterances that began at or after `since_ms`, oldest first, at most the last `limit`. Not what
-        was rolled back.
+        """Return the session's utterances that began at or after `since_ms`, oldest first, at most the last `limit`.
+
+        Utterances that were rolled back are not included.
         """
         ...
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        """Utterances of a campaign, or of one of its sessions, what was rolled back included."""
+        """Count utterances of a campaign or of one of its sessions, including those that were rolled back."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """An utterance of which the DM has decided something.
+    """An utterance that the DM has decided on.
 
     Attributes:
-        utterance: As it stands in the log now.
-        is_retracted: Nobody is to recall it: it was retracted, or rolled back.
-        own_text: What it said before the DM put other words for it; None: nobody did.
+        utterance: As the log has it now.
+        is_retracted: It was retracted or rolled back, and nobody may recall it.
+        own_text: Its text before the DM's correction; None without one.
     """
 
     utterance: Utterance
@@ -73,10 +75,10 @@ class Decided:
 
 
 class TalkDecisions(Protocol):
-    """What the DM has decided of talk, for whoever holds some of it."""
+    """The DM's decisions on utterances, for components that hold copies."""
 
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
-        """All of a session, in its order, as it is now.
+        """Return all decisions of a session, in the order of its utterances, as they are now.
 
         Raises:
             Unavailable: The database cannot be reached in time.
@@ -84,10 +86,10 @@ class TalkDecisions(Protocol):
         ...
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
-        """Something whenever the DM may have decided something, at first at once. Never ends: close it.
+        """Yield whenever the DM may have made a decision, first at once. It never ends: close it.
 
         Raises:
-            GlyphoxaError: That cannot be known, for a reason that does not pass by itself.
+            GlyphoxaError: Changes cannot be observed, for a permanent reason.
         """
         ...
 
@@ -98,7 +100,7 @@ class Found:
 
     Attributes:
         ordinal: Its number in its session, from 1.
-        score: How well the words fit, higher is better; 0 when no words were asked for.
+        score: How well the words fit, higher is better; 0 without words.
     """
 
     utterance: Utterance
@@ -108,12 +110,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class TalkFilter:
-    """What of talk is searched for.
+    """What to search for.
 
     Attributes:
-        words: As somebody types them; no spelling of them is an error. Inflected forms of the campaign's language are
-            found; the names of speakers are part of what is searched.
-        match: Whether any of the words is enough or all must be there, as they seldom are for a question.
+        words: As a user types them; any spelling is valid. Inflected forms of the campaign's language match; the names
+            of
+            speakers are searched as well.
+        match: Whether any of the words is enough or all must occur, as they seldom do for a question.
         between: When an utterance began.
     """
 
@@ -126,12 +129,13 @@ class TalkFilter:
 
 
 class TalkSearch(Protocol):
-    """Memory level 1, searched by words and by who said it, when and where."""
+    """Search of memory level 1 by words, speaker, time and session."""
 
     async def search(self, campaign: CampaignId, viewer: Viewer, wanted: TalkFilter) -> list[Found]:
-        """What an NPC witnessed, or anybody said for the DM; not what was rolled back. Best first, the latest first
-        among equals; without words the latest first. Decided in SQL before LIMIT: what the viewer did not witness is
-        neither returned nor counted.
+        """Return what an NPC witnessed, or for the DM everything, without what was rolled back.
+
+        Best first, and the latest first among equals; without words the latest first. Scope is applied in SQL before
+        LIMIT: what the viewer did not witness is neither returned nor counted.
 
         Raises:
             Unavailable: The database cannot be reached in time.
@@ -141,13 +145,13 @@ class TalkSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TalkQuery:
-    """What is asked of past talk.
+    """A query for past utterances.
 
     Attributes:
         text: The question.
         exclude: What is in the prompt already.
-        limit: At most so many are recalled.
-        between: When it was said; what was said at another time takes no place in `limit`.
+        limit: Most results.
+        between: The time of the results; others take no place in `limit`.
     """
 
     text: str
@@ -157,56 +161,59 @@ class TalkQuery:
 
 
 class PastTalk(Protocol):
-    """Recall of what was said, limited to what one NPC witnessed."""
+    """Recall of past utterances, limited to what one NPC witnessed."""
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
-        """What `npc` heard that bears on the question, by words and by meaning, best first. An utterance that the NPC
-        did not witness is neither returned nor counted, and changes nothing of what is. Empty when nothing bears on
-        it.
+        """Return what `npc` heard that bears on the question, by words and by meaning, best first.
+
+        An utterance that the NPC did not witness is neither returned nor counted, and does not affect the others. Empty
+        if nothing bears on the question.
 
         Args:
-            patient: Nobody waits for the answer: a model that is far away may take its time to read the question.
-                Whoever asks the same again in a hurry has that ready.
+            patient: Nobody waits for the answer, so a remote model may take its time to embed the question. A later
+                urgent
+                call for the same question then has the vector.
 
         Raises:
-            Unavailable: The campaign's talk is not in memory, and cannot be read in time.
+            Unavailable: The campaign's transcript is not in memory, and cannot be read in time.
         """
         ...
 
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
-        """The same by words alone and from what is in memory now, at once: for every partial transcript, and while the
-        database is away. What was said or rolled back since the last `recall` is as it was then. None: nothing of the
-        campaign is in memory.
+        """Return the same by words only, at once, from what is in memory now.
+
+        For every partial transcript, and while the database is unavailable. Changes since the last `recall` are not
+        included. None if nothing of the campaign is in memory.
         """
         ...
 
 
 class SessionSummaries(Protocol):
-    """Summaries of past sessions, as far as they have been written. See `glyphoxa.transcript.sessions`."""
+    """Summaries of past sessions that have one. See `glyphoxa.transcript.sessions`."""
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        """What `npc` may know of it; None when there is none."""
+        """Return what `npc` may know of a session's summary; None if there is none."""
         ...
 
     async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
-        """Those that `npc` may know of, the latest session first, but for one session's."""
+        """Return the summaries that `npc` may know, the latest session first, without one session's."""
         ...
 
 
-# What a process that holds talk in memory reads of it.
+# Feeds for components that hold utterances in memory.
 
 
 @dataclass(frozen=True, slots=True)
 class FeedUtterance:
-    """An utterance as it stands in the log now.
+    """An utterance as the log has it now.
 
     Attributes:
-        change_seq: Number of its last change. Within a campaign the numbers become visible in their order.
+        change_seq: Number of its last change. Within a campaign, numbers become visible in order.
         ordinal: Its number in its session, from 1.
         witnesses: The NPCs that were there.
-        retracted: It was rolled back: nobody recalls it.
+        retracted: It was rolled back, and nobody recalls it.
     """
 
     change_seq: int
@@ -235,12 +242,14 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class IndexGeneration:
-    """Which vectors there are. Those of two generations are never compared, whether or not their model has one name.
+    """A set of comparable vectors.
+
+    Vectors of two generations are never compared, even if their models have the same name.
 
     Attributes:
-        model: Whose; "" as long as nobody has embedded anything.
-        dimensions: Of each.
-        number: Another one when all talk was embedded anew.
+        model: Its name; "" while nothing is embedded.
+        dimensions: Of each vector.
+        number: Changes when all utterances are embedded again.
     """
 
     model: str
@@ -248,19 +257,19 @@ class IndexGeneration:
     number: int
 
     def is_of(self, model: str, dimensions: int) -> bool:
-        """Whether questions that are embedded so may be compared with them."""
+        """Return whether questions embedded by this model may be compared with these vectors."""
         return not self.model or (self.model, self.dimensions) == (model, dimensions)
 
 
 @dataclass(frozen=True, slots=True)
 class TalkHead:
-    """What else there is to know for who holds a campaign's talk, as of the moment at which a page was read.
+    """Further state of a campaign's transcript, as of the time at which a page was read.
 
     Attributes:
         language: BCP 47 tag; "en" for a campaign that is not stored.
-        generation: Of the vectors that there are; None if no vectors are read.
-        embedded: Another text whenever talk may have been embedded since.
-        times: Another text whenever the campaign tells the time otherwise.
+        generation: Of the present vectors; None if no vectors are read.
+        embedded: Changes whenever utterances may have been embedded.
+        times: Changes whenever the campaign's way of counting time changes.
     """
 
     language: str = "en"
@@ -281,12 +290,13 @@ class TalkPage:
 
 
 class TalkFeed(Protocol):
-    """Talk of a campaign, for all who may know of it: whoever holds it decides for whom what is there. It is a stream
-    of changes, read with a cursor: `glyphoxa.recall.campaign_cache`.
+    """Utterances of a campaign for all viewers; the holder applies scopes.
+
+    It is a stream of changes, read with a cursor: `glyphoxa.recall.campaign_cache`.
     """
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
-        """The changes from a change_seq on (0: all), at most `limit`.
+        """Return the changes from a change_seq on (0: all), at most `limit`.
 
         Raises:
             Unavailable: The database cannot be reached in time.
@@ -296,7 +306,7 @@ class TalkFeed(Protocol):
     async def embeddings(
         self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
     ) -> Sequence[Embedding]:
-        """The vectors of those that are embedded; none if it is not that generation any more.
+        """Return the vectors of those that are embedded; none if the generation has changed.
 
         Raises:
             Unavailable: As above.
@@ -304,17 +314,17 @@ class TalkFeed(Protocol):
         ...
 
 
-# What the DM decides of this evening's talk, as news for a table that is being played.
+# The DM's decisions on this session's utterances, as events for an open table.
 
 
 News = UtteranceRetracted | UtteranceRevised
 
 
 class DecidedTalk:
-    """Compares what is decided now with what was decided when it was looked at last.
+    """Compare the present decisions with those of the last look.
 
     Args:
-        text_of: What the table believes was said; None for what it does not know.
+        text_of: Returns the text that the table has; None for an unknown utterance.
     """
 
     def __init__(self, text_of: Callable[[UtteranceId], str | None]) -> None:
@@ -322,10 +332,10 @@ class DecidedTalk:
         self._last: dict[UtteranceId, Decided] = {}
 
     def take(self, decided: Sequence[Decided]) -> list[News]:
-        """What the table is to be told, in the order of the talk; what was taken back first.
+        """Return the events for the table, in the order of the utterances; revoked decisions first.
 
         Args:
-            decided: Everything that is decided of its session.
+            decided: All decisions of its session.
         """
         now = {each.utterance.id: each for each in decided}
         before, self._last = self._last, now

@@ -1,15 +1,15 @@
-"""Corrects names in utterances that are already stored, in the background.
+"""Correct names in stored utterances, in the background.
 
-    UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
-                   └─▶ doubtful words? ──▶ a language model ────────┴──▶ the log, the page, the NPCs' talk, who learns
+   UtteranceKept ──▶ sound (S2S only: ears have done it already) ──┐
+                  └─▶ doubtful words? ──▶ a language model ────────┴──▶ log, page, NPCs' transcripts, learning
 
-The utterance is stored before this starts: whatever fails here, the text stays as it was heard. Nothing waits for this.
-Where the model is the NPCs' own, the reviser waits until the table has been quiet for a while, and drops the question
-(to ask it again later) as soon as somebody speaks. Work of more than a millisecond runs in a thread: the loop carries
-the sound of the table. An utterance that fails twice is skipped, so that it blocks no other.
+The utterance is stored before this starts, so on any failure it keeps the recognised text. Nothing waits for this. If
+the model is the NPCs' own, the reviser waits until the table has been quiet for a while, and drops the question (to ask
+it again later) when somebody speaks. Work of more than a millisecond runs in a thread, because the event loop carries
+the table's audio. An utterance that fails twice is skipped, so that it blocks no other.
 
-Protocol of use: subscribe `on` to the table; `run` in a task of its own; `finish` at the end of the session. State
-survives a crash of `run`, which may be started again.
+Protocol of use: subscribe `on` to the table, start `run` as a task, and call `finish` at the end of the session. The
+state survives a crash of `run`, which may be started again.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ from glyphoxa.names.second_look import (
 )
 from glyphoxa.transcript.ports import TranscriptLog
 
-# Asks a language model about words that the ear was not sure of. See `glyphoxa.transcript.reviser`.
+# Ask a language model about words that the recogniser was unsure of.
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a language model is asked.
+    """How to query the language model.
 
     Attributes:
-        deadline_ms: For one answer; later is none.
+        deadline_ms: For one answer; a later one is ignored.
         low_confidence: Words below it are doubtful.
         most_names: Names in a question; each costs a small model time.
         rest_ms: How long the table must have been quiet.
-        gives_way: Only a quiet table is disturbed, and a question is dropped when somebody speaks: for a model that
-            the NPCs think with.
+        gives_way: Query only while the table is quiet, and drop the query when somebody speaks: for a model that the
+            NPCs
+            use too.
     """
 
     llm: StructuredLlm
@@ -79,10 +80,10 @@ class Doubted:
 
 @dataclass(eq=False, slots=True)
 class Revision:
-    """Better words for what was said.
+    """A better text of an utterance.
 
     Attributes:
-        edits: What a model changed: only doubtful words, and they to names.
+        edits: The model's changes: doubtful words replaced by names.
     """
 
     was: Utterance
@@ -92,16 +93,16 @@ class Revision:
 
 
 class GaveWay(Exception):
-    """Somebody speaks, and needs the model: ask again later."""
+    """Somebody speaks and needs the model: ask again later."""
 
 
 class SecondLook:
     """
     Args:
-        gazetteer: The campaign's names as they are now.
+        gazetteer: Returns the campaign's current names.
         nearby: Entities of the scene.
-        wait_until_quiet: Until nobody speaks and no NPC is answering.
-        in_thread: Runs pure work beside the loop.
+        wait_until_quiet: Returns when nobody speaks and no NPC is answering.
+        in_thread: Runs pure work outside the event loop.
     """
 
     def __init__(
@@ -124,19 +125,19 @@ class SecondLook:
         self._is_model_away = False
 
     def disturb(self) -> None:
-        """Somebody speaks."""
+        """Report that somebody speaks."""
         self._disturbed.set()
         if self._asking.gives_way and self._answering is not None:
             self._answering.cancel()
 
     async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Revision | None:
-        """None: the text stays as it was.
+        """Return a better text; None if the text stays as it is.
 
         Args:
             is_wanted: Asked after the wait for a quiet table.
 
         Raises:
-            GaveWay: It was not looked at.
+            GaveWay: It was not checked.
         """
         asking = self._asking
         if asking.gives_way:
@@ -165,7 +166,7 @@ class SecondLook:
     def _prepared(
         self, doubted: Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
     ) -> tuple[Question, LikelyNames]:
-        """Tens of milliseconds at 10,000 names, and so for a long utterance: for a thread."""
+        """Takes tens of milliseconds for 10,000 names, and for a long utterance, so it runs in a thread."""
         likely = self._likely
         if likely is None or likely.gazetteer is not gazetteer:
             likely = self._likely = LikelyNames(gazetteer)
@@ -186,7 +187,7 @@ class SecondLook:
                 return
 
     def _answer(self, answering: asyncio.Task[dict[str, Any]]) -> dict[str, Any] | None:
-        """None when there is none: the text then stays as it was."""
+        """Return the answer; None if there is none, and the text stays as it is."""
         try:
             answer = answering.result()
         except Unparseable as error:
@@ -194,14 +195,14 @@ class SecondLook:
             return None
         except GlyphoxaError as error:
             if not self._is_model_away:
-                logger.warning("names are not looked at again: {}", error)
+                logger.warning("names are not checked again: {}", error)
             self._is_model_away = True
             return None
         self._is_model_away = False
         return answer
 
     async def _checked(self, doubted: Doubted, answer: dict[str, Any], likely: LikelyNames) -> Revision | None:
-        """What is left of an answer; None when that is nothing."""
+        """Return the valid part of an answer; None if there is none."""
         was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
         if not isinstance(text, str):
             return None
@@ -211,22 +212,22 @@ class SecondLook:
         if not edits:
             return None
         raw = was.raw_text
-        if was.npc_id is not None:  # it goes on behind what was heard of it
+        if was.npc_id is not None:  # the rest of what was heard of it follows
             raw = raw[: Places(was.corrections).in_raw(0, len(was.text))[1]]
         try:
             corrections = onto_raw(raw, was.corrections, was.text, edits)
         except ValueError as error:
-            logger.error("utterance {} keeps the words that were heard: {}", was.id, error)
+            logger.error("utterance {} keeps the recognised words: {}", was.id, error)
             return None
         return Revision(was, replace(was, text=applied(was.text, edits), corrections=corrections), edits)
 
 
 OnProof = Callable[[str, str, Utterance], None]
-"""Told of words that were found to be a name: what was heard, the name, where (as it is now)."""
+"""Called for words that were found to be a name: the words, the name, and the utterance as it is now."""
 
 CAPACITY = 200
 MOST_TRIES = 2
-"""Of one utterance, when something fails that no waiting mends."""
+"""Attempts for one utterance, after errors that waiting does not repair."""
 _WAITING_WRITES = 1_000
 _LINES_BEFORE = 2
 _LONGEST_CHARS = 2_000
@@ -239,20 +240,20 @@ class Reviser:
     """See the module.
 
     Args:
-        gazetteer: The campaign's names as they are now: they change while it is played.
-        correct: The stage by sound (`glyphoxa.names.corrector`); None leaves it out.
-        transcribed: NPCs whose words are what a speech-to-speech provider wrote down: no ear has corrected them.
-            What another NPC says is the model's own text and is left alone.
-        asking: None: no language model is asked.
+        gazetteer: Returns the campaign's current names, which change during play.
+        correct: The stage by sound (`glyphoxa.names.corrector`); None skips it.
+        transcribed: NPCs whose words come from a speech-to-speech provider's transcript and are not corrected yet.
+            Other
+            NPCs' words are the model's own text and are skipped.
+        asking: None queries no language model.
         log: None without long-term memory.
         wait_until_logged: See `glyphoxa.transcript.delivery.Delivery.wait_until_logged`.
         nearby: Entities of the scene.
-        wait_until_quiet: Until nobody speaks and no NPC is answering.
-        on_proof: Told of each replacement that a model made, once it is in the log.
-        after_revise: Awaited after the log took a revision: what was derived from the old text is made anew. It must
-            not raise.
-        pause: Awaited between tries while the log is away.
-        in_thread: Runs pure work beside the loop.
+        wait_until_quiet: Returns when nobody speaks and no NPC is answering.
+        on_proof: Called for each replacement that a model made, once it is in the log.
+        after_revise: Awaited after the log stored a revision, to derive data from the new text. It must not raise.
+        pause: Awaited between attempts while the log is unavailable.
+        in_thread: Runs pure work outside the event loop.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -295,10 +296,10 @@ class Reviser:
         self._work = asyncio.Event()
         self._moved = asyncio.Event()
 
-    # -- what happens at the table
+    # -- events of the table
 
     def on(self, event: TableEvent) -> None:
-        """Take what happened. Returns at once."""
+        """Take an event. Returns at once."""
         match event:
             case UtteranceKept(utterance):
                 self._take(utterance)
@@ -316,7 +317,7 @@ class Reviser:
                 pass
 
     def _say_before(self, utterance: UtteranceId, now: Utterance | None) -> None:
-        """Of what is shown with a question, this says something else now, or was never said."""
+        """Update an utterance that is shown as context of a question; None if it was retracted."""
 
         def shown(before: Iterable[Utterance]) -> list[Utterance]:
             said = ((now if each.id == utterance else each) for each in before)
@@ -327,7 +328,7 @@ class Reviser:
             doubted.before = tuple(shown(doubted.before))
 
     def _let_be(self, utterance: UtteranceId, *, unless_it_says: str | None = None) -> None:
-        """The DM has decided what it says: there is nothing to doubt any more."""
+        """Drop an utterance from the queue, because the DM has decided its text."""
         decided = [each for each in self._questions if each.utterance.id == utterance]
         for doubted in decided:
             if doubted.utterance.text != unless_it_says:
@@ -353,14 +354,14 @@ class Reviser:
         )
         if doubtful:
             if len(self._questions) >= self._capacity:
-                # The one that is being asked may be the first.
+                # The first one may be in progress.
                 del self._questions[min(1, len(self._questions) - 1)]
-                logger.warning("too much to look at again: an older utterance keeps the words that were heard")
+                logger.warning("too many utterances to check again: an older one keeps its recognised words")
             self._questions.append(Doubted(utterance, doubtful, tuple(self._before)))
             self._work.set()
 
     def _by_sound(self, utterance: Utterance, correct: Callable[[str], Corrected]) -> Utterance:
-        """What an ear would have made of it."""
+        """Correct an utterance as an ear would."""
         corrected = correct(utterance.text)
         if corrected.text == utterance.text:
             return utterance
@@ -369,34 +370,34 @@ class Reviser:
         return better
 
     def _revise(self, revision: Revision) -> None:
-        """The table hears of it at once, the log as soon as it can."""
+        """Publish a revision: to the table at once, to the log as soon as possible."""
         if len(self._writes) >= _WAITING_WRITES:
             self._writes.popleft()
-            logger.error("long-term memory has been away for long: a correction is not kept")
+            logger.error("long-term memory was unavailable for too long: a correction is dropped")
         self._writes.append(revision)
         self._work.set()
-        # Not within the event that led to it: others must hear of the utterance before they hear of its revision.
+        # Not within the event that caused it: others must receive the utterance before its revision.
         event = UtteranceRevised(revision.utterance, revision.was)
         asyncio.get_running_loop().call_soon(self._tell, event)
 
     # -- the actor
 
     async def run(self) -> None:
-        """The actor's body."""
+        """Run the actor."""
         self._work.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write_all())
             group.create_task(self._ask_all())
 
     async def finish(self, deadline_ms: int) -> bool:
-        """Wait until everything is looked at and written, `run` going on. False when that took too long."""
+        """Wait until everything is checked and written, while `run` continues. Return False if that took too long."""
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 while self._questions or self._writes:
                     self._moved.clear()
                     await self._moved.wait()
         except TimeoutError:
-            logger.warning("{} utterances were not looked at again", len(self._questions) + len(self._writes))
+            logger.warning("{} utterances were not checked again", len(self._questions) + len(self._writes))
             return False
         return True
 
@@ -416,11 +417,11 @@ class Reviser:
         first = waiting[0]
         try:
             await do(first)
-        except Exception as error:  # one utterance, or one wrong answer, must not end this for the evening
+        except Exception as error:  # one utterance, or one bad answer, must not stop this for the evening
             first.tries += 1
-            logger.opt(exception=error).error("utterance {} could not be looked at again", first.utterance.id)
+            logger.opt(exception=error).error("utterance {} could not be checked again", first.utterance.id)
             if first.tries >= MOST_TRIES:
-                logger.error("utterance {} keeps the words that are stored of it", first.utterance.id)
+                logger.error("utterance {} keeps its stored words", first.utterance.id)
                 self._done_with(waiting, first)
 
     async def _wait_for_work(self, there_is: Callable[[], bool]) -> None:
@@ -462,7 +463,7 @@ class Reviser:
             try:
                 revision = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
             except GaveWay:
-                return  # it stays the first in the queue
+                return  # it stays first in the queue
             if revision is not None:
                 self._revise(revision)
         self._done_with(self._questions, doubted)

@@ -1,7 +1,7 @@
-"""Sessions: which one was played last, on which story days each was played, and the entity that holds its summary.
+"""Track sessions: the last one played, the story days of each, and the entity with its summary.
 
-A summary is an entity of the type `event`, so that it has a scope, a history and a place in the graph. It has two
-attribute facts: `kind`, which is "episode", and `summary`, the text.
+A summary is an entity of the type `event`, so it has a scope, a history and a place in the graph. It has two attribute
+facts: `kind`, which is "episode", and `summary`, the text.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId, SessionId
 
-# Which session of each campaign was played last with this data, and whether it was closed: `DIR/sessions.json`.
+# The last session of each campaign in this data directory, and whether it was closed: `DIR/sessions.json`.
 #
-# Written by the one process that plays with the data; read by whoever wants to go on. Nothing rests on it: what was
-# said is in the log. A file that cannot be read is none.
+# The one process that plays with the data writes it, to continue a session later. Nothing depends on it, because the
+# log has all utterances. An unreadable file counts as empty.
 
 
 @dataclass(frozen=True, slots=True)
 class LastSession:
     """
     Attributes:
-        began_ms: When the first word was said in it, Unix epoch.
-        scene: Where the table was last.
-        closed_ms: When it was closed; None while it is played, and when its process ended otherwise.
+        began_ms: Time of its first word, Unix epoch.
+        scene: The table's last scene.
+        closed_ms: When it was closed; None while it is played, and after a crash.
     """
 
     session: SessionId
@@ -56,7 +57,7 @@ class LastSessions:
         return self._read().get(campaign)
 
     def note(self, campaign: CampaignId, last: LastSession) -> None:
-        """This is the campaign's last session now. A disk that is full keeps what was noted before."""
+        """Record the campaign's last session. If the disk is full, the earlier record stays."""
         temporary = self._path.with_suffix(".new")
         try:
             temporary.write_bytes(_FILE.dump_json({**self._read(), campaign: last}, indent=1))
@@ -70,28 +71,27 @@ class LastSessions:
         except FileNotFoundError:
             return {}
         except (OSError, ValidationError) as error:
-            logger.warning("{} cannot be read, and is as good as empty: {}", self._path, type(error).__name__)
+            logger.warning("{} cannot be read and is treated as empty: {}", self._path, type(error).__name__)
             return {}
 
 
-# On which days of the story a campaign was played: what was said of that, and what follows from it.
+# The story days on which a campaign was played: what was set, and what follows.
 #
-# The campaign file says where the story stands; at a table and between evenings the DM says how it goes on. The word
-# that was said last holds, and the file's is said again when it is another than the last time. Each session keeps its
-# days.
+# The campaign file sets the present day. At a table and between evenings, the DM changes it. The latest setting counts;
+# the file's counts again when it differs from its last value. Each session keeps its days.
 
 
 BETWEEN: Final = ""
-"""In place of a session: the next one begins on that day."""
+"""In place of a session: the next one starts on that day."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayTold:
     """
     Attributes:
-        session: That was played on this day too; or BETWEEN.
+        session: Also played on this day; or BETWEEN.
         day: As the calendar wrote it.
-        file_day: What the campaign file said at that time.
+        file_day: The campaign file's day at that time.
         told_ms: Milliseconds since the Unix epoch.
     """
 
@@ -102,10 +102,10 @@ class DayTold:
 
 
 def day_now(file_day: str, told: Sequence[DayTold]) -> str:
-    """Where the story stands; "" if nobody has said.
+    """Return the present story day; "" if nobody set it.
 
     Args:
-        file_day: What the campaign file says now.
+        file_day: The campaign file's day now.
         told: In order.
     """
     if told and (not file_day or told[-1].file_day == file_day):
@@ -114,7 +114,7 @@ def day_now(file_day: str, told: Sequence[DayTold]) -> str:
 
 
 def times_of(time_zone: str, calendar: StoryCalendar | None, file_day: str, told: Sequence[DayTold]) -> CampaignTimes:
-    """What is known of a campaign's times. A day that is not in the calendar any more is no day."""
+    """Return how a campaign counts time. A day that the calendar no longer has is ignored."""
     if calendar is None:
         return CampaignTimes(time_zone)
     days: dict[str, list[int]] = {}
@@ -131,13 +131,29 @@ def _number(calendar: StoryCalendar, day: str) -> int | None:
     try:
         return calendar.day_named(day)
     except InvalidInput as error:
-        logger.debug("a day of a session is left out: {}", error)
+        logger.debug("a session's story day is skipped: {}", error)
         return None
 
 
 EPISODE: Final = "episode"
 
 
+def is_episode(entity: Entity) -> bool:
+    """Return whether an entity holds a session's summary, under the name that it was given with it."""
+    return session_of(entity) is not None
+
+
+def session_of(entity: Entity) -> SessionId | None:
+    """Return the session whose summary an entity holds; None if it holds none, or was given another name."""
+    session = SessionId(entity.id.removeprefix(f"{EPISODE}-"))
+    is_one = entity.type == "event" and entity.id == episode_of(session) and entity.name == episode_name(session)
+    return session if is_one else None
+
+
+def episode_name(session: SessionId) -> str:
+    return f"Session {session}"
+
+
 def episode_of(session: SessionId) -> EntityId:
-    """The entity that sums up the session: one a session, found without a search."""
+    """Return the entity that summarises the session: one a session, found without a search."""
     return EntityId(f"{EPISODE}-{session}")

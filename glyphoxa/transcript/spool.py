@@ -1,23 +1,22 @@
-r"""The write-ahead file in front of the transcript log: what `append` has returned for is not lost.
+r"""Write utterances to a file before the transcript log: nothing is lost after `append` returns.
 
-    DIR/0000000001.spool      a segment: records in the order in which they were appended
-    DIR/0000000001.spool.gz   the same, shrunk: see below
-    DIR/under-way             what is just being said, as far as it was heard: see `Spool.note`
-    DIR/acknowledged          how far the log has them: "<segment> <offset>", replaced atomically
-    DIR/damaged               records that could not be read, or that the log can never take
-    DIR/lock                  held by the process that owns the spool
+   DIR/0000000001.spool      a segment: records in the order in which they were appended
+   DIR/0000000001.spool.gz   the same, compressed: see below
+   DIR/under-way             utterances in progress, as far as they were heard: see `Spool.note`
+   DIR/acknowledged          how far the log has them: "<segment> <offset>", replaced atomically
+   DIR/damaged               records that could not be read, or that the log can never store
+   DIR/lock                  held by the process that owns the spool
 
-A record is one line: `<length> <crc32> <json>\n`, length in bytes, both in hexadecimal with 8 digits. What the
-recogniser knew of each word is not in it: that is for the work right after the utterance. A process
-that is killed in the middle of a write leaves a torn record at the end; nobody was told that it was kept, and it is
-cut off at the next opening. A damaged record elsewhere is set aside, with what it still says, in `DIR/damaged`.
+A record is one line: `<length> <crc32> <json>\n`, length in bytes, both in hexadecimal with 8 digits. It does not
+contain what the recogniser knew of each word, which only the work right after the utterance needs. A process that is
+killed during a write leaves a torn record at the end. No caller was told that it was stored, and the next opening cuts
+it off. A damaged record elsewhere is moved to `DIR/damaged`, with what can be read of it.
 
-Where there is no log (memory `none`) nothing is ever acknowledged, and the spool is all that is kept of the talk, in
-case there is a log one day. Full segments are then shrunk to about a fifth; nothing is deleted. When `max_bytes` are
-used in spite of that (millions of utterances), appends are refused with an alarm like those of any full spool, until
-old segments were moved elsewhere by hand while no Glyphoxa runs.
+Without a log (memory `none`) nothing is ever acknowledged. The spool then keeps all utterances for a future log. Full
+segments are compressed to about a fifth; nothing is deleted. If `max_bytes` are still used up (millions of utterances),
+appends are refused with the usual alarm, until old segments are moved away by hand while no Glyphoxa runs.
 
-Not for use from several threads at once: `Journal` sees to that.
+Not thread-safe: `Journal` uses it from one thread.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _SEGMENT_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A kept utterance that the log does not have yet. Acknowledge `end` when it does."""
+    """A stored utterance that the log does not have yet. Acknowledge `end` when it does."""
 
     utterance: Utterance
     end: SpoolPosition
@@ -59,8 +58,8 @@ class Spool:
 
     Args:
         directory: Its own; created if missing, private to this user.
-        max_bytes: On disk. What is appended beyond that is refused until the log catches up.
-        alarm: Called (in the thread that appends) once when half of that is used, and each time an append is refused.
+        max_bytes: On disk. Appends beyond that are refused until the log catches up.
+        alarm: Called (in the appending thread) once when half of that is used, and at each refused append.
 
     Raises:
         InvalidInput: Another process uses the directory, or it is not usable.
@@ -85,9 +84,9 @@ class Spool:
         try:
             if not directory.is_dir():
                 directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-                with contextlib.suppress(OSError):  # somebody else's folder need not be readable
+                with contextlib.suppress(OSError):  # another user's folder need not be readable
                     spool_files.sync_directory(directory.parent)
-            with contextlib.suppress(PermissionError):  # it is another user's, who lets us in
+            with contextlib.suppress(PermissionError):  # it belongs to another user, who gave us access
                 directory.chmod(0o700)
             self._lock = (directory / "lock").open("a")
         except OSError as error:
@@ -107,24 +106,24 @@ class Spool:
             raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
 
     def append(self, utterance: Utterance) -> SpoolPosition:
-        """Returns when the utterance is on disk (fsync), with the place behind it.
+        """Append an utterance; return the place after it when it is on disk (fsync).
 
         Raises:
-            Unavailable: The spool or the disk is full, or the disk fails. The utterance is not kept; all earlier
-                ones are.
+            Unavailable: The spool or the disk is full, or the disk fails. The utterance is not stored; all earlier ones
+                are.
         """
         record = spool_files.record(utterance)
         used = self.size_bytes
         if used + len(record) > self._max_bytes:
             text = (
-                f"the spool {self._directory} is full ({used // 1024} KiB of talk wait for a database): it takes "
+                f"the spool {self._directory} is full ({used // 1024} KiB of utterances wait for a database): it takes "
                 "nothing more until a database has taken some, or older segments are moved away"
             )
             self._alarm(text)
             raise Unavailable(text)
         if used > self._max_bytes // 2 and not self._alarmed:
             self._alarmed = True
-            self._alarm(f"the spool {self._directory} is half full: no database has taken what is said for long")
+            self._alarm(f"the spool {self._directory} is half full: no database has stored utterances for a long time")
         try:
             end = self._segments.append(record)
         except OSError as error:
@@ -136,12 +135,13 @@ class Spool:
         return end
 
     def note(self, utterance: Utterance) -> None:
-        """Returns when what was heard so far of an utterance that is still being said is on disk. It takes the place of
-        what was noted of it before, and `append` under the same id that of all. Should the process end before, the next
-        opening appends what was noted last.
+        """Store what was heard so far of an utterance in progress; return when it is on disk.
+
+        It replaces the earlier part, and `append` under the same id replaces it by the whole. If the process ends
+        before, the next opening appends the last part.
 
         Raises:
-            Unavailable: The disk is full, or fails. What was noted before is there.
+            Unavailable: The disk is full, or fails. The earlier part is still there.
         """
         try:
             self._under_way.note(utterance)
@@ -149,10 +149,10 @@ class Spool:
             raise Unavailable(f"the spool {self._directory} cannot be written ({error.strerror})") from None
 
     def pending(self, after: SpoolPosition | None = None, *, limit: int | None = None) -> list[Pending]:
-        """What is not acknowledged, or what stands behind `after`, in the order of appending.
+        """Return what is not acknowledged, or what follows `after`, in the order of appending.
 
         Raises:
-            Unavailable: The disk fails, or has no room to set a damaged record aside.
+            Unavailable: The disk fails, or has no room to move a damaged record aside.
         """
         found: list[Pending] = []
         try:
@@ -165,8 +165,10 @@ class Spool:
         return found
 
     def latest(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
-        """The last of what is here of a campaign's session, acknowledged or not, each once, in the order of appending:
-        of the last two segments, which hold thousands of utterances.
+        """Return the last utterances of a campaign's session, acknowledged or not, each once, in the order of
+        appending.
+
+        It reads the last two segments, which contain thousands of utterances.
 
         Raises:
             Unavailable: The disk fails.
@@ -181,11 +183,13 @@ class Spool:
         return list(said.values())[-limit:]
 
     def acknowledge(self, cursor: SpoolPosition) -> None:
-        """The log has everything up to here; whole segments behind it are deleted. Should the machine lose power now,
-        what is noted may be an earlier place: the log is sent some of it again, which is harmless.
+        """Record that the log has everything up to here, and delete whole segments before it.
+
+        After a power failure the recorded place may be an earlier one. The log then receives some utterances again,
+        which is harmless.
 
         Raises:
-            Unavailable: The disk fails; the cursor stays, and what is repeated later is harmless.
+            Unavailable: The disk fails; the cursor stays, and repetition is harmless.
         """
         if cursor <= self._acknowledged:
             return
@@ -201,8 +205,9 @@ class Spool:
             self._alarmed = False
 
     def shrink(self) -> None:
-        """Shrink one full segment, if there is one that is not yet: where no log will take it soon. A disk that has no
-        room for that is left in peace until the next opening.
+        """Compress one full segment, if one is left and no log will store it soon.
+
+        If the disk has no room for that, it is not tried again until the next opening.
         """
         if not self._shrinks:
             return
@@ -235,14 +240,14 @@ class Spool:
         self._acknowledged = self._read_cursor(self._segments.find())
         self._segments.open(self._acknowledged.segment)
         if self._acknowledged > self._segments.end:
-            # Acknowledged bytes vanished with a lost disk cache: the log has them, so nothing is missing; but a new
+            # Acknowledged bytes vanished with a lost disk cache. The log has them, so nothing is missing, but a new
             # record must not be taken for acknowledged.
             self._segments.rotate()
             self._acknowledged = SpoolPosition(self._segments.end.segment, 0)
         self._take_up()
 
     def _take_up(self) -> None:
-        """Append what a process that was killed had noted, unless it was said to its end after all."""
+        """Append what a killed process had stored in part, unless the whole utterance was stored after all."""
         left = self._under_way.left()
         if not left:
             return
@@ -252,7 +257,7 @@ class Spool:
                 if utterance.id not in appended:
                     self.append(utterance)
         except Unavailable as error:
-            logger.warning("what was being said when the last process ended waits for the next one: {}", error)
+            logger.warning("an utterance that the last process left unfinished is not recovered yet: {}", error)
             return
         self._under_way.clear()
 
@@ -277,7 +282,7 @@ class Spool:
                 yield Pending(utterance, end)
 
     def set_aside(self, utterance: Utterance) -> None:
-        """Keep what the log will never take where a person can look at it: in `DIR/damaged`.
+        """Move an utterance that the log will never store to `DIR/damaged`, where a person can look at it.
 
         Raises:
             Unavailable: The disk has no room for it.
@@ -291,31 +296,32 @@ class Spool:
         damaged = self._directory / "damaged"
         if damaged.exists() and line in damaged.read_bytes():
             return
-        logger.error("a record of {} bytes in the spool was set aside in {}", len(line), damaged)
+        logger.error("a record of {} bytes in the spool was moved to {}", len(line), damaged)
         with damaged.open("ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
 
 
-# Records taken out of a spool for good: of its segments, of what was under way, and of what was damaged.
+# Remove records from a spool permanently: from its segments, from `under-way` and from `damaged`.
 
 
 _SEGMENT: Final = re.compile(r"([0-9]{10})\.spool(?:\.gz|\.damaged)?")
 
 
 def erase_from_spool(directory: Path, is_meant: Callable[[Utterance], bool], *, mentions: Collection[str] = ()) -> int:
-    """Take out all records that are meant. Each file is replaced whole; killed half-way, do it again. What the log has
-    already may be sent to it once more, which is harmless.
+    """Remove all matching records. Each file is replaced as a whole; after a crash, run it again.
+
+    The log may receive some utterances again, which is harmless.
 
     Args:
-        mentions: A record that cannot be read is taken out when it holds one of these.
+        mentions: An unreadable record is removed if it contains one of these.
 
     Returns:
-        How many records are gone.
+        How many records were removed.
 
     Raises:
-        Unavailable: A running Glyphoxa has the spool, or the disk fails.
+        Unavailable: A running Glyphoxa uses the spool, or the disk fails.
     """
     if not directory.is_dir():
         return 0
@@ -331,8 +337,8 @@ def erase_from_spool(directory: Path, is_meant: Callable[[Utterance], bool], *, 
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Unavailable(
-                    f"the spool {directory} is used by a running Glyphoxa, and may hold what is erased: end that one, "
-                    "and erase again"
+                    f"the spool {directory} is used by a running Glyphoxa, and may contain the erased words: end that "
+                    "one, then erase again"
                 ) from None
             return _erase(directory, goes)
     except OSError as error:
@@ -366,18 +372,18 @@ def _erase(directory: Path, goes: Callable[[bytes], bool]) -> int:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Of a shrunk segment that is damaged, those that can still be read: no others are kept."""
+    """Return the lines of a segment; of a damaged compressed one, those that can still be read."""
     content = path.read_bytes()
     if path.suffix in (".gz", ".damaged"):
         unpack, packed, content = zlib.decompressobj(zlib.MAX_WBITS | 16), content, b""
         with contextlib.suppress(zlib.error):
-            # Byte by byte: what stands before the damage is given.
+            # Byte by byte, so that everything before the damage is returned.
             content = b"".join(unpack.decompress(packed[n : n + 1]) for n in range(len(packed)))
     yield from content.splitlines(keepends=True)
 
 
 def _begin_again(directory: Path, segment: int) -> None:
-    """Places in this segment are others from now on: the log is sent all of it."""
+    """Reset the cursor to the start of this segment, whose places have changed: the log receives all of it."""
     path = directory / "acknowledged"
     try:
         acknowledged = re.fullmatch(r"(\d+) (\d+)\n", path.read_text())

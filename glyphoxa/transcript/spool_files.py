@@ -1,4 +1,4 @@
-"""The bytes of a spool: one record a line, in segments that may be shrunk. See `glyphoxa.transcript.spool`."""
+"""Store a spool's bytes: one record a line, in segments that may be compressed. See `glyphoxa.transcript.spool`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _UTTERANCE = TypeAdapter(Utterance)
 def record(utterance: Utterance) -> bytes:
     try:
         payload = _UTTERANCE.dump_json(utterance, ensure_ascii=True, exclude={"words"})
-    except PydanticSerializationError:  # half a character of two: what a model writes may be cut there
+    except PydanticSerializationError:  # half a surrogate pair: a model's text may be cut there
         fields = _UTTERANCE.dump_python(utterance, exclude={"words"})
         payload = json.dumps(fields, ensure_ascii=False, default=sorted).encode("utf-8", "replace")
     return b"%08x %08x %s\n" % (len(payload), zlib.crc32(payload), payload)
 
 
 def utterance_of(line: bytes) -> Utterance | None:
-    """None when the line is no whole record."""
+    """Return the utterance of a record; None if the line is not a whole record."""
     header = _HEADER.match(line)
     payload = line[_HEADER_BYTES:-1]
     if header is None or len(payload) != int(header[1], 16) or zlib.crc32(payload) != int(header[2], 16):
@@ -49,7 +49,7 @@ def utterance_of(line: bytes) -> Utterance | None:
 
 
 def lines(path: Path, offset: int) -> Iterator[bytes]:
-    """Of a segment, from an offset in what it says.
+    """Return the lines of a segment, from an offset in its uncompressed content.
 
     Raises:
         OSError: It cannot be read.
@@ -63,7 +63,7 @@ def lines_of_shrunk(path: Path, offset: int) -> Iterator[bytes]:
     """
     Raises:
         OSError: It cannot be read.
-        Corrupt: It is damaged from here on; what stood before it has been given.
+        Corrupt: It is damaged from here on; everything before it was returned.
     """
     try:
         with gzip.open(path) as packed:
@@ -74,10 +74,10 @@ def lines_of_shrunk(path: Path, offset: int) -> Iterator[bytes]:
 
 
 def shrink(path: Path, into: Path) -> None:
-    """`into` is whole or not there, and `path` is gone only when it is whole.
+    """Compress `path` into `into`. `into` is complete or missing, and `path` is deleted only after it is complete.
 
     Raises:
-        OSError: The disk is full, or fails. `path` is as it was.
+        OSError: The disk is full, or fails. `path` is unchanged.
     """
     temporary = into.with_suffix(".new")
     try:
@@ -95,7 +95,7 @@ def shrink(path: Path, into: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file anew; after a crash or a loss of power it is the old one or the new one, whole."""
+    """Replace a file atomically: after a crash or power failure it is the old one or the new one, complete."""
     temporary = path.with_name(f"{path.name}.new")
     with temporary.open("wb") as file:
         file.write(content)
@@ -106,7 +106,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """What was created and renamed in it survives a loss of power."""
+    """Make created and renamed files in a directory survive a power failure."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -114,7 +114,7 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-# The numbered segments of a spool, and where the next record is written. See `glyphoxa.transcript.spool`.
+# The numbered segments of a spool, and the place of the next record. See `glyphoxa.transcript.spool`.
 
 
 _DIGITS = "[0-9]" * 10
@@ -122,7 +122,7 @@ _DIGITS = "[0-9]" * 10
 
 @dataclass(frozen=True, slots=True, order=True)
 class SpoolPosition:
-    """A place between two records: the number of the segment, and bytes from its beginning."""
+    """A place between two records: the number of the segment, and bytes from its start."""
 
     segment: int
     offset: int
@@ -132,7 +132,7 @@ class Segments:
     """Protocol of use: `find`, `open`, and then the rest.
 
     Args:
-        segment_bytes: A segment that is longer is full.
+        segment_bytes: A longer segment is full.
 
     Raises:
         OSError: From all methods: the disk is full, or fails.
@@ -143,11 +143,11 @@ class Segments:
         self._segment_bytes = segment_bytes
         self._file: BinaryIO | None = None
         self._end = SpoolPosition(1, 0)
-        self._sizes: dict[int, int] = {}  # of the full segments, as they are on disk
+        self._sizes: dict[int, int] = {}  # of the full segments, on disk
 
     @property
     def end(self) -> SpoolPosition:
-        """Behind the last record."""
+        """The place after the last record."""
         return self._end
 
     @property
@@ -156,14 +156,14 @@ class Segments:
         return sum(self._sizes.values()) + self._end.offset
 
     def find(self) -> list[int]:
-        """The numbers of the segments that are there, in order."""
+        """Return the numbers of the existing segments, in order."""
         plain, shrunk = self._there()
         for number in plain.keys() & shrunk.keys():
-            shrunk.pop(number).unlink()  # whoever made it died before it took the other's place
+            shrunk.pop(number).unlink()  # the process that made it crashed before it replaced the other
         return sorted({**shrunk, **plain})
 
     def open(self, first: int) -> None:
-        """Write behind the last record. Segments before `first` are deleted."""
+        """Open for writing after the last record. Segments before `first` are deleted."""
         plain, shrunk = self._there()
         for number in [n for n in {**shrunk, **plain} if n < first]:
             self._remove(number)
@@ -176,7 +176,7 @@ class Segments:
         self._open(last)
 
     def append(self, record: bytes) -> SpoolPosition:
-        """Returns when the record is on disk (fsync), with the place behind it.
+        """Append a record; return the place after it when it is on disk (fsync).
 
         Raises:
             Unavailable: Closed.
@@ -188,7 +188,7 @@ class Segments:
         return self._end
 
     def rotate(self) -> None:
-        """Begin another segment."""
+        """Start another segment."""
         full, end = self._file, self._end
         self._open(end.segment + 1)
         self._sizes[end.segment] = end.offset
@@ -196,7 +196,7 @@ class Segments:
             full.close()
 
     def lines(self, after: SpoolPosition) -> Iterator[tuple[bytes, SpoolPosition]]:
-        """The records behind a place, whole or not, each with the place behind it."""
+        """Return the records after a place, complete or not, each with the place after it."""
         for number in sorted({*self._sizes, self._end.segment}):
             if number < after.segment:
                 continue
@@ -204,7 +204,7 @@ class Segments:
             for line in self._lines_of(number, offset):
                 offset += len(line)
                 if number == self._end.segment and offset > self._end.offset:
-                    return  # a write that could not be taken back
+                    return  # a write that could not be undone
                 yield line, SpoolPosition(number, offset)
 
     def drop_before(self, number: int) -> None:
@@ -213,7 +213,7 @@ class Segments:
             del self._sizes[old]
 
     def shrink_one(self) -> None:
-        """Shrink one full segment, if there is one that is not yet."""
+        """Compress one full segment, if one is left."""
         number = next((n for n in sorted(self._sizes) if self._path(n).exists()), None)
         if number is not None:
             shrunk = self._shrunk_path(number)
@@ -226,7 +226,7 @@ class Segments:
             self._file = None
 
     def _there(self) -> tuple[dict[int, Path], dict[int, Path]]:
-        """Segments as they were written, and shrunk ones."""
+        """Return uncompressed and compressed segments."""
         plain = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool")}
         shrunk = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool.gz")}
         return plain, shrunk
@@ -245,7 +245,7 @@ class Segments:
         path = self._path(number)
         is_new = not path.exists()
         content = b"" if is_new else path.read_bytes()
-        whole = content.rfind(b"\n") + 1  # a record holds one line break: its last byte
+        whole = content.rfind(b"\n") + 1  # a record contains one line break: its last byte
         torn = content[whole:]
         file = path.open("r+b" if not is_new else "w+b", buffering=0)
         if torn:
@@ -260,7 +260,7 @@ class Segments:
     def _write(self, record: bytes) -> None:
         if self._file is None:
             raise Unavailable(f"the spool {self._directory} was closed")
-        # Not where the last write ended: that one may have failed half-way.
+        # Not where the last write ended, which may have failed halfway.
         self._file.seek(self._end.offset)
         try:
             written = 0
@@ -281,17 +281,18 @@ class Segments:
             yield from lines_of_shrunk(path, offset)
         except Corrupt as error:
             aside = path.with_suffix(".damaged")
-            logger.error("a segment of the spool was set aside as {}: {}", aside, error)
+            logger.error("a segment of the spool was moved to {}: {}", aside, error)
             path.replace(aside)
             del self._sizes[number]
 
 
-# A file of what is just being said, as far as it was heard: what a process that is killed leaves of it.
+# A file of utterances in progress, as far as they were heard: what remains after a process is killed.
 
 
 class UnderWay:
-    """The utterances of `path`, as records of a spool; there is no file when there is none of them. Every change is
-    whole on disk when it returns, or nothing of it.
+    """The utterances of `path`, as records of a spool; without utterances there is no file.
+
+    Every change is complete on disk when it returns, or has not happened.
 
     Raises:
         OSError: From all methods: the disk is full, or fails.
@@ -302,8 +303,10 @@ class UnderWay:
         self._noted: dict[UtteranceId, Utterance] = {}
 
     def left(self) -> list[Utterance]:
-        """What an earlier process left. It stays in the file until it is forgotten, or all is cleared. A record that
-        cannot be read is none: nobody was told of it.
+        """Return what an earlier process left.
+
+        It stays in the file until it is forgotten, or all is cleared. An unreadable record is skipped, because no
+        caller was told of it.
         """
         try:
             lines = self._path.read_bytes().splitlines(keepends=True)
@@ -314,11 +317,11 @@ class UnderWay:
         return left
 
     def note(self, utterance: Utterance) -> None:
-        """In the place of what was noted of it before."""
+        """Store an utterance in place of its earlier part."""
         self._write({**self._noted, utterance.id: utterance})
 
     def forget(self, utterance: UtteranceId) -> None:
-        """It has been said to its end."""
+        """Remove an utterance that is complete."""
         if utterance in self._noted:
             self._write({key: noted for key, noted in self._noted.items() if key != utterance})
 

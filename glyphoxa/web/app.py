@@ -1,4 +1,4 @@
-"""The page and what it talks to. See `docs/reference/messages.md` for the messages."""
+"""The page's server: routes and websocket. See `docs/reference/messages.md` for the messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parent / "static"
 
 TABLE = "table"
-"""What the server's own end of a connection is called where a TURN server asks for a name."""
+"""The user name of the server's own end of a connection at a TURN server."""
 
 CLOSE_CODES = {
     "invalid": 4404,
@@ -60,7 +60,7 @@ CLOSE_CODES = {
     "not_invited": Shut.NOT_INVITED.code,
     "forbidden": Shut.NOT_INVITED.code,
 }
-"""Of a websocket that is refused, by what its message says."""
+"""The close code of a refused websocket, by the code of its message."""
 
 
 class OfferBody(BaseModel):
@@ -103,9 +103,9 @@ def create_app(
     """
     Args:
         connect: Answers WebRTC offers for this table.
-        entrance: None lets everybody in who is on this machine.
-        deadlines: Of what is done with a seat.
-        pulse: How a page and the server notice that they have lost each other.
+        entrance: None admits everybody on this machine.
+        deadlines: For operations on a seat.
+        pulse: How a page and the server notice a lost connection.
     """
     entrance = entrance or Entrance()
     web = _Web(table, connect, entrance, deadlines, pulse or Pulse())
@@ -169,7 +169,7 @@ class _Web:
         if not self._is_watching:
             return error_answer("not_ready", "the table is not open", status=503)
         if self._seats.blocked:
-            return error_answer("not_ready", "a seat can be neither taken nor left", status=503)
+            return error_answer("not_ready", "a seat cannot be taken or left", status=503)
         return JSONResponse({"ready": True})
 
     async def health(self, request: Request) -> Json:
@@ -188,10 +188,10 @@ class _Web:
         body = JoinBody.model_validate_json(await content_of(request))
         address = address_of(request)
         try:
-            # The game master's code is used up on disk, which may be slow.
+            # The game master's code is marked as used on disk, which may be slow.
             grant, cookie = await asyncio.to_thread(self._authenticator.redeem, body.token)
         except BadInvitation:
-            self._record(AuditKind.REFUSED, what="a link that is not good", address=address)
+            self._record(AuditKind.REFUSED, what="an invalid link", address=address)
             raise
         self._record(AuditKind.JOINED, who=grant.key, address=address)
         response = JSONResponse({"role": grant.role, "player": grant.player})
@@ -218,17 +218,17 @@ class _Web:
         there = next((npc for npc in self._table.campaign.npcs if npc.id == wanted), None)
         may_see = wanted in self._table.scene.npcs or grants.may(Action.DIRECT)
         if there is None or there.portrait is None or not may_see:
-            return error_answer("not_found", "there is no such picture here", status=404)
+            return error_answer("not_found", "there is no such picture", status=404)
         return Response(there.portrait.content, media_type=there.portrait.content_type)
 
     async def offer(self, request: Request) -> JSONResponse:
-        # Before the body is read: a stranger gets no megabytes of ours.
+        # Before the body is read, so that a stranger uses no memory.
         grants = self._granted(request, Action.PLAY)
         body = OfferBody.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
         self._granted(request, Action.PLAY, player)
         if wait_ms := self._wait_ms(self._limits_of(player)):
-            raise Rationed("this seat is asked for", wait_ms=wait_ms)
+            raise Rationed("requests for this seat", wait_ms=wait_ms)
         if not self._may_be_heard(grants, player, body.sdp):
             return await self._refuse_sound(player)
         place, sdp = await self._seats.connect_peer(
@@ -246,15 +246,15 @@ class _Web:
         grants = self._granted(request, Action.PLAY, player)
         wait_ms = self._wait_ms(self._limits_of(player))  # an unknown player is refused here
         if self._consents is None:
-            raise InvalidInput("this table asks nobody for consent")
+            raise InvalidInput("this table does not ask for consent")
         if body.agrees:
             if self._consents.text_of(body.text) is None:
-                return error_answer("changed", "the text has changed; load the page again to read it", status=409)
+                return error_answer("changed", "the text has changed; reload the page to read it", status=409)
             if wait_ms:
-                raise Rationed("this seat is asked for", wait_ms=wait_ms)
+                raise Rationed("requests for this seat", wait_ms=wait_ms)
         text = self._consents.text_of(body.text) or self._consents.text
         if (self._consents.given_at_ms(grants, player) is not None) is not body.agrees:
-            # Who decides as before adds no line to the file, however often they do.
+            # A repeated decision adds no line to the file.
             shown = text if body.agrees else self._consents.text
             if not body.agrees:
                 self._consents.withdraw_nowait(grants, player)
@@ -271,7 +271,7 @@ class _Web:
         try:
             grants = self._granted(socket, Action.WATCH if watches else Action.PLAY, player)
         except (NotInvited, Forbidden) as error:
-            # Before the websocket is there: a page of ours looks why with `/api/table`.
+            # Before the websocket opens: our page asks `/api/table` for the reason.
             await socket.send_denial_response(await on_invalid_input(socket, error))
             return
         await socket.accept()
@@ -281,31 +281,31 @@ class _Web:
             return
         try:
             if wait_ms := self._wait_ms(self._limits_of(player)):
-                raise Rationed("this seat is asked for", wait_ms=wait_ms)
+                raise Rationed("requests for this seat", wait_ms=wait_ms)
             place = await self._sit(socket, player, outbox)
         except GlyphoxaError as error:
             await _refuse(socket, error)
             return
         except (WebSocketDisconnect, RuntimeError):
-            logger.debug("the page had gone before it was seated")
+            logger.debug("the page closed before it had its seat")
             return
         seat = f"the seat of {place.player.id}"
         kind = AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK
         self._record(kind, who=_who(grants), what=seat, address=address_of(socket))
         try:
-            # Nothing is awaited between the two, so no event falls between the history and what follows.
+            # No await between the two, so that no event is lost between the history and what follows.
             outbox.put_json(self._welcome(grants, place, language=socket.query_params.get("language", "")))
             with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
                 await self._serve(socket, outbox, self._limits_of(place.player.id), place)
         finally:
-            # A server that stops cancels us here; the seat must be left all the same.
+            # A stopping server cancels this task here; the seat must still be left.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
             self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=address_of(socket))
 
     async def _watch(self, socket: WebSocket, grants: Grants, outbox: PageOutbox) -> None:
         """Serve a spectator, who has no seat."""
         if wait_ms := self._wait_ms(self._spectators):
-            await _refuse(socket, Rationed("the table is watched", wait_ms=wait_ms))
+            await _refuse(socket, Rationed("requests to watch", wait_ms=wait_ms))
             return
         self._record(AuditKind.WATCHES, who=_who(grants), address=address_of(socket))
         outbox.put_json(self._welcome(grants, None))
@@ -333,7 +333,7 @@ class _Web:
         try:
             while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
                 await socket.send_json({"type": "beat"})
-        except BaseException:  # also of a player who is gone: the seat is taken by then, or will be
+        except BaseException:  # also if the player is gone: the seat is taken, or will be
             sitting.cancel()
             for place in await asyncio.gather(sitting, return_exceptions=True):
                 if isinstance(place, TakenSeat):
@@ -404,14 +404,14 @@ class _Web:
     async def _refuse_sound(self, player: PlayerId) -> JSONResponse:
         """End the sound of a seat, and answer why."""
         await self._seats.hang_up(player)
-        text = "the sound of this seat is heard after its player has agreed; until then listen and type"
+        text = "this seat's player has not agreed to be heard; until then, listen and type"
         return error_answer("no_consent", text, status=403)
 
     def _granted(self, connection: HTTPConnection, action: Action, player: PlayerId | None = None) -> Grants:
         """Return what the sender of a request may do, if that includes the action.
 
         Raises:
-            NotInvited: They hold no role. The audit log notes it, and the next.
+            NotInvited: They have no role. Like the next, it is written to the audit log.
             Forbidden: None of their roles allows the action.
         """
         grants = self._authenticator.grants(connection.cookies)
@@ -455,7 +455,7 @@ async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
         )
         await socket.close(CLOSE_CODES[code], reason=code)
     except (WebSocketDisconnect, RuntimeError):
-        logger.debug("the page had gone before it was refused")
+        logger.debug("the page closed before it was refused")
 
 
 async def _join_page() -> FileResponse:

@@ -1,12 +1,11 @@
-"""What the page is told. Table events become JSON objects, each with a `type`.
+"""The messages of the page: table events as JSON objects, each with a `type`. See `docs/reference/messages.md`.
 
-Players read these, so nothing that only an NPC or the DM may know leaves here: of what was recalled only the
-number is told, and a prompt never. Of what went wrong a fixed word is told; what a provider, the database or the
-disk answered stands in the DM's log.
+Players read these, so they contain nothing that only an NPC or the DM may know: no prompt, and only the number of
+recalled memories. A failure is a fixed word; the DM's log has the error of the provider, the database or the disk.
 
 The log, memory and the NPCs have corrected names. A player who said something like "sharothrix" would learn from their
-own caption that there is a Zharothrix, and how it is written. So `redacted` keeps the words as they were heard where
-the corrected name is hidden, or known to some only. Who typed the name sees it: they knew it.
+own caption that there is a Zharothrix, and how it is written. So `redacted` keeps the heard words if the corrected name
+is hidden or secret. A player who typed the name sees it, because they knew it.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ from glyphoxa.language.words import applied, leads_to
 
 Json = dict[str, Any]
 MayShow = Callable[[str], bool]
-"""Whether a text holds no name but those that everybody knows."""
+"""Whether every name in a text is public."""
 
 _NO_WAITING = frozenset({Stage.BARGE_IN, Stage.SILENCED, Stage.AUDIO_END})
-"""How long a reply was heard."""
+"""Stages that say how long a reply was heard; they have no bar."""
 
 
 def marked(text: str, raw_text: str, corrections: Sequence[Correction]) -> list[Json]:
@@ -180,7 +179,7 @@ def _utterance_json(utterance: Utterance) -> Json:
         "id": utterance.id,
         "line": line_of(utterance.id),
         "speaker": {"id": utterance.speaker_id, "name": utterance.speaker_name, "kind": "npc" if is_npc else "player"},
-        # An NPC's raw text is what it meant to say; the words nobody heard are not shown as a correction.
+        # An NPC's raw text is its whole answer; words that nobody heard are not shown as a correction.
         "spans": [{"text": utterance.text}]
         if is_npc
         else marked(utterance.text, utterance.raw_text, utterance.corrections),
@@ -217,8 +216,8 @@ def _name(npc: NpcId | None, campaign: Campaign) -> str | None:
 def _bars(turn: TurnRecord) -> list[Json]:
     """Return the waterfall: each stage to the next, in milliseconds since the end of speech.
 
-    The bar of a stage is the time that led to it. Stages before the end of speech (an answer begun on a
-    partial) have a negative `from_ms`. How long the reply was is no waiting, so its end has no bar.
+    The bar of a stage is the time before it. Stages before the end of speech (an answer begun on a partial) have a
+    negative `from_ms`. The length of the reply is not waiting time, so its end has no bar.
     """
     usual_order = list(Stage)
     reached = sorted(
@@ -275,7 +274,7 @@ def _utterance(utterance: Utterance, may_show: MayShow) -> Utterance:
     if utterance.npc_id is None:
         text, corrections = _shown(utterance.text, utterance.raw_text, utterance.corrections, may_show)
         return replace(utterance, text=text, corrections=corrections)
-    # What an NPC says is its own; only what a recogniser made of its voice was put right.
+    # An NPC's words are its own; only a recogniser's errors in them were corrected.
     text = utterance.text
     for correction in utterance.corrections:
         if not may_show(correction.after):

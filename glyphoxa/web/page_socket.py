@@ -1,8 +1,7 @@
-"""One page's websocket, once it has its seat: what it sends is obeyed, what happens is told, and both sides beat.
+"""One page's websocket, after it has its seat: carries out its messages, sends events, and exchanges beats.
 
-A page cannot see the pings of its websocket, and a network that freezes tells nobody. So the server sends a beat, and
-the page answers each: a page that hears nothing for a while connects anew, and a page that answered once and falls
-silent is dropped.
+A page cannot see the pings of its websocket, and a frozen network reports nothing. So the server sends a beat, and the
+page answers each. A page without beats reconnects. A page that has answered once and then falls silent is disconnected.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from glyphoxa.web.seats import NotNow, TakenSeat
 
 MAX_TEXT_LENGTH = 600
 SHORTEST_LINE = 200
-"""Characters that a line costs at least: many short ones are more work than their letters."""
+"""Characters that a line costs at least: many short lines are more work than their letters."""
 MOVE_WITHIN_MS = 10_000
 
 
@@ -35,7 +34,7 @@ MOVE_WITHIN_MS = 10_000
 class RateLimit:
     """A token bucket: `burst` at once, then one per `every_ms`.
 
-    Keeps one number: when all that was taken so far would have been taken, had it come evenly.
+    Keeps one number: the time at which everything taken so far would have been taken at an even rate.
     """
 
     burst: int
@@ -43,9 +42,9 @@ class RateLimit:
     _even_until_ms: int = 0
 
     def take(self, n: int = 1, *, at_ms: int) -> int:
-        """Take `n`. Returns 0, or in how many milliseconds to ask again; then nothing is taken.
+        """Take `n`. Return 0; or the milliseconds to wait, and take nothing.
 
-        More than `burst` at once are never given.
+        More than `burst` at once are never granted.
         """
         after_ms = max(self._even_until_ms - at_ms, 0) + n * self.every_ms
         if (wait_ms := after_ms - self.burst * self.every_ms) > 0:
@@ -56,12 +55,12 @@ class RateLimit:
 
 @dataclass(slots=True)
 class SeatLimits:
-    """What one seat may send, so that one player cannot crowd out others. Generous for fast typing.
+    """The rate limits of one seat, so that one player cannot crowd out others. Generous for fast typing.
 
     Attributes:
         lines: Typed lines, in characters.
         requests: Websockets and offers that ask for the seat, consents, changes of scene.
-        messages: Of any kind over the websocket. Whoever sends more is read more slowly.
+        messages: Of any kind over the websocket. Beyond the limit they are read more slowly.
     """
 
     lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 8))
@@ -89,14 +88,14 @@ class TooLong(Refusal):
 
 
 class Rationed(Refusal):
-    """A seat sends more than a table can take in."""
+    """A seat exceeds its rate limit."""
 
     code = "rationed"
     status = 429
 
     def __init__(self, what: str, *, wait_ms: int) -> None:
         wait_s = -(-wait_ms // 1_000)
-        super().__init__(f"{what} faster than the table can take in; send it again in {wait_s} s", wait_s=wait_s)
+        super().__init__(f"too many {what}; try again in {wait_s} s", wait_s=wait_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,9 @@ class Pulse:
     """The beats of a websocket.
 
     Attributes:
-        every_ms: The server sends one so often.
-        page_waits_ms: A page that hears nothing for so long connects anew.
-        server_waits_ms: A page that answers beats, and then says nothing for so long, is dropped.
+        every_ms: The server sends a beat at this interval.
+        page_waits_ms: A page that receives nothing for this long reconnects.
+        server_waits_ms: A page that answers beats, and then sends nothing for this long, is disconnected.
     """
 
     every_ms: int = 2_000
@@ -120,8 +119,8 @@ class PageSocket:
 
     Attributes:
         place: Where its reader sits; None for a spectator.
-        grants: What the reader may do now: a link can be revoked while its page is open.
-        on_move: Is told of each change of scene that was asked for here.
+        grants: What the reader may do now; a link can be revoked while its page is open.
+        on_move: Called for each scene change that this page requested.
     """
 
     socket: WebSocket
@@ -169,7 +168,7 @@ class PageSocket:
         try:
             await self.socket.close(why.code, reason=why.reason)
         except (WebSocketDisconnect, RuntimeError):
-            logger.debug("the page had gone before it was told to")
+            logger.debug("the page closed before the server could close it")
 
     async def _read(self) -> None:
         while True:
@@ -177,7 +176,7 @@ class PageSocket:
             try:
                 text = await self.socket.receive_text()
                 self._heard_ms = _now_ms()
-                # Whoever sends too much is read more slowly: their network holds back what is left.
+                # Beyond the limit, messages are read more slowly and queue in the sender's network.
                 await asyncio.sleep(self.limits.messages.take(at_ms=_now_ms()) / 1_000)
                 await self._obey(text)
             except (WebSocketDisconnect, RuntimeError):
@@ -230,7 +229,7 @@ class PageSocket:
         if len(words) > MAX_TEXT_LENGTH:
             raise TooLong(len(words))
         if wait_ms := self.limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
-            raise Rationed("you type", wait_ms=wait_ms)
+            raise Rationed("typed lines", wait_ms=wait_ms)
         if line is None:
             self.table.say(player, words)
         elif not self.table.say(player, words, line=LineId(line)):
@@ -239,7 +238,7 @@ class PageSocket:
     async def _move(self, scene: SceneId) -> None:
         grants = self._need(Action.MOVE)
         if wait_ms := self.limits.requests.take(at_ms=_now_ms()):
-            raise Rationed("the scene changes", wait_ms=wait_ms)
+            raise Rationed("scene changes", wait_ms=wait_ms)
         try:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
                 await self.table.move(scene)
@@ -255,7 +254,7 @@ class PageSocket:
 
 
 def _line_in(text: str) -> str | None:
-    """Return the line id of a message that could not be obeyed."""
+    """Return the line id of a refused message."""
     try:
         message: Json = json.loads(text)
         line = message["id"]

@@ -1,4 +1,4 @@
-"""What a request to the table must be: from our own page, small and quick. And errors, as the page reads them.
+"""Requirements for requests to the table: from our own page, small and fast. And errors, in the page's format.
 
 A page of another origin may send requests to a server on this machine, and by rebinding a DNS name it may even
 look like the same origin. So a request that changes something must come from our own page (Origin equals Host),
@@ -131,7 +131,7 @@ class TooLarge(Refusal):
     status = 413
 
     def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"a request has at most {most_bytes} bytes")
+        super().__init__(f"a request may have at most {most_bytes} bytes")
 
 
 def address_of(connection: HTTPConnection) -> str:
@@ -199,7 +199,7 @@ def in_words(error: Exception) -> str:
     if isinstance(error, InvalidInput | NotNow):
         return str(error)
     logger.warning("a page was refused: {}", error)
-    return "something that the table needs is away; the DM's log says what"
+    return "something the table needs is unavailable; see the DM's log"
 
 
 def first_problem(error: ValidationError) -> str:

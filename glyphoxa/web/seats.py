@@ -75,7 +75,7 @@ class Deadlines:
     """How long each step with a seat may take, in milliseconds.
 
     Attributes:
-        slow_ms: What lasts longer is told to who asks for the health.
+        slow_ms: `/healthz` reports operations slower than this.
     """
 
     sit_ms: int = 30_000
@@ -204,7 +204,7 @@ class Seats:
                 await self._end_of(place, number)
         if self._places.get(player_id) is not place or place.n_offers != number:
             self._hang_up(peer)
-            raise NotNow("a newer offer has come, or the seat was left meanwhile")
+            raise NotNow("a newer offer arrived, or the seat was left")
         place.peer = peer
         return place, peer.answer_sdp
 
@@ -245,7 +245,7 @@ class Seats:
                 raise SeatTaken(player, free=[p for p in self._table.campaign.players if p.id not in self._places])
             return place
         if self._is_closed:
-            raise NotNow("the table is being closed")
+            raise NotNow("the table is closing")
         try:
             seat = await in_time(self._within.sit_ms, self._table.seat(player), if_late=self._empty)
         except TimeoutError as error:

@@ -271,7 +271,7 @@ def given(certificate: Path | None, key: Path | None) -> Tls | None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
     except (ssl.SSLError, OSError, _Encrypted) as error:
-        raise InvalidInput(f"{certificate} and {key} are no certificate with its key (PEM): {error}") from error
+        raise InvalidInput(f"{certificate} and {key} are not a certificate and its key (PEM): {error}") from error
     return Tls(certificate, key)
 
 
@@ -354,7 +354,7 @@ def _make(tls: Tls, hosts: list[str], now: datetime) -> None:
             with open_private(path, "w") as file:
                 file.write(content.decode())
     except OSError as error:
-        raise InvalidInput(f"{tls.key.parent}: the certificate cannot be kept there: {error.strerror}") from error
+        raise InvalidInput(f"{tls.key.parent}: the certificate cannot be stored there: {error.strerror}") from error
 
 
 def _general_name(host: str) -> GeneralName:
@@ -368,7 +368,7 @@ def _general_name(host: str) -> GeneralName:
 
 class _Encrypted(Exception):
     def __init__(self) -> None:
-        super().__init__("the key is encrypted with a password; give one that is not")
+        super().__init__("the key has a password; use a key without one")
 
 
 def _no_password() -> str:

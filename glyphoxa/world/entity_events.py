@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Origin, Visibility
+from glyphoxa.language.relations import in_words
 from glyphoxa.world.change import Change, no_entity, stated_again
 from glyphoxa.world.state import Key, WorldEntity, WorldState
 from glyphoxa.world.wording import Words
@@ -227,4 +228,4 @@ class SlotDeclared:
         change.state.put_rule(self.predicate, self.rule)
 
     def in_words(self, words: Words) -> str:
-        return f"declared: {self.predicate} is {self.rule.replace('_', ' ')}"
+        return f"declared: {in_words(self.predicate)!r} is {self.rule.replace('_', ' ')}"

@@ -95,7 +95,9 @@ class RolledBack(Undoing):
         return self.events
 
     def in_words(self, words: Words) -> str:
-        return f"rolled back to ordinal {self.ordinal} of session {self.session}: {len(self.events)} events dropped"
+        return (
+            f"rolled back to ordinal {self.ordinal} of {words.session(self.session)}: {len(self.events)} events dropped"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class UtteranceRetracted(Undoing):
         return self.events
 
     def in_words(self, words: Words) -> str:
-        said = f"what was said at ordinal {self.ordinal} of session {self.session}"
+        said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
         return f"retracted {said}: {len(self.events)} events dropped"
 
 
@@ -164,7 +166,7 @@ class UtteranceCorrected(Undoing):
 
     def in_words(self, words: Words) -> str:
         dropped = f": {len(self.events)} events dropped" if self.events else ""
-        said = f"ordinal {self.ordinal} of session {self.session}"
+        said = f"ordinal {self.ordinal} of {words.session(self.session)}"
         return f"corrected {said} from {self.was!r} to {self.text!r}{dropped}"
 
 

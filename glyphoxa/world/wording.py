@@ -8,18 +8,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from glyphoxa.domain.ids import EntityId, FactId, NpcId, SpeakerId
+from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Claim, Visibility
+from glyphoxa.language.relations import RelationWords, in_words
 
 _LONGEST_VALUE: Final = 400
 
 
 class Names(Protocol):
-    """Names of a campaign's entities and people."""
+    """Names of a campaign's entities, people and sessions, and its sentences for relations."""
+
+    @property
+    def relations(self) -> RelationWords: ...
 
     def called(self, entity: EntityId) -> str: ...
 
     def person(self, who: NpcId | SpeakerId) -> str: ...
+
+    def session(self, session: SessionId) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,9 @@ class Words:
 
     def entity(self, entity: EntityId) -> str:
         return self.names.called(entity)
+
+    def session(self, session: SessionId) -> str:
+        return self.names.session(session)
 
     def people(self, npcs: Iterable[NpcId]) -> str:
         return ", ".join(self.names.person(npc) for npc in npcs)
@@ -62,11 +71,11 @@ def value_in_words(claim: Claim) -> str:
 
 
 def claim_in_words(claim: Claim, names: Names) -> str:
-    """Such as: Grimjaw LOCATED_AT The Anvil; Grimjaw occupation: blacksmith."""
+    """Return a claim such as: Grimjaw is at The Anvil; Grimjaw, occupation: blacksmith."""
     subject = names.called(claim.subject)
     if claim.object is not None:
-        return f"{subject} {claim.predicate} {names.called(claim.object)}"
-    return f"{subject} {claim.predicate}: {value_in_words(claim)}"
+        return names.relations.sentence(claim.predicate, subject, names.called(claim.object))
+    return f"{subject}, {in_words(claim.predicate)}: {value_in_words(claim)}"
 
 
 def visibility_in_words(visibility: Visibility, names: Names) -> str:

@@ -22,9 +22,7 @@ async def enter(page: Page, door: Door) -> None:
     await expect(page.locator("#wire-state")).to_have_text("live")
 
 
-async def test_the_game_master_reads_along_and_has_a_grip_on_every_npc(
-    tmp_path: Path, table: TwinTable, opened: Open
-) -> None:
+async def test_live_page_shows_transcript_and_sends_commands(tmp_path: Path, table: TwinTable, opened: Open) -> None:
     table.reply_ms = 0
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
         await enter(page, door)
@@ -48,7 +46,9 @@ async def test_the_game_master_reads_along_and_has_a_grip_on_every_npc(
 
 
 @pytest.mark.parametrize("width", [390, 1_440])
-async def test_everybody_can_use_the_desk(tmp_path: Path, table: TwinTable, opened: Open, width: int) -> None:
+async def test_desk_is_accessible_on_phone_and_screen(
+    tmp_path: Path, table: TwinTable, opened: Open, width: int
+) -> None:
     async with (
         a_door(tmp_path, table) as door,
         opened(door.origin, may_lose_server=True, width=width, height=900) as page,
@@ -68,7 +68,7 @@ async def test_everybody_can_use_the_desk(tmp_path: Path, table: TwinTable, open
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-async def test_the_palette_goes_to_a_page_and_presses_a_button_without_a_mouse(
+async def test_palette_opens_pages_and_presses_buttons_by_keyboard(
     tmp_path: Path, table: TwinTable, opened: Open
 ) -> None:
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
@@ -87,9 +87,7 @@ async def test_the_palette_goes_to_a_page_and_presses_a_button_without_a_mouse(
         await expect(page.get_by_role("heading", level=1)).to_have_text("Links to the table")
 
 
-async def test_a_player_who_opens_the_desk_is_told_that_it_is_not_theirs(
-    tmp_path: Path, table: TwinTable, opened: Open
-) -> None:
+async def test_player_is_refused_at_the_desk(tmp_path: Path, table: TwinTable, opened: Open) -> None:
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
         await page.goto(door.links.link(Grant(Role.PLAYER, TAMSIN.id)))
         await expect(page.locator(".seat")).to_have_count(1)

@@ -17,9 +17,7 @@ from tests.support.web_table import TAMSIN, TwinTable, served
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_a_player_agrees_before_the_microphone_opens_and_withdraws_on_the_page(
-    tmp_path: Path, table: TwinTable, opened: Open
-) -> None:
+async def test_player_agrees_before_talking_and_withdraws(tmp_path: Path, table: TwinTable, opened: Open) -> None:
     text = consent_text(Settings(), language="en")
     entrance = Entrance(consents=ConsentRegister(tmp_path / "consents", text))
     async with served(table, entrance=entrance) as url, opened(url, width=390, height=844) as page:

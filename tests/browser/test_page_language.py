@@ -17,7 +17,7 @@ from tests.support.web_table import TAMSIN, TwinTable, served
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_a_german_browser_is_spoken_to_in_german_until_its_reader_chooses_otherwise(
+async def test_page_uses_german_until_the_reader_chooses_english(
     tmp_path: Path, table: TwinTable, opened: Open
 ) -> None:
     english, german = (consent_text(Settings(), language=each) for each in CONSENT_LANGUAGES)

@@ -56,9 +56,7 @@ def nobody(why: Unaddressed, *, utterance: str | None = None) -> TurnFinished:
     return over(Outcome.NOT_ADDRESSED, npc=None, unaddressed=why, utterance=utterance)
 
 
-async def test_who_addressed_nobody_is_told_so_below_the_words_and_nobody_else_is(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_only_the_speaker_sees_that_nobody_was_addressed(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page, opened(url) as other:
         await sit(page, "tamsin")
         await sit(other, "bran")
@@ -75,9 +73,7 @@ async def test_who_addressed_nobody_is_told_so_below_the_words_and_nobody_else_i
         await expect(page.locator(".note")).to_have_count(2)
 
 
-async def test_what_the_dm_whispers_stands_on_the_page_of_one_player_also_when_it_is_loaded_again(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_whisper_shows_on_one_page_only_and_survives_reload(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page, opened(url) as other:
         await sit(page, "tamsin")
         await sit(other, "bran")
@@ -94,9 +90,7 @@ async def test_what_the_dm_whispers_stands_on_the_page_of_one_player_also_when_i
         await expect(other.locator("#said > li")).to_have_count(1)
 
 
-async def test_a_page_says_that_the_table_is_paused_also_one_that_comes_late_and_that_the_session_is_over(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_page_shows_pause_and_end_of_session(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
         paused = page.locator('.notice[data-topic="paused"]')
@@ -113,7 +107,7 @@ async def test_a_page_says_that_the_table_is_paused_also_one_that_comes_late_and
         await expect(page.locator("#lobby")).to_be_visible()
 
 
-async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(table: TwinTable, opened: Open) -> None:
+async def test_thinking_npc_is_shown_until_first_sound_or_end_of_turn(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
         thinking = page.get_by_role("status").filter(has_text="thinking")
@@ -145,7 +139,7 @@ async def test_who_thinks_is_shown_until_the_first_sound_or_the_end_of_the_turn(
         (Outcome.ANSWERED, "connection reset by 10.0.0.7", "Grimjaw's answer was cut off by an error."),
     ],
 )
-async def test_an_answer_that_does_not_come_is_told_in_plain_words(
+async def test_missing_answer_is_explained_to_the_player(
     table: TwinTable, opened: Open, outcome: Outcome, error: str, told: str
 ) -> None:
     async with served(table) as url, opened(url) as page:
@@ -154,9 +148,7 @@ async def test_an_answer_that_does_not_come_is_told_in_plain_words(
         await expect(page.locator(".note")).to_have_text(told)
 
 
-async def test_a_page_that_is_loaded_in_the_middle_of_an_answer_shows_its_beginning(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_page_loaded_during_an_answer_shows_its_beginning(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
         table.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "Aye, it is done.", 1))
@@ -172,7 +164,7 @@ async def test_a_page_that_is_loaded_in_the_middle_of_an_answer_shows_its_beginn
         await expect(page.locator(".said.npc")).to_have_count(0)
 
 
-async def test_what_is_too_long_is_counted_refused_and_kept(table: TwinTable, opened: Open) -> None:
+async def test_too_long_line_is_counted_refused_and_stays_in_the_box(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
         box, count, told = page.locator("#say-text"), page.locator("#say-count"), page.locator("#say-told")

@@ -118,7 +118,7 @@ async def a_house(
 
 
 async def learned(dsn: str, directory: Path) -> None:
-    """Two things about Grimjaw that wait for a game master's word."""
+    """Store two facts about Grimjaw that need review."""
     campaign, line = CampaignId("town"), UtteranceId("old-1")
     async with open_store(dsn, data_dir=directory) as store:
         for value, predicate in (("40", DEBT), ('"the sea"', FEAR)):
@@ -128,13 +128,13 @@ async def learned(dsn: str, directory: Path) -> None:
             await store.world.commit(campaign, [stated], Cause("talk", 1, SessionId("old"), 1, line))
 
 
-async def test_each_grip_reaches_whom_it_shall_and_nobody_else(
+async def test_each_command_reaches_only_its_recipients(
     chromium: Browser, postgres: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with a_house(chromium, postgres, tmp_path, monkeypatch) as house:
         (one, other), (tamsin, bran, mira) = house.dms, house.players.values()
 
-        # Muted: who asks is told so, the others read the question alone, and the other game master sees the mute.
+        # Muted: the player who asks is told, others read only the question, and the other game master sees the mute.
         await one.presses("Mute Grimjaw")
         for dm in house.dms:
             await expect(dm.page.locator("#in-force")).to_contain_text(re.compile("mute", re.IGNORECASE))
@@ -157,7 +157,7 @@ async def test_each_grip_reaches_whom_it_shall_and_nobody_else(
         await one.page.get_by_label("Words", exact=True).press("Enter")
         await bran.shows("#said .whisper", f"The game master whispers to you: {WHISPER}")
 
-        # Paused and played on: everybody.
+        # Paused and resumed: everybody.
         await one.presses("Pause the table")
         for player in house.players.values():
             await expect(player.page.locator('.notice[data-topic="paused"]')).to_be_visible()
@@ -196,7 +196,7 @@ async def test_each_grip_reaches_whom_it_shall_and_nobody_else(
             assert tab.problems == []
 
 
-async def test_what_one_game_master_decides_the_other_is_told_before_deciding_on_it(
+async def test_decision_is_refused_after_another_game_master_decided(
     chromium: Browser, postgres: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with a_house(chromium, postgres, tmp_path, monkeypatch, seats=()) as house:
@@ -206,7 +206,7 @@ async def test_what_one_game_master_decides_the_other_is_told_before_deciding_on
             await expect(dm.page.locator(".fact")).to_have_count(2)
         await decides(one, FEAR, "h")
         await expect(one.page.locator(".done")).to_contain_text("Hidden: ")
-        # It is there still, but not as it was seen: nothing is done, and what changed is told.
+        # The fact changed since it was seen: nothing is done, and the page shows the change.
         await decides(other, FEAR, "a")
         await expect(other.page.locator(".problem")).to_contain_text("has changed meanwhile: you saw")
         await expect(other.page.locator(".problem")).to_contain_text("hidden")

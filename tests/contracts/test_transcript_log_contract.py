@@ -22,7 +22,7 @@ def log(request: pytest.FixtureRequest) -> TranscriptLog:
     return stored
 
 
-async def test_what_was_said_is_read_back_as_it_was(log: TranscriptLog) -> None:
+async def test_utterance_is_read_back_unchanged(log: TranscriptLog) -> None:
     said = replace(
         an_utterance("Grimjaw, is the blade of Vaelith mended?"),
         raw_text="Grim jaw, is the blade of fay lith mended?",
@@ -97,7 +97,7 @@ async def test_unknown_utterance_cannot_be_revised(log: TranscriptLog) -> None:
         await log.revise(replace(said, text="It pours."), was=said)
 
 
-async def test_what_is_revised_in_one_campaign_stays_in_another(log: TranscriptLog) -> None:
+async def test_revision_leaves_other_campaigns_unchanged(log: TranscriptLog) -> None:
     ours, theirs = an_utterance("It rains."), replace(an_utterance("It rains."), campaign_id=CampaignId("other"))
     await log.append([ours, theirs])
     assert await log.revise(replace(ours, text="It pours."), was=ours)

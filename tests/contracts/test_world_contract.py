@@ -51,7 +51,7 @@ async def known(world: World) -> set[Claim]:
     return {fact.claim for fact in (await world.as_of(TOWN)).facts.values()}
 
 
-async def test_what_is_committed_is_in_the_log_in_order(world: World) -> None:
+async def test_committed_events_are_in_the_log_in_order(world: World) -> None:
     events = await world.commit(TOWN, [AT_THE_INN, CALLED], Cause("talk", 2_000))
     assert [event.seq for event in events] == [4, 5]
     assert await world.events(TOWN, after=3) == events
@@ -96,7 +96,7 @@ async def test_unknown_event_cannot_be_undone(world: World, seq: int) -> None:
 async def test_event_cannot_be_undone_twice(world: World) -> None:
     await world.commit(TOWN, [CALLED], DM)
     await world.undo(TOWN, 4, DM)
-    with pytest.raises(NotFound, match="undone already"):
+    with pytest.raises(NotFound, match="already undone"):
         await world.undo(TOWN, 4, DM)
 
 

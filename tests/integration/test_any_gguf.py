@@ -154,7 +154,7 @@ def test_another_file_under_a_pinned_name_is_refused_until_it_is_asked_for(
     found = weights(tmp_path).ensure([NAME])[NAME]
     found.unlink()
     hub.files[REPO]["chatty-Q4_K_M.gguf"] = other = model.read_bytes() + b"!"
-    with pytest.raises(Corrupt, match=r"another file than before.*models fetch --refetch somebody/Chatty"):
+    with pytest.raises(Corrupt, match=r"the file on the hub has changed.*models fetch --refetch somebody/Chatty"):
         weights(tmp_path).ensure([NAME])
     assert weights(tmp_path).ensure([NAME], refetch=True)[NAME].read_bytes() == other
 
@@ -183,7 +183,7 @@ def test_a_gated_model_needs_a_token_which_only_the_hub_itself_is_told(
 ) -> None:
     hub.files[REPO] = {"chatty-Q4_K_M.gguf": model.read_bytes()}
     hub.gated = "hf_secret"
-    with pytest.raises(Unavailable, match=r"HTTP 401.*is not open to everybody.*HF_TOKEN"):
+    with pytest.raises(Unavailable, match=r"HTTP 401.*is private or gated.*HF_TOKEN"):
         weights(tmp_path).ensure([NAME])
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     weights(tmp_path).ensure([NAME])
@@ -193,8 +193,8 @@ def test_a_gated_model_needs_a_token_which_only_the_hub_itself_is_told(
 @pytest.mark.parametrize(
     ("refuse", "error", "reason"),
     [
-        (login_page, Corrupt, "does not answer as a model hub does"),
-        (lambda request: send(request, b"[]"), Corrupt, "does not answer as a model hub does"),
+        (login_page, Corrupt, "does not respond like a model hub"),
+        (lambda request: send(request, b"[]"), Corrupt, "does not respond like a model hub"),
         (status(503), Unavailable, "HTTP 503 Service Unavailable"),
     ],
     ids=["login page", "another service", "503"],
@@ -209,7 +209,7 @@ def test_hub_that_declares_nothing_is_named_with_the_reason(
 
 def test_a_hub_that_is_away_is_said(model: Path, tmp_path: Path) -> None:
     away = ModelWeights(tmp_path / "data", tmp_path / "cache", hub=ModelHub("http://127.0.0.1:9"))
-    with pytest.raises(Unavailable, match=f"{NAME}: the hub cannot be asked"):
+    with pytest.raises(Unavailable, match=f"{NAME}: the hub cannot be reached"):
         away.ensure([NAME])
 
 
@@ -271,7 +271,7 @@ async def test_what_cannot_be_talked_to_is_said_before_the_table_opens(tmp_path:
     with pytest.raises(InvalidInput, match=r"base\.gguf: has no chat template"):
         await LlamaServer(model_path=chat_model(tmp_path / "base.gguf", template="")).start()
     short = chat_model(tmp_path / "short.gguf", context_length=512)
-    with pytest.raises(InvalidInput, match=r"short\.gguf: reads 512 tokens at once, and 2,048 are wanted"):
+    with pytest.raises(InvalidInput, match=r"short\.gguf: its context is 512 tokens, but 2,048 are set"):
         await LlamaServer(model_path=short).start()
     with pytest.raises(NotFound, match=r"nowhere\.gguf: no such model file"):
         weights(tmp_path).find(str(tmp_path / "nowhere.gguf"))

@@ -129,7 +129,7 @@ async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:
     shown = await store.campaigns.changes(without_eldrinax())
     assert shown.removed == ("Eldrinax (npc)",)
     await store.world.commit(CAMPAIGN, [EntityRemoved(ELDRINAX)], DECIDED)
-    with pytest.raises(InvalidInput, match="has changed meanwhile; nothing was loaded"):
+    with pytest.raises(InvalidInput, match="has changed in the meantime; nothing was loaded"):
         await store.campaigns.load(without_eldrinax(), only_if=shown)
     assert await store.campaigns.get(CAMPAIGN) == a_campaign()
 
@@ -190,7 +190,7 @@ async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: St
     await store.campaigns.load(a_campaign())
     tables = Tables((Entity(ORLA, "npc", "Orla"),), (Relationship(ORLA, ELDRINAX, "KNOWS"),))
     told = await store.campaigns.add_tables(CAMPAIGN, tables)
-    assert told.added == ("Orla (npc)", "Orla KNOWS Eldrinax")
+    assert told.added == ("Orla (npc)", "Orla knows Eldrinax")
     assert (await store.world.events(CAMPAIGN, limit=1, latest_first=True))[0].cause.by == "import"
     assert (await store.campaigns.add_tables(CAMPAIGN, tables)).is_empty
     assert (await store.campaigns.load(a_campaign())).is_empty
@@ -199,7 +199,7 @@ async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: St
     assert "Orla" in await names(store)
 
 
-async def test_what_is_public_in_one_town_is_not_known_in_the_other(store: Store, tmp_path: Path) -> None:
+async def test_public_fact_of_one_town_is_unknown_in_another(store: Store, tmp_path: Path) -> None:
     """In no answer of the database, not even as the other end of what is known; nor after a move in the file."""
     town, drumkeld = tmp_path / "town.yaml", "{source: Grim, type: LOCATED_AT, target: Drumkeld}"
     text = f"""\

@@ -84,7 +84,7 @@ async def test_who_was_not_there_finds_nothing_and_the_dm_everything(store: Stor
     assert await found(store, "kin") == ["u1"]
     assert await found(store, "kin", viewer=INNKEEPER) == []
     assert await found(store, "kin", viewer=DM) == ["u1"]
-    with pytest.raises(ValueError, match="in the name of"):
+    with pytest.raises(ValueError, match="the viewer of a query"):
         await found(store, "kin", viewer=NpcId(""))
 
 

@@ -112,7 +112,7 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.health.state == "degraded"
         turn = await answered(evening, "Grimjaw, are you there?")
-        assert any(part.startswith("recall: long-term memory is away") for part in turn.omitted)
+        assert any(part.startswith("recall: long-term memory is unavailable") for part in turn.omitted)
         await answered(evening, "Grimjaw, is it raining?")
         health = evening.table.health
         assert (health.state, health.waiting) == ("degraded", 4)
@@ -143,7 +143,7 @@ async def test_a_database_that_is_slow_is_not_waited_for(
         assert any(part.startswith("identity: ") for part in turn.omitted)
         await evening.until(lambda: evening.table.health.state == "degraded")
         turn = await answered(evening, "Grimjaw, three.")
-        assert any(part.startswith("identity: long-term memory is away") for part in turn.omitted)
+        assert any(part.startswith("identity: long-term memory is unavailable") for part in turn.omitted)
         network.well()
         await until_well(evening)
         assert await evening.table.kept() == 6

@@ -71,9 +71,7 @@ async def names(store: Store) -> set[str]:
     return {each.name for each in (await store.world.now(SALTMERE)).entities.values()}
 
 
-async def test_an_npc_that_a_form_adds_is_in_the_file_and_the_world_once_it_is_kept(
-    dm: Visitor, store: Store, file: Path
-) -> None:
+async def test_npc_added_by_form_is_saved_to_file_and_world(dm: Visitor, store: Store, file: Path) -> None:
     before = text_of(file)
     added = await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"})
     assert "<li>NPC Orla Fenn</li>" in added.text
@@ -91,7 +89,7 @@ async def test_an_npc_that_a_form_adds_is_in_the_file_and_the_world_once_it_is_k
     assert "The campaign matches this file" in (await shown(dm)).text
 
 
-async def test_a_text_with_mistakes_is_shown_with_their_lines_and_cannot_be_kept(dm: Visitor, file: Path) -> None:
+async def test_text_with_mistakes_is_shown_with_lines_and_not_saved(dm: Visitor, file: Path) -> None:
     before = text_of(file)
     form = carried(await shown(dm))
     wrong = {**form, "text": before.replace("type: location", "type: lokation", 1)}
@@ -100,24 +98,24 @@ async def test_a_text_with_mistakes_is_shown_with_their_lines_and_cannot_be_kept
     assert f"Line {line}: unknown entity type" in looked.text
     assert 'value="keep"' not in looked.text
     refused = await shown(dm, {**carried(looked), "do": "keep"})
-    assert "cannot be stored" in refused.text
+    assert "cannot be saved" in refused.text
     assert "lokation" in carried(refused)["text"], "what was typed is not lost"
     assert text_of(file) == before
 
 
-async def test_who_was_shown_something_else_keeps_nothing(dm: Visitor, store: Store, file: Path) -> None:
+async def test_save_is_refused_after_a_change_that_was_not_shown(dm: Visitor, store: Store, file: Path) -> None:
     looked = carried(await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"}))
     other = {**looked, "text": looked["text"].replace("Orla", "Arla")}
     assert "not what you were shown" in (await shown(dm, {**other, "do": "keep"})).text
     _append(file, "# changed with an editor\n")
     changed = await shown(dm, {**looked, "do": "keep"})
-    assert "was changed meanwhile" in changed.text
+    assert "was changed by somebody else in the meantime" in changed.text
     assert "Orla" in carried(changed)["text"]
     assert "Orla Fenn" not in await names(store)
     assert "Orla" not in text_of(file)
 
 
-async def test_a_file_whose_campaign_the_database_refuses_is_as_it_was(dm: Visitor, store: Store, file: Path) -> None:
+async def test_file_is_unchanged_if_the_database_refuses_the_campaign(dm: Visitor, store: Store, file: Path) -> None:
     """What another window loads between the look and the keeping."""
     before = text_of(file)
     looked = carried(await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"}))
@@ -144,12 +142,12 @@ def _fields(value: object) -> dict[str, object]:
     [
         ({"do": "add person"}, "Name is empty"),
         ({"do": "add person", "person-name": "Zed", "person-scene": "smithi"}, "There is no scene 'smithi'"),
-        ({"do": "add dragon"}, "Nothing of kind 'dragon'"),
+        ({"do": "add dragon"}, "Cannot add a 'dragon'"),
         ({"do": "add secret", "secret-text": "It burns.", "secret-known_by": "Nobody"}, "is not listed under `npcs:`"),
         ({"do": "keep", "shown": "x"}, "not what you were shown"),
     ],
 )
-async def test_a_form_that_cannot_be_done_says_why(dm: Visitor, file: Path, form: dict[str, str], words: str) -> None:
+async def test_refused_campaign_form_reports_why(dm: Visitor, file: Path, form: dict[str, str], words: str) -> None:
     before = text_of(file)
     answer = await shown(dm, {**carried(await shown(dm)), **form})
     assert answer.status_code == 200
@@ -157,7 +155,7 @@ async def test_a_form_that_cannot_be_done_says_why(dm: Visitor, file: Path, form
     assert text_of(file) == before
 
 
-async def test_another_campaigns_file_is_refused_and_a_long_one_too(dm: Visitor, file: Path) -> None:
+async def test_text_of_another_campaign_or_too_long_is_refused(dm: Visitor, file: Path) -> None:
     form = carried(await shown(dm))
     other = await shown(dm, {**form, "text": form["text"].replace("id: saltmere", "id: elsewhere"), "do": "look"})
     assert "the one that is open is 'saltmere'" in html.unescape(other.text)
@@ -166,7 +164,7 @@ async def test_another_campaigns_file_is_refused_and_a_long_one_too(dm: Visitor,
     assert "can be changed here" in long.text
 
 
-async def test_the_file_can_be_downloaded_as_it_is(dm: Visitor, file: Path) -> None:
+async def test_campaign_file_is_downloaded_unchanged(dm: Visitor, file: Path) -> None:
     answer = await dm.http.get("/desk/campaign.yaml")
     assert answer.text == text_of(file)
     assert "attachment" in answer.headers["content-disposition"]

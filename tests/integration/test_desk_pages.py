@@ -38,7 +38,7 @@ PAGES = (
 
 
 @pytest.mark.browser
-async def test_every_page_fits_and_can_be_used_by_everybody(evenings_dsn: str, tmp_path: Path) -> None:
+async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_path: Path) -> None:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (
@@ -63,7 +63,7 @@ async def test_every_page_fits_and_can_be_used_by_everybody(evenings_dsn: str, t
 
 
 @pytest.mark.browser
-async def test_facts_are_decided_on_with_single_keys(evenings_dsn: str, tmp_path: Path) -> None:
+async def test_single_keys_decide_on_facts(evenings_dsn: str, tmp_path: Path) -> None:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (

@@ -161,7 +161,7 @@ async def test_a_database_for_other_dimensions_or_read_only_is_told(
     text = f"memory: {{postgres_dsn: '{dsn}', embedding_dimensions: 512}}\nserver: {{port: 0}}\ndata_dir: {tmp_path}\n"
     settings = settings_with(tmp_path, text + ELSEWHERE)
     other = await doctor(capsys, "--quick", "--config", settings, status=1)
-    assert "this database was made for 384" in other["database"][0][1]
+    assert "this database is for 384" in other["database"][0][1]
 
     settings.write_text(settings.read_text("utf-8").replace(", embedding_dimensions: 512", ""), "utf-8")
     connection = await asyncpg.connect(dsn)

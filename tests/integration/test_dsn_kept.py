@@ -142,20 +142,20 @@ async def test_a_database_is_not_opened_by_a_dsn_with_two_readings() -> None:
 
 
 async def test_parameters_that_no_client_takes_are_told_without_the_dsn() -> None:
-    with pytest.raises(InvalidInput, match=r"127\.0\.0\.1/vale cannot be connected to") as refused:
+    with pytest.raises(InvalidInput, match=r"cannot connect to 127\.0\.0\.1/vale") as refused:
         await Database("postgresql://keeper:QXZJ@127.0.0.1/vale?sslmode=KXQZ").open()
     assert not any(secret in str(refused.value) for secret in ("QXZJ", "KXQZ", "keeper"))
 
 
 async def test_a_server_that_does_not_know_the_user_is_told_without_it(dsn: str) -> None:
-    with everything_said() as said, pytest.raises(InvalidInput, match="does not know this user") as refused:
+    with everything_said() as said, pytest.raises(InvalidInput, match="the user is unknown") as refused:
         await Database(dsn.replace("//postgres@", "//keeper:QXZJ@").replace("user=postgres", "user=keeper")).open()
     assert not any(secret in said.getvalue() + str(refused.value) for secret in ("keeper", "QXZJ"))
 
 
 async def test_a_database_that_is_gone_is_told_as_such(dsn: str) -> None:
     host = dsn.partition("?")[2]
-    with pytest.raises(InvalidInput, match="it has no such database"):
+    with pytest.raises(InvalidInput, match="there is no such database"):
         await Database(f"postgresql://postgres:QXZJ@/no_such?{host}").open()
 
 

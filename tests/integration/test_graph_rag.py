@@ -131,7 +131,7 @@ async def test_what_was_retracted_while_it_was_being_embedded_is_not_found(town:
 
 
 async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
-    with pytest.raises(InvalidInput, match="of 3 dimensions cannot be asked with"):
+    with pytest.raises(InvalidInput, match="cannot search with an embedding of 3 dimensions"):
         await town.graph_rag.query_with_embedding(TOWN, MIRA, np.ones(3, dtype=np.float32), around=Neighbourhood(INN))
 
 

@@ -54,7 +54,7 @@ async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_
         assert await journal.delivery.flush(30_000)
         assert not journal.delivery.is_degraded
     assert await logged(store) == [f"u{i}" for i in range(20)]
-    assert [text.split(";")[0] for text in told] == ["long-term memory is away", "long-term memory is back"]
+    assert [text.split(";")[0] for text in told] == ["long-term memory is unavailable", "long-term memory is back"]
 
 
 async def test_what_a_process_could_not_send_the_next_one_sends(store: Store, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    with pytest.raises(InvalidInput, match=r"'old wizard' cannot be learned: it stands in the campaign's own text"):
+    with pytest.raises(InvalidInput, match=r"'old wizard' cannot be learned: it occurs in the campaign's own text"):
         await learning.confirm("old wizard", ELDRINAX, names)
     pairs = await learning.prove([a_proof("old wizard", f"u{n}") for n in range(9)], names)
     assert pairs == []
@@ -301,5 +301,5 @@ async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_sil
 ) -> None:
     names = await the_names(learned)
     await learning.confirm("Finkeldrum", ELDRINAX, names)
-    with pytest.raises(InvalidInput, match="'Finkeldrum' was confirmed for 'Eldrinax' before"):
+    with pytest.raises(InvalidInput, match="'Finkeldrum' is already confirmed for 'Eldrinax'"):
         await learning.confirm("Finkeldrum", GRIMJAW, names)

@@ -420,5 +420,5 @@ async def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match="not a GGUF file"):
         await LlamaServer(model_path=file).start()
     file.write_bytes(b"GGUF" + bytes(1000))
-    with pytest.raises(Corrupt, match=r"model\.gguf: .*it is of version 0, and 2 and 3 are known"):
+    with pytest.raises(Corrupt, match=r"model\.gguf: .*its version is 0; supported: 2 and 3"):
         await LlamaServer(model_path=file).start()

@@ -158,7 +158,7 @@ async def test_crashed_server_is_reconnected() -> None:
 
         await fail()
         await fail()
-        assert fails == ["the MCP server odd closed the connection", "the MCP server odd is not there now"]
+        assert fails == ["the MCP server odd closed the connection", "the MCP server odd is not connected now"]
         async with asyncio.timeout(DEADLINE_S):
             while fails[-1] != fails[0]:  # it restarted, and closed the connection as it does
                 await asyncio.sleep(0.01)

@@ -113,14 +113,14 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself(empty_dsn: str, t
 
 async def test_another_number_of_dimensions_is_refused_with_the_stored_one(empty_dsn: str) -> None:
     await applied(empty_dsn, dimensions=768)
-    with pytest.raises(InvalidInput, match="is 384, but this database was made for 768"):
+    with pytest.raises(InvalidInput, match="is 384, but this database is for 768"):
         await applied(empty_dsn, dimensions=384)
 
 
 def test_a_gap_in_the_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0001_a.sql").write_text("")
     (tmp_path / "0003_c.sql").write_text("")
-    with pytest.raises(InvalidInput, match="without a gap"):
+    with pytest.raises(InvalidInput, match="without gaps"):
         read_migrations(tmp_path)
 
 

@@ -71,7 +71,7 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
     ("arguments", "told"),
     [
         (("accept", "Grim show", "Grimjow"), "no name 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
-        (("accept", "of the", "Grimjaw"), "'of the' cannot be learned: it is made of nothing but little words"),
+        (("accept", "of the", "Grimjaw"), "'of the' cannot be learned: it consists only of very common words"),
         (("accept", "GRIM JAW", "Grimjaw"), "it is this name, but for case, spaces or an ending (Grimjaw)"),
         (("list", "--campaign", "saltmer"), "no campaign 'saltmer' here: did you mean 'saltmere'?"),
         (("undo", "Grim show"), "there is no decision on 'Grim show' to undo"),
@@ -123,7 +123,7 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(c
     )
     await connection.close()
     said = await cli.problem("names", "accept", "grim show", "Grimjaw")
-    assert "stand in 1 earlier utterance: all like them would be rewritten. Use --yes" in said
+    assert "stand in 1 earlier utterance: all such uses would be rewritten. Use --yes" in said
     await cli.told("names", "accept", "grim show", "Grimjaw", "--yes")
 
 

@@ -274,7 +274,7 @@ async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_
         # Not known to be away yet, and then known: what is in memory is told.
         unaware = await table.past_talk.search(CAMPAIGN, SMITH, TalkQuery(QUESTION))
         assert [one.utterance_id for one in unaware.items] == ["u1"]
-        assert any(why.startswith("the latest talk: the database is away") for why in unaware.left_out)
+        assert any(why.startswith("the latest utterances: the database is away") for why in unaware.left_out)
         watch.lost("it is away")
         assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
         assert await guard.recall(CAMPAIGN, INNKEEPER, TalkQuery(QUESTION)) == []

@@ -208,7 +208,7 @@ async def test_who_still_has_the_old_model_compares_nothing_with_the_new_and_say
 
 @pytest.mark.parametrize(
     ("embedder", "words"),
-    [(NEW, "embedding model is 'new', but the vectors in this database are of 'old'"), (WIDE, "made for 384")],
+    [(NEW, "embedding model is 'new', but the vectors in this database are of 'old'"), (WIDE, "is for 384")],
 )
 async def test_another_model_in_the_settings_than_in_the_database_is_told_with_the_command_that_helps(
     dsn: str, embedder: Embedder, words: str
@@ -246,9 +246,9 @@ async def test_one_campaign_is_filled_or_rebuilt_by_itself_but_not_by_another_mo
     assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(embedded=1), swapped=False)
     assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(), swapped=False)
     assert await reindexed(dsn, OLD, campaign=CAMPAIGN, full=True) == Reindexed(Filled(embedded=1), swapped=False)
-    with pytest.raises(InvalidInput, match="leave out --campaign"):
+    with pytest.raises(InvalidInput, match="omit --campaign"):
         await reindexed(dsn, NEW, campaign=CAMPAIGN)
-    with pytest.raises(NotFound, match=r"no talk of a campaign 'othr' here.*other"):
+    with pytest.raises(NotFound, match=r"no utterances of a campaign 'othr' here.*other"):
         await reindexed(dsn, OLD, campaign=CampaignId("othr"))
 
 
@@ -406,7 +406,7 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
     assert "building the index" in err
     code, _, err = await reindexed_by_command(NEW, "--campaign", CAMPAIGN)
     assert code == 1
-    assert "leave out --campaign" in err
+    assert "omit --campaign" in err
     assert await reindexed_by_command(WIDE, "--campaign", CAMPAIGN, "--full") == (
         0,
         "40 utterances were embedded\n",

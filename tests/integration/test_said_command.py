@@ -159,7 +159,7 @@ async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLi
 
     code, shown, asked = await cli.run("transcript", "retract", utterance)
     assert (code, "Use --yes to skip the question" in asked) == (1, True)
-    assert "retracted: " in shown and "no longer known: Grimjaw occupation: baker" in shown
+    assert "retracted: " in shown and "no longer known: Grimjaw, occupation: baker" in shown
     assert "baker" in await cli.told("facts", "review", "conflict")
 
     done = await cli.told("transcript", "retract", "Grimjaw is a baker", "--yes")
@@ -169,14 +169,14 @@ async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLi
     assert "baker" not in await cli.told("show", "said")
     assert "is retracted already" in (await cli.run("transcript", "retract", utterance, "--yes"))[2]
     shown = await cli.told("show", "history", "--limit", "1")
-    assert "retracted what was said at ordinal 3 of session s1" in shown
+    assert "retracted what was said at ordinal 3 of session 1" in shown
     assert "undone: retracted what was said" in await cli.told("facts", "undo", undo[1])
     assert "baker" in await cli.told("show", "said")
 
 
 async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
     done = await cli.told("transcript", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes")
-    assert "instead: Grimjaw is a smith.\nno longer known: Grimjaw occupation: baker\n" in done
+    assert "instead: Grimjaw is a smith.\nno longer known: Grimjaw, occupation: baker\n" in done
     assert "corrected; to undo it: " in done
     assert "Grimjaw is a smith." in await cli.told("show", "said")
     assert "Grimjaw is a baker" in await cli.told("show", "history", "--limit", "1")
@@ -189,7 +189,7 @@ async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
         (("retract", " "), "name an utterance by its id"),
         (("retract", "Elowen"), "'Elowen' matches several utterances: "),
         (("correct", "Grimjaw is a baker", "  "), "an utterance without words is none"),
-        (("correct", "What a night.", "What a night."), "says just this already"),
+        (("correct", "What a night.", "What a night."), "already has the text"),
     ],
 )
 async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(

@@ -196,7 +196,7 @@ async def test_without_an_open_table_nothing_is_done_then_or_later(
         pass  # the campaign is stored
     async with open_store(dsn, data_dir=Path("unused")) as store:
         commands = PostgresTableCommands(store.database, store.listener)
-        with pytest.raises(Unavailable, match="no table of campaign 'town' is open: nothing was done"):
+        with pytest.raises(Unavailable, match="no table of campaign 'town' is open: the command was not executed"):
             await commands.command(TOWN, {"do": "mute"}, within_s=0.5)
         async with an_evening(settings, monkeypatch) as evening:
             assert (await asked(evening, "Grimjaw, one.")).npc_id == GRIMJAW

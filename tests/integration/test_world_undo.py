@@ -187,7 +187,7 @@ async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> 
     await stands_as_replayed(town, other)
     assert difference(await stands_as_replayed(town, TOWN), past).is_empty
     assert await heard(town) == ["first-1", "first-2"]
-    with pytest.raises(InvalidInput, match="there is a campaign 'other' already"):
+    with pytest.raises(InvalidInput, match="a campaign 'other' already exists"):
         await town.world.fork(TOWN, other, name="Again")
     with pytest.raises(NotFound):
         await town.world.fork(CampaignId("nowhere"), CampaignId("new"), name="New")

@@ -26,5 +26,5 @@ def test_every_package_is_in_a_layer() -> None:
     assert there <= set(re.findall(r"`(\w+)`", section))
 
 
-def test_it_is_one_page() -> None:
+def test_architecture_page_has_one_page() -> None:
     assert len(PAGE.splitlines()) < 100

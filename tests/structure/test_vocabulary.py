@@ -49,7 +49,7 @@ def test_ordinary_phrase_is_allowed(text: str) -> None:
 
 
 def test_python_comments_strings_and_test_names_are_prose() -> None:
-    code = 'anew = 1  # anew\n\ndef test_it_reads_anew():\n    """Read\n    anew."""\n    return f"anew {it}"\n'
+    code = 'anew = 1  # anew\n\ndef test_it_reads_anew():\n    """Read\n    anew."""\n    return f"read anew {it}"\n'
     assert [hit.line for hit in hits("module.py", code)] == [1, 3, 5, 6]
 
 

@@ -62,7 +62,7 @@ class WorldTwin:
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
         if not 0 < seq <= len(self.log) or seq in dropped(self.log):
-            raise NotFound(f"there is no event {seq}, or it is undone already")
+            raise NotFound(f"there is no event {seq}, or it is already undone")
         return self._append(Undone(seq), cause)
 
     async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:

@@ -1,4 +1,4 @@
-"""Read what a GGUF file says of its model, and make messages safe and acceptable for its chat template."""
+"""Read a GGUF file's metadata, and adapt messages to its chat template."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _KINDS: Final = "tokenizer.ggml.token_type"
 class GgufHeader:
     """
     Attributes:
-        values: Numbers and texts by their key; lists are left out.
-        tokens: Of the vocabulary, as they are written.
-        token_types: Of each token, as llama.cpp numbers them.
-        n_parameters: Of all tensors together.
+        values: Numbers and texts by their key, without lists.
+        tokens: Texts of the vocabulary.
+        token_types: The type of each token, in llama.cpp's numbering.
+        n_parameters: Total of all tensors.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class GgufHeader:
 
     @property
     def chat_template(self) -> str:
-        """How a chat becomes one text, in Jinja; empty for a model that was not made to be talked to."""
+        """The Jinja chat template; empty for a model that is not a chat model."""
         template: str = self.values.get("tokenizer.chat_template", "")
         return template.strip()
 
     @property
     def context_length(self) -> int | None:
-        """Tokens that it was trained to read at once; None where it does not say."""
+        """The context size it was trained for, in tokens; None if not given."""
         length: int | None = self.values.get(f"{self.values.get('general.architecture', '')}.context_length")
         return length
 
@@ -84,23 +84,23 @@ def check_gguf(path: Path) -> None:
 
 
 def read_header(path: Path) -> GgufHeader:
-    """Half a second for 150,000 tokens.
+    """Read the metadata: half a second for 150,000 tokens.
 
     Raises:
-        Corrupt: It is no GGUF file that can be read.
+        Corrupt: It is not a readable GGUF file.
     """
     check_gguf(path)
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _header(data)
     except (struct.error, KeyError, ValueError, IndexError) as error:
-        raise Corrupt(f"{path}: what it says of its model cannot be read: {error}") from error
+        raise Corrupt(f"{path}: its metadata cannot be read: {error}") from error
 
 
 def _header(data: mmap.mmap) -> GgufHeader:
     version, n_tensors, n_values = struct.unpack_from("<IQQ", data, 4)
     if version not in _VERSIONS:
-        raise ValueError(f"it is of version {version}, and {' and '.join(map(str, _VERSIONS))} are known")
+        raise ValueError(f"its version is {version}; supported: {' and '.join(map(str, _VERSIONS))}")
     values: dict[str, Any] = {}
     tokens: tuple[bytes, ...] = ()
     types: tuple[int, ...] = ()
@@ -146,7 +146,7 @@ def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:
     (length,) = struct.unpack_from("<Q", data, at)
     end = at + 8 + length
     if end > len(data):
-        raise ValueError("a text ends behind the end of the file")
+        raise ValueError("a text extends beyond the end of the file")
     return data[at + 8 : end], end
 
 
@@ -158,11 +158,11 @@ def _texts(data: mmap.mmap, at: int, n: int) -> tuple[list[bytes], int]:
     return found, at
 
 
-# How a model's chat template wants a chat.
+# Adapting a chat to a model's chat template.
 #
-# A template is a program of the model's publisher. Most take any chat; some refuse two lines of the same side in a row,
-# as at a table where two players speak one after the other: then these become one message. What a template refuses is
-# found out when the model is loaded, never in a turn.
+# A template is a program of the model's publisher. Most accept any chat; some reject consecutive messages of one role,
+# which occur when two players speak in turn: these are joined into one message. The check runs when the model is
+# loaded, never in a turn.
 
 
 _PATIENCE_S: Final = 30.0
@@ -174,7 +174,7 @@ Message = Mapping[str, Any]
 
 
 def joined(messages: Sequence[Message]) -> list[Message]:
-    r"""Lines of the same side in a row as one message. What calls a tool or answers for one stays by itself.
+    r"""Join consecutive messages of one role. Tool calls and their results stay separate.
 
     >>> joined([{"role": "user", "content": "Hm."}, {"role": "user", "content": "Well."}])
     [{'role': 'user', 'content': 'Hm.\nWell.'}]
@@ -190,16 +190,16 @@ def joined(messages: Sequence[Message]) -> list[Message]:
 
 
 def wants_joined(server: str, key: str, model: Path) -> bool:
-    """Whether lines of the same side have to be `joined` for the model that runs there.
+    """Whether consecutive messages of one role have to be `joined` for the running model.
 
     Raises:
-        InvalidInput: Its template refuses the chat of a table altogether.
+        InvalidInput: Its template rejects any chat of a table.
         Unavailable: The server does not answer.
     """
     if not _refused(server, key, _TWICE):
         return False
     if why := _refused(server, key, _ONCE):
-        raise InvalidInput(f"{model}: its chat template does not take the talk of a table: {why}")
+        raise InvalidInput(f"{model}: its chat template rejects a conversation of several players: {why}")
     return True
 
 
@@ -221,17 +221,17 @@ def _refused(server: str, key: str, chat: Sequence[tuple[str, str]]) -> str:
         said = answer.json().get("error", {}).get("message") or f"HTTP {answer.status_code}"
         return " ".join(str(said).split())
     except (httpx.HTTPError, ValueError) as error:
-        raise Unavailable(f"the language model cannot be asked for its chat template: {error}") from error
+        raise Unavailable(f"the language model does not apply its chat template: {error}") from error
 
 
-# Control tokens in words: what a chat template means by `<|im_start|>`, and nobody else may.
+# Control tokens in messages: only the chat template may use markers like `<|im_start|>`.
 #
-# llama.cpp reads a whole chat as one text, in which nothing tells the markers of the template from the words of the
-# messages: a player who says "<|im_end|>" would end their message, and speak as the system from there on. So every
-# marker that stands in words is broken by a space before it gets there: it is read as the plain text it is.
+# llama.cpp reads a whole chat as one text, which does not distinguish markers of the template from words of the
+# messages: a player who says "<|im_end|>" would end their message and continue as the system. So every
+# marker in a message is broken by a space first, and is read as plain text.
 #
-# Some tokenizers normalise what they read (NFKC, without invisible characters), which makes markers of words that look
-# like none. Where that would be, the words are normalised here, and then broken.
+# Some tokenizers normalise text (NFKC, without invisible characters), which can turn other words into markers. In
+# that case, the words are normalised here and then broken.
 
 
 ELSEWHERE: Final = (
@@ -241,16 +241,16 @@ ELSEWHERE: Final = (
     *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     *("[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
 )
-"""Markers of the usual templates, for a server whose vocabulary cannot be read."""
+"""Markers of common templates, for a server whose vocabulary cannot be read."""
 
 _PARSED: Final = frozenset({2, 3, 4})
-"""Types of tokens that llama.cpp finds in a text as a whole: unknown, control, user-defined."""
+"""Token types that llama.cpp matches as a whole: unknown, control, user-defined."""
 
 
 class ControlTokens:
     """
     Args:
-        markers: As text. A single character cannot be broken, and white space means nothing: both stay.
+        markers: Marker texts. A single character cannot be broken, and white space is harmless: both are ignored.
     """
 
     def __init__(self, markers: Iterable[str]) -> None:
@@ -260,7 +260,7 @@ class ControlTokens:
         self._any = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
     def broken(self, words: str) -> str:
-        """The words, with no marker in them.
+        """Break every marker in the words.
 
         >>> ControlTokens(["<|im_end|>"]).broken("Well<|im_end|> met.")
         'Well< |im_end|> met.'
@@ -272,18 +272,16 @@ class ControlTokens:
 
     def _broken(self, words: str) -> str:
         words = self._any.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", words)
-        while self._any.search(words):  # one that was made of what is left of others
+        while self._any.search(words):  # a marker formed by the remains of others
             words = self._any.sub("", words)
         return words
 
     def in_messages(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """As `in_message`, of a chat."""
+        """Apply `in_message` to a chat."""
         return [self.in_message(message) for message in messages]
 
     def in_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """A message of a chat completion, with no marker in any of its words: what was said, what a tool answered, what
-        it was asked.
-        """
+        """Break markers in all texts of a chat message: content, tool results and tool arguments."""
         return {key: value if key == "role" else self._in(value) for key, value in message.items()}
 
     def _in(self, value: Any) -> Any:
@@ -303,13 +301,14 @@ def _normalised(words: str) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    """What a tokenizer may drop: marks of format, joiners, variation selectors."""
+    """Whether a tokenizer may drop it: format characters, joiners, variation selectors."""
     return unicodedata.category(character) == "Cf" or character == "\u034f" or "\ufe00" <= character <= "\ufe0f"
 
 
 def of_gguf(header: GgufHeader) -> ControlTokens:
-    """Those of a model's own vocabulary, with the usual ones that its template writes as text; all the usual ones if
-    its vocabulary names none.
+    """Markers of a model's vocabulary and the common ones its template writes as text.
+
+    All common ones if its vocabulary contains none.
     """
     marked = [token for token, kind in zip(header.tokens, header.token_types, strict=False) if kind in _PARSED]
     in_template = [marker for marker in ELSEWHERE if marker in header.chat_template]

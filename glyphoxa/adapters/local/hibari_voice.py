@@ -1,8 +1,9 @@
 """Many voices from one small model.
 
-hibari's network returns F0 and the spectra of one female voice before its own inverse STFT. Between the two, pitch,
-pitch range, formants (the bins, stretched), breath and pace are set, and another person speaks. Reaches into
-`hibari.dsp`: the package is pinned.
+hibari's network returns F0 and the spectra of one female voice before its own inverse STFT. Changing pitch, pitch
+range,
+formants (by stretching the bins), breath and pace in between yields other voices. Uses internals of `hibari.dsp`: the
+package is pinned.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 Floats = npt.NDArray[np.float32]
 
 _MOST_PHONEMES = 400
-"""What the network was made for at once; longer sentences are cut at a clause, a word, or hard."""
+"""The network's input limit; longer sentences are split at a clause, a word, or anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,12 @@ class Preset:
     Attributes:
         pitch: Factor on F0.
         formant: Factor on the formants' frequencies; below 1 is a longer vocal tract.
-        pitch_range: Exponent on F0 about its mean: below 1 is flatter, above is livelier.
+        pitch_range: Exponent on F0 about its mean: below 1 is flatter, above 1 is livelier.
         breath: Added to the log magnitude of the noise.
         pace: 1 is the model's own.
         gain: Brings the voice's speech to about -20 dBFS RMS; fixed, so that loudness
             never pumps between sentences. A whisper stays a little below.
-        about: What it is like, for who chooses one.
+        about: A description for users.
     """
 
     pitch: float = 1.0
@@ -95,7 +96,7 @@ PRESETS = {
 
 
 def load_engine(*, threads: int = 1) -> Any:
-    """The model behind every voice: 8 MB, half a second. One is enough for all characters."""
+    """Load the model behind every voice: 8 MB, half a second. One engine serves all characters."""
     native_env.prepare()
     from hibari import Hibari
 
@@ -103,7 +104,7 @@ def load_engine(*, threads: int = 1) -> Any:
 
 
 class HibariVoice:
-    """One character's voice. Safe to call from several threads.
+    """One character's voice. Thread-safe.
 
     Args:
         engine: From `load_engine`; shared.
@@ -123,15 +124,16 @@ class HibariVoice:
         self._reading = threading.Lock()
 
     def warm_up(self) -> None:
-        """Loads the pronunciation rules too, a third of a second on the first text. Make it before anyone waits."""
+        """Load the pronunciation rules, which takes a third of a second, before the first text."""
         for _ in self.synthesise("Hm. Eldrinax."):
             pass
 
     def synthesise(self, text: str) -> Iterator[npt.NDArray[np.int16]]:
-        """Speak `text`: int16, mono, 24 kHz, one block a sentence, each as soon as it is ready.
+        """Speak `text`: int16, mono, 24 kHz, one block per sentence, each as soon as it is ready.
 
-        Numbers are read out. What has no sound (an empty text, punctuation, emoji, other scripts) gives no block.
-        An author may spell a name's sounds: `[Eldrinax](/ˈɛldɹɪnæks/)`.
+        Numbers are read out. Unpronounceable text (empty, punctuation, emoji, other scripts) gives no block. Names may
+        have
+        explicit phonemes: `[Eldrinax](/ˈɛldɹɪnæks/)`.
         """
         rng = np.random.default_rng(self._seed)
         with self._reading:
@@ -192,7 +194,7 @@ def _stretch(spectrum: Floats, factor: float) -> Floats:
 
 
 def _as_pcm(wave: Floats) -> npt.NDArray[np.int16]:
-    """Full scale at 1. Peaks above 0.8 are bent, not cut: a clipped vowel cracks."""
+    """Convert to int16, full scale at 1. Peaks above 0.8 are compressed, because a clipped vowel cracks."""
     size = np.abs(wave)
     bent = np.where(size > 0.8, 0.8 + 0.2 * np.tanh((size - 0.8) / 0.2), size)
     return (np.sign(wave) * bent * 32767.0).astype(np.int16)

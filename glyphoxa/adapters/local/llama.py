@@ -1,17 +1,17 @@
-"""A language model inside this process, spoken to as an OpenAI-compatible server.
+"""A language model inside this process, served through an OpenAI-compatible API.
 
-What was measured on llama.cpp's server as xllamacpp 2026.10 embeds it (two threads; the tests that quote no wall
-time check the same through `timings` in the last chunk of a stream):
+Measured on llama.cpp's server as embedded by xllamacpp 2026.10 (two threads; the tests check the same without wall
+time through `timings` in the last chunk of a stream):
 
-- A chat completion honours `id_slot` on its OpenAI route. One slot a character keeps every prefix warm: after a
-  request with `max_tokens=1` the next one with the same beginning evaluates only what is new (`timings.prompt_n`),
-  and two characters taking turns do not evict each other. `max_tokens=0` still generates one token.
-- `n_batch` is how long the server is deaf: a cancellation, or another slot's request, is only seen between two
-  batches. With the default of 2048 a cancelled prefill ran on for 7-15 s; with 32 tokens it ends with its batch,
+- A chat completion honours `id_slot` on the OpenAI route. One slot per character keeps every prefix warm: after a
+  request with `max_tokens=1`, the next one with the same beginning evaluates only the new part (`timings.prompt_n`),
+  and two characters in turn do not evict each other. `max_tokens=0` still generates one token.
+- `n_batch` bounds the server's reaction time: a cancellation or another slot's request is only seen between two
+  batches. With the default of 2048, a cancelled prefill continued for 7-15 s; with 32 tokens it ends with its batch,
   at the same prefill speed.
-- While a prompt is evaluated, a closed connection is polled once a second, unless the stream has something to
-  write: `return_progress` makes it write after each batch, so that closing the stream frees the slot within one.
-  These progress chunks carry no text: "first token" is the first chunk with content.
+- While a prompt is evaluated, the server checks for a closed connection once a second, unless the stream has
+  something to write: `return_progress` makes it write after each batch, so that closing the stream frees the slot
+  within one. Progress chunks carry no text: "first token" is the first chunk with content.
 - Evaluation holds no GIL: the event loop lags 0.2 ms (median), under 5 ms at worst while it runs.
 """
 
@@ -52,25 +52,26 @@ sentence ::= [A-ZÀ-ÖØ-Þ0-9] [a-zA-ZÀ-ÖØ-öø-ÿ0-9'\-]* (gap word)* [.!?]
 word ::= [a-zA-ZÀ-ÖØ-öø-ÿ0-9'] [a-zA-ZÀ-ÖØ-öø-ÿ0-9'\-]*
 gap ::= " " | ", " | "; "
 """
-"""GBNF for one to three plain sentences: what a voice can say. No quotes, lists, markup or stage directions."""
+"""GBNF for one to three plain sentences that a voice can say: no quotes, lists, markup or stage directions."""
 
 SPOKEN_TEMPERATURE = 0.7
 SPOKEN_REPEAT_PENALTY = 1.05
 SPOKEN_MAX_TOKENS = 60
-"""The sampling that kept a 1.5B model in character and short (few-shot persona, facts beside the question)."""
+"""Sampling limits that keep a 1.5B model short and in character (few-shot persona, facts beside the question)."""
 
 _BATCH_TOKENS = 32
 _PING_S = 1
-"""How long a stream may stay silent before the server writes a comment to it, and so notices that it was closed.
+"""Interval at which the server pings a silent stream and so notices that it was closed.
+
 `close` waits for that: 30 s with the server's default."""
 _QUEUE_S = 60.0
 _NICENESS = 10
 _PROMPT_CACHE_MIB = 256
-"""Prefixes pushed out of a slot are kept in memory: some ten kilobytes (0.5B) to thirty (1.5B) a token."""
+"""Memory for prefixes evicted from slots: about 10 kB (0.5B) to 30 kB (1.5B) per token."""
 
 
 def spoken_extras(slot: int, *, grammar: str | None = SPOKEN_GRAMMAR) -> dict[str, Any]:
-    """What a chat completion adds to its body (`extra_body`) to keep `slot`'s prefix and to be quick to cancel."""
+    """Additions to the body of a chat completion (`extra_body`) that keep `slot`'s prefix and speed up cancelling."""
     extras: dict[str, Any] = {
         "cache_prompt": True,
         "id_slot": slot,
@@ -83,25 +84,23 @@ def spoken_extras(slot: int, *, grammar: str | None = SPOKEN_GRAMMAR) -> dict[st
 
 
 class LlamaServer:
-    """A GGUF model behind `base_url`, one slot (KV cache) a character.
+    """A GGUF model behind `base_url`, with one slot (KV cache) per character.
 
-    Use it as `async with LlamaServer(...) as server`, or `start` and `close` it. The port is the loopback's, picked
-    by the system, and asks for `api_key`: other users of this machine, and web pages, can reach it too.
+    Use it as `async with LlamaServer(...) as server`, or `start` and `close` it. It listens on a free loopback port and
+    requires `api_key`, because other users of this machine and web pages can reach the port too.
 
     Args:
-        model_path: A GGUF file; how a chat is put to the model is the template in it.
+        model_path: A GGUF file; its chat template is used.
         slots: Conversations kept warm at once; ids 0 to `slots` - 1.
-        ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is refused with HTTP 400.
-        threads: Cores that evaluate; by default all, at most four (more of them wait for memory).
-        prompts_dir: Where slots are kept from one process to the next; created if missing, private to this user. None:
-            nowhere.
+        ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is rejected with HTTP 400.
+        threads: Evaluation threads; by default all cores, at most four (more wait for memory).
+        prompts_dir: Where slots are stored between processes; created if missing, private to this user. None: nowhere.
 
     Attributes:
-        control_tokens: The model's, once it is loaded. Every message that is sent here goes through `as_read`.
-        used_slots: Those that were asked something.
-        model_id: Tells the model from every other, in the names of files that keep what it has read; empty: its name,
-            size and time do.
-        one_at_a_time: Who asks for a spoken reply holds it until the reply is there: it is evaluated alone.
+        control_tokens: The model's markers, once loaded. Every message sent here must pass through `as_read`.
+        used_slots: Slots that have had a request.
+        model_id: Identifies the model in names of stored prompt files; empty: its name, size and time do.
+        one_at_a_time: Held during a spoken reply, so that each is evaluated alone.
     """
 
     def __init__(
@@ -129,9 +128,7 @@ class LlamaServer:
         self._server: Any = None
 
     def as_read(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """The messages of a chat as this model may read them: with no marker in any word, and as its template wants
-        them.
-        """
+        """The messages of a chat as this model may read them: without markers, and shaped for its template."""
         words = self.control_tokens.in_messages(messages)
         return joined(words) if self._joins_lines else words
 
@@ -190,21 +187,22 @@ class LlamaServer:
             raise
 
     def _await_queue(self) -> None:
-        """Until the server takes tasks, which is a moment after it answers.
+        """Wait until the server accepts tasks, which is a moment after it answers.
 
-        A server that is told to end in that moment begins to take tasks behind it and never ends: its destructor joins
-        a thread that waits for the next task. What its slots do is told by a task.
+        A server stopped in that moment starts accepting tasks afterwards and never ends: its destructor joins a thread
+        that
+        waits for the next task. The query for slot states is such a task, so it serves as a probe.
         """
         address = f"{self.base_url.removesuffix('/v1')}/slots"
         try:
             httpx.get(address, headers={"Authorization": f"Bearer {self.api_key}"}, timeout=_QUEUE_S).raise_for_status()
         except httpx.HTTPError as failure:
-            # It is left where it is: to end it may take for ever.
-            raise Unavailable(f"the language model {self.model_path.name} does not get ready: {failure}") from failure
+            # Do not close it: that could block forever.
+            raise Unavailable(f"the language model {self.model_path.name} is not ready: {failure}") from failure
 
     @property
     def base_url(self) -> str:
-        """Where OpenAI's API is spoken, for example `http://127.0.0.1:40123/v1`.
+        """Address of the OpenAI API, for example `http://127.0.0.1:40123/v1`.
 
         Raises:
             Unavailable: Not started, or closed.
@@ -214,7 +212,7 @@ class LlamaServer:
         return f"{self._server.listening_address.rstrip('/')}/v1"
 
     async def close(self) -> None:
-        """Stop what runs, free the memory and the port. Safe to call twice."""
+        """Cancel running requests, and free the memory and the port. Safe to call twice."""
         await asyncio.to_thread(self.unload)
 
     def unload(self) -> None:
@@ -233,10 +231,11 @@ class LlamaServer:
 
 
 def _stand_back() -> None:
-    """Lower this thread's priority, and with it that of the threads it starts: the server's.
+    """Lower this thread's priority, and with it that of the server threads it starts.
 
-    The model reads and writes for seconds; hearing takes a tenth of one and must not wait for it. On two cores a
-    transcript beside a prefill took 0.55-0.65 s at equal priority, 0.07 s alone.
+    Speech recognition must not wait for the model. On two cores, a transcript during a prefill took 0.55-0.65 s at
+    equal
+    priority, 0.07 s alone.
     """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
@@ -245,40 +244,40 @@ def _stand_back() -> None:
 def _check_chat(path: Path, header: GgufHeader, ctx_per_slot: int) -> None:
     if not header.chat_template:
         raise InvalidInput(
-            f"{path}: has no chat template, so nobody can talk to it; take the file of an instruction-tuned model"
+            f"{path}: has no chat template, so it is not a chat model; use the file of an instruction-tuned model"
             " (its name usually has Instruct, Chat or it in it)"
         )
     longest = header.context_length
     if longest is not None and longest < ctx_per_slot:
         raise InvalidInput(
-            f"{path}: reads {longest:,} tokens at once, and {ctx_per_slot:,} are wanted: take another model, or set"
+            f"{path}: its context is {longest:,} tokens, but {ctx_per_slot:,} are set: use another model, or set"
             f" providers.llm.context_tokens to {longest} or less"
         )
 
 
-# What the local model has read of an NPC's prompt, kept on disk: the next session does not read it again.
+# Prompt caches of NPCs on disk, so that the next session need not read the prompts again.
 #
-# Reading a persona takes two cores ten to twenty seconds an NPC, restoring what was read takes milliseconds. Of a file
-# that no longer fits, the server uses as many tokens as are the same, and reads the others.
+# Reading a persona takes two cores ten to twenty seconds per NPC; restoring the cache takes milliseconds. If the file
+# no longer matches, the server reuses the common prefix and reads the rest.
 
 
 _KEPT_BYTES: Final = 1 << 30
-"""Of all files together. One of the 1.5B model has some 15 MB."""
+"""Maximum size of all files together. One of the 1.5B model has about 15 MB."""
 _WITHIN_S: Final = 10.0
 _SUFFIX: Final = ".kv"
 
 
 class PromptFile:
-    """An NPC's slot of the server, and the file that keeps it.
+    """An NPC's server slot, and the file that stores it.
 
     No method raises: without a file the NPC reads its persona.
 
     Args:
-        slot: The NPC's.
-        kept_bytes: When the files have more together, the oldest go.
+        slot: The NPC's slot.
+        kept_bytes: Maximum size of all files together; the oldest are deleted.
 
     Attributes:
-        one_at_a_time: The server's.
+        one_at_a_time: The server's lock.
     """
 
     def __init__(
@@ -291,7 +290,7 @@ class PromptFile:
         self._kept_bytes = kept_bytes
 
     async def restore(self) -> None:
-        """Let the slot hold what it held when it was saved; nothing happens when it has been used since the start."""
+        """Load the stored cache into the slot, unless it has been used since the start."""
         directory = self._server.prompts_dir
         if self._slot in self._server.used_slots:
             return
@@ -300,14 +299,14 @@ class PromptFile:
             await self._ask("restore", self._name)
 
     async def save(self) -> None:
-        """Keep what the slot holds, in the place of what was kept before."""
+        """Store the slot's cache, replacing the old file."""
         directory = self._server.prompts_dir
         unfinished = f"{self._name}.part"
         if directory is not None and await self._ask("save", unfinished):
             try:
                 await asyncio.to_thread(self._put, directory, unfinished)
             except OSError as error:
-                logger.warning("what an NPC's model has read is not kept: {}", error)
+                logger.warning("the prompt cache of an NPC was not saved: {}", error)
 
     async def _ask(self, action: str, filename: str) -> bool:
         address = f"{self._server.base_url.removesuffix('/v1')}/slots/{self._slot}"
@@ -336,7 +335,7 @@ class PromptFile:
 
 
 def _name(server: LlamaServer, campaign: CampaignId, npc: NpcId) -> str:
-    """Nobody else's, and another one when the model changes: the file does not say by which model it was read."""
+    """A file name unique to NPC and model: the file itself does not identify its model."""
     whose = "\0".join((server.model_id or _as_it_lies(server.model_path), campaign, npc))
     return hashlib.sha256(whose.encode()).hexdigest()[:32] + _SUFFIX
 
@@ -352,7 +351,7 @@ _CTX_TOKENS: Final = 512
 
 
 async def measure(path: Path) -> Measured:
-    """Measure how fast a model reads and speaks on this machine: load it, ask it for a few seconds, unload it.
+    """Measure how fast a model reads and speaks on this machine: load it, run it for a few seconds, unload it.
 
     Raises:
         NotFound, Corrupt, InvalidInput: As `LlamaServer.start`.
@@ -364,22 +363,22 @@ async def measure(path: Path) -> Measured:
         async with httpx.AsyncClient(
             headers={"Authorization": f"Bearer {server.api_key}"}, timeout=_PATIENCE_S
         ) as client:
-            # What is read of the file for the first time comes from the disk.
+            # The first read of the file comes from the disk.
             await _timed(client, address, n_read=16, n_spoken=2)
             timings = await _timed(client, address, n_read=_N_READ, n_spoken=_N_SPOKEN)
     return Measured(
         billions=header.n_parameters / 1e9,
-        bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is let go of, and nobody waits
+        bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is unloaded, and nobody waits
         reads_per_s=float(timings["prompt_per_second"]),
         speaks_per_s=float(timings["predicted_per_second"]),
     )
 
 
 def measure_within(path: Path, *, deadline_s: float) -> Measured:
-    """As `measure`; blocks. Not for a thread that runs an event loop.
+    """Like `measure`, blocking. Do not call in a thread that runs an event loop.
 
     Raises:
-        Unavailable: Besides: it takes longer.
+        Unavailable: As `measure`, or it takes longer.
     """
     try:
         return asyncio.run(asyncio.wait_for(measure(path), deadline_s))
@@ -391,7 +390,7 @@ def measure_within(path: Path, *, deadline_s: float) -> Measured:
 
 async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spoken: int) -> dict[str, Any]:
     asked = {
-        # By their numbers: how many tokens a text has depends on the model.
+        # Token ids instead of text: the number of tokens of a text depends on the model.
         "prompt": [100 + at % 100 for at in range(n_read)],
         "n_predict": n_spoken,
         "ignore_eos": True,

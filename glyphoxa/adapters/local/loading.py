@@ -1,6 +1,6 @@
-"""The models that run in this process, each loaded and warm: the makers that the rows of `glyphoxa.providers` name.
+"""Makers of the models that run in this process, each loaded and warmed up. Named by the rows of `glyphoxa.providers`.
 
-Each takes what is wanted of it and a stack that closes it.
+Each takes a `Wanted` and the stack that closes the model.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 class Wanted:
     """
     Attributes:
-        path: Of its weights; None for one whose package brings them.
-        model_id: Tells the weights from all others; empty where nobody asks.
-        slots: How many places the prompt cache of a language model has.
-        context_tokens: Of prompt and reply in each of them.
-        prompts_dir: May keep what is in them.
+        path: Path of the weights; None if the package contains them.
+        model_id: Identifies the weights; may be empty.
+        slots: Number of slots of a language model's prompt cache.
+        context_tokens: Tokens of prompt and reply per slot.
+        prompts_dir: Where slots may be stored.
     """
 
     path: Path | None
@@ -42,10 +42,10 @@ class Wanted:
     def weights(self) -> Path:
         """
         Raises:
-            NotFound: Its weights were not named.
+            NotFound: No path to the weights is set.
         """
         if self.path is None:
-            raise NotFound("a model that runs here was asked for without its weights")
+            raise NotFound("a local model was requested without its weights")
         return self.path
 
 

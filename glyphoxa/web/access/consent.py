@@ -260,7 +260,7 @@ class ConsentRegister:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise InvalidInput(f"consent cannot be kept: {error.strerror}; tell your game master") from error
+            raise InvalidInput(f"consent cannot be saved: {error.strerror}; tell your game master") from error
 
 
 def sitter(grants: Grants, player: PlayerId) -> str:

@@ -48,7 +48,7 @@ class BadInvitation(Refusal):
     status = 403
 
     def __init__(self) -> None:
-        super().__init__("this link is not good any more; ask your game master for a new one")
+        super().__init__("this link is no longer valid; ask your game master for a new one")
 
 
 class Invitations(BaseModel):
@@ -114,7 +114,7 @@ class Invitations(BaseModel):
         return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
 
     def revoked(self, grant: Grant) -> Invitations:
-        """Return invitations in which every existing link and cookie of the grant is void."""
+        """Return invitations in which every existing link and cookie of the grant is revoked."""
         numbers = {**self.numbers, grant.key: self._number(grant) + 1}
         return self.model_copy(update={"numbers": numbers, "codes": {} if grant.role is Role.DM else self.codes})
 
@@ -343,7 +343,7 @@ class OpenAccess:
 
 
 class InvitedOnly:
-    """Admits people who came by a link.
+    """Admits the users of a link.
 
     Args:
         now_s: The time in seconds (Unix).

@@ -60,7 +60,7 @@ class NotInvited(Refusal):
     status = 401
 
     def __init__(self) -> None:
-        super().__init__("this table is played by invitation; open the link that your game master sent you")
+        super().__init__("this table is by invitation only; open the link that your game master sent you")
 
 
 class Forbidden(Refusal):

@@ -265,10 +265,9 @@ def known_by(visibility: Visibility, names: Names) -> str:
             return f"{knowers or 'nobody'} ({scope})"
 
 
-async def session_names(desk: Desk) -> Mapping[SessionId, str]:
+def session_names(desk: Desk) -> Mapping[SessionId, str]:
     """Name each session by its number, such as: session 2."""
-    stored = await desk.inspection.sessions(desk.campaign)
-    return {each.id: f"session {number}" for number, each in enumerate(stored, start=1)}
+    return {each: desk.resolver.session(each) for each in desk.resolver.sessions}
 
 
 def scene_of(scene: Scene, campaign: Campaign) -> Shown:

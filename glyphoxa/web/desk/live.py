@@ -267,7 +267,7 @@ async def found_pages(desk: Desk, words: str) -> list[Shown]:
         entity = each.entity
         url = f"/desk/world/{quote(entity.id, safe='')}"
         _rank(ranked, wanted, (entity.name, *entity.aliases), f"{entity.name}, {entity.type}", url)
-    for session, name in (await session_names(desk)).items():
+    for session, name in session_names(desk).items():
         title, url = f"{name.capitalize()} ({session})", f"/desk/sessions/{quote(session, safe='')}"
         _rank(ranked, wanted, (session, name), title, url)
     return [shown for _, _, shown in sorted(ranked, key=lambda each: each[:2])[:MOST_FOUND]]

@@ -37,7 +37,7 @@ PAGES: Final = Pages()
 async def review_page(frame: DeskFrame, _: Request) -> Shown:
     """Show facts that need review, each with the line that proves it."""
     desk = await frame.desk()
-    named = await session_names(desk)
+    named = session_names(desk)
     groups = []
     for status, title in _GROUPS:
         facts = await desk.inspection.of_status(desk.campaign, status, limit=MOST_FACTS)
@@ -72,7 +72,7 @@ def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
         "known_to": known_by(fact.visibility, desk.resolver),
-        "from": _place(named, session, line) if session is not None and line is not None else learned_from(fact),
+        "from": _place(named, session, line) if session and line is not None else learned_from(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
 
@@ -111,7 +111,7 @@ async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
     """Show the world as one NPC sees it, or the game master; now or `as_of` a time."""
     desk, asked = await frame.desk(), request.query_params
     npc, about, as_of = asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
-    named = await session_names(desk)
+    named = session_names(desk)
     numbered = {name.removeprefix("session "): each for each, name in named.items()}
     as_of = numbered.get(as_of.removeprefix("session "), as_of)
     viewer = DM if not npc else desk.resolver.npc(npc)
@@ -135,7 +135,7 @@ async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
     """Show every fact that is not public, and which NPCs know it. Summaries of sessions are left out."""
     desk = await frame.desk()
     npcs = desk.resolver.npcs
-    named = await session_names(desk)
+    named = session_names(desk)
     summaries = {episode_of(session) for session in named}
     facts = [
         fact
@@ -161,7 +161,7 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     """Show a fact, by its id or the beginning of it."""
     desk = await frame.desk()
     found = await desk.facts.explain(request.path_params["fact"])
-    one, ended, named = found.fact, found.ended, await session_names(desk)
+    one, ended, named = found.fact, found.ended, session_names(desk)
     ends = [end for end in (one.claim.subject, one.claim.object) if end is not None]
     known = {each.entity.id: each.entity.name for each in desk.seen}
     return {
@@ -193,7 +193,7 @@ async def _history(desk: Desk, one: Fact) -> list[Shown]:
             "when": moment(recorded.cause.at_ms),
             "by": recorded.cause.by.replace("_", " "),
             "what": recorded.event.in_words(Words(desk.resolver, words)),
-            "where": wording.place(recorded.cause.session_id, recorded.cause.ordinal),
+            "where": wording.place(recorded.cause.session_id, recorded.cause.ordinal, desk.resolver),
             "counts": counts,
         }
         for recorded, counts in happened

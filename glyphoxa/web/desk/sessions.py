@@ -78,9 +78,9 @@ async def sessions(frame: DeskFrame, _: Request) -> Shown:
 async def markdown(frame: DeskFrame, request: Request) -> Response:
     """Return a session as Markdown: its summary and transcript, without retracted lines."""
     desk, wanted = await frame.desk(), _session(request)
-    await desk.timeline.session(wanted)
+    name = _name(await desk.timeline.session(wanted))
     kept = await desk.sessions.summary(wanted)
-    lines = [f"# Session {wanted}", ""]
+    lines = [f"# {name.capitalize()}", ""]
     if kept is not None:
         lines += [_escaped(kept.text), ""]
     lines += [

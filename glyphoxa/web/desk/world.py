@@ -17,6 +17,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
+from glyphoxa.language.relations import in_words
 from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in, session_names
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
@@ -94,7 +95,7 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
     viewer = desk.resolver.npc(npc) if npc else DM
     depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
     facts = await desk.inspection.current(desk.campaign, viewer, about=one.entity.id, limit=MOST_FACTS)
-    named = await session_names(desk)
+    named = session_names(desk)
     return {
         **_entity(one.entity),
         "known_to": known_by(one.visibility, desk.resolver),
@@ -167,7 +168,7 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact]) -> Shown:
 
 
 def _spoken(fact: Fact) -> str:
-    return fact.claim.predicate.replace("_", " ").lower()
+    return in_words(fact.claim.predicate)
 
 
 def _shortened(name: str) -> str:

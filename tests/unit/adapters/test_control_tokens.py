@@ -106,5 +106,5 @@ def test_a_model_that_names_none_has_the_usual_ones(tmp_path: Path) -> None:
 def test_a_file_that_ends_early_is_corrupt(tmp_path: Path) -> None:
     whole = a_gguf(tmp_path / "toy.gguf", ["a", "b"], [1, 1])
     whole.write_bytes(whole.read_bytes()[:100])
-    with pytest.raises(Corrupt, match=r"toy\.gguf: what it says of its model cannot be read"):
+    with pytest.raises(Corrupt, match=r"toy\.gguf: its metadata cannot be read"):
         read_header(whole)

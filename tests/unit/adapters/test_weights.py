@@ -88,7 +88,7 @@ def test_a_manifest_with_a_mistake_says_where() -> None:
     [
         ("a", {"package": "../p"}, "pattern"),
         ("a", {"version": "-r"}, "pattern"),
-        ("a", {"size": 3}, "the packages of a hold 3 bytes, and it has 4"),
+        ("a", {"size": 3}, "the packages of a contain 3 bytes, but the file has 4"),
         ("../../evil.bin", {}, "pattern"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_given_directory_is_used_in_place(
 
 def test_a_wrong_file_in_a_given_directory_is_refused_but_left_alone(tmp_path: Path, store: WeightStore) -> None:
     given = put(tmp_path / "given", voice_bin=WORDS[::-1])
-    with pytest.raises(Corrupt, match="replace it or take it away"):
+    with pytest.raises(Corrupt, match="replace or remove it"):
         WeightStore(store.directory, given=given, manifest=EARS, hub=NOWHERE).ensure(["voice"])
     assert (given / "voice.bin").read_bytes() == WORDS[::-1]
 
@@ -172,21 +172,21 @@ def test_files_can_be_copied_from_a_directory_or_a_single_file(tmp_path: Path, s
 
 
 def test_a_wrong_copy_is_refused_and_nothing_is_left_of_it(tmp_path: Path, store: WeightStore) -> None:
-    with pytest.raises(Corrupt, match="what was received is not the file"):
+    with pytest.raises(Corrupt, match="the received file is wrong"):
         store.ensure(["voice"], copy_from=put(tmp_path / "stick", voice_bin=WORDS.upper()))
     assert list((store.directory / "voice").iterdir()) == []
 
 
 def test_without_any_source_the_error_says_what_to_do(store: WeightStore) -> None:
     with pytest.raises(
-        Unavailable, match=r"^voice: no source gave voice\.bin: there is none\nPut voice\.bin into a directory"
+        Unavailable, match=r"^voice: no source delivered voice\.bin: there is none\nPut voice\.bin into a directory"
     ):
         store.ensure(["voice"])
 
 
 def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
     huge = WeightFile(name="huge.bin", size=10**18, sha256="0" * 64)
-    with pytest.raises(Unavailable, match="are needed on this disk"):
+    with pytest.raises(Unavailable, match="this disk needs"):
         WeightStore(tmp_path, manifest=manifest(huge=(huge,)), hub=NOWHERE).ensure(["huge"])
 
 

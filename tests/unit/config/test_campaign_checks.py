@@ -17,6 +17,7 @@ from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Npc, Relationship
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from tests.support.proof import n_examples
 
 MIRA, GRIM = Npc(NpcId("mira"), EntityId("mira"), "Mira", ""), Npc(NpcId("grim"), EntityId("grim"), "Grim", "")
@@ -100,7 +101,7 @@ def knowers(tmp_path: Path, text: str) -> dict[str, tuple[str, ...]]:
     return {entity.name: entity.known_by for entity in read_campaign(path).campaign.entities}
 
 
-def test_what_is_public_in_one_town_is_not_known_in_the_other(tmp_path: Path) -> None:
+def test_public_fact_of_one_town_is_unknown_in_another(tmp_path: Path) -> None:
     known_by = knowers(tmp_path, TWO_TOWNS)
     assert known_by["The Tithe"] == ("mira",)
     assert {known_by[name] for name in ("Mira", "Grim", "Saltmere", "Drumkeld", "Tamsin")} == {()}
@@ -234,7 +235,7 @@ def test_the_check_warns_and_passes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err.count("warning:") == 2
 
 
-def test_how_the_prompts_of_an_npc_begin_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_of_an_npcs_prompts_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, {"persona": GOOD["persona"]})
     assert main(["campaign", "prompt", str(file), "--npc", "The Harbourmaster"]) == 0
     shown = capsys.readouterr().out
@@ -305,13 +306,16 @@ def test_a_wrong_role_is_told_with_its_line(tmp_path: Path, key: str) -> None:
 @pytest.mark.parametrize(
     ("relation", "hint"),
     [
-        ("BROTHER_OF", "relationship type 'BROTHER_OF' is a custom type"),
-        ("LOCATED_IN", "relationship type 'LOCATED_IN' is a custom type; did you mean 'LOCATED_AT'?"),
+        ("BROTHER_OF", "relationship type 'BROTHER_OF' is a custom type, shown as 'A is brother of B'"),
+        (
+            "LOCATED_IN",
+            "relationship type 'LOCATED_IN' is a custom type, shown as 'A: located in: B'; did you mean 'LOCATED_AT'?",
+        ),
         ("KNOWS", None),
     ],
 )
 def test_only_a_close_relationship_type_is_suggested(relation: str, hint: str | None) -> None:
-    assert hint_for(relation) == hint
+    assert hint_for(relation, IN_ENGLISH) == hint
 
 
 @pytest.mark.parametrize(
@@ -326,3 +330,7 @@ def test_only_a_close_relationship_type_is_suggested(relation: str, hint: str | 
 def test_secret_says_you_only_to_one_npc(text: str, known_by: tuple[str, ...], is_fine: bool) -> None:
     block = SecretBlock(text=text, known_by=known_by, hidden=not known_by)
     assert (remark_on_secret(block, language="en") == "") is is_fine
+
+
+def test_a_type_with_a_sentence_of_the_campaign_gets_no_hint() -> None:
+    assert hint_for("BROTHER_OF", RelationWords("en", {"BROTHER_OF": "{source} is the brother of {target}"})) is None

@@ -61,7 +61,7 @@ def test_a_table_alone_says_by_its_columns_which_it_is(tmp_path: Path) -> None:
     ],
     ids=["byte order mark", "carriage returns", "semicolons", "quotes and an empty column"],
 )
-def test_what_spreadsheets_write_is_read(tmp_path: Path, content: bytes) -> None:
+def test_spreadsheet_output_is_read(tmp_path: Path, content: bytes) -> None:
     assert (
         read(tables(tmp_path, entities=content))
         == read_tables(tables(tmp_path, plain=ENTITIES) / "plain.csv", into=a_campaign()).tables
@@ -80,13 +80,13 @@ def test_an_entity_that_is_there_is_added_to_under_its_own_name_and_id(tmp_path:
     assert read_again.entities == (Entity(GRIMJAW, "npc", "Grimjaw", (), {"hat": "red"}),)
 
 
-def test_what_the_campaign_file_says_otherwise_is_pointed_out(tmp_path: Path) -> None:
+def test_contradiction_with_the_campaign_file_is_reported(tmp_path: Path) -> None:
     path = tables(tmp_path, entities="name,type,description\nGrimjaw,npc,An elf.\n")
     warnings = read_tables(path, into=a_campaign()).warnings
     assert warnings == (f"{path}/entities.csv:2: Grimjaw: the campaign file has its own 'description', which is kept",)
 
 
-def test_who_may_know_it_is_a_column_and_no_attribute(tmp_path: Path) -> None:
+def test_known_by_column_is_not_an_attribute(tmp_path: Path) -> None:
     path = tables(
         tmp_path,
         entities="name,type,known_by,hidden\nOrla,npc,Grimjaw,\nThe Mill,location,,yes\n",
@@ -169,7 +169,7 @@ def test_a_relationship_may_lead_to_what_is_only_in_the_world(tmp_path: Path) ->
 
 
 def test_the_documented_tables_are_valid(tmp_path: Path) -> None:
-    documented = (Path(__file__).parents[3] / "docs" / "campaign-file.md").read_text()
+    documented = (Path(__file__).parents[3] / "docs" / "writing-a-campaign.md").read_text()
     entities, relationships = re.findall(r"```\n((?:name|source),.*?)```", documented, re.DOTALL)
     found = read(tables(tmp_path, entities=entities, relationships=relationships))
     assert (len(found.entities), len(found.relationships)) == (2, 2)

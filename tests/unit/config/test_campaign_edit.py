@@ -38,9 +38,7 @@ def value_of(text: str) -> object:
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 @settings(max_examples=n_examples(100), derandomize=True, deadline=None)
 @given(name=WORDS, others=st.lists(WORDS, max_size=3))
-def test_what_is_added_is_read_as_it_was_meant_and_nothing_else_changes(
-    text: str, name: str, others: list[str]
-) -> None:
+def test_added_item_is_read_back_and_nothing_else_changes(text: str, name: str, others: list[str]) -> None:
     added = {"entity": name, "aliases": others} if others else {"entity": name}
     made = insert(text, Insertion(("npcs",), added))
     before, after = value_of(text), value_of(made)
@@ -65,7 +63,7 @@ def test_a_list_inside_an_item_grows_too() -> None:
     ["npcs: &all [{entity: A}]\nothers: *all\n", "base: &b\n  npcs: [A]\n<<: *b\n", "npcs: none\n"],
     ids=["shared", "merged", "no list"],
 )
-def test_where_the_place_is_not_clear_the_block_is_shown_instead(text: str) -> None:
+def test_block_is_shown_if_its_position_is_unclear(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"under `npcs:`.*add this there by hand:\n  - entity: Bart"):
         insert(text, Insertion(("npcs",), {"entity": "Bart"}))
 

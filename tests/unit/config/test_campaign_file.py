@@ -16,6 +16,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
+from glyphoxa.language.relations import RelationWords
 from tests.support.live_table import write_campaign
 from tests.support.pictures import AUTHOR, a_picture
 
@@ -72,7 +73,7 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "60: relationship type 'OWES_MONEY_TO' is a custom type",
+        "60: relationship type 'OWES_MONEY_TO' is a custom type, shown as 'A owes money to B'",
         "71: 'Elowen' has no `examples`: neutral ones with its name, occupation and place are used "
         "(show them: glyphoxa campaign prompt FILE --npc 'Elowen')",
     ]
@@ -143,7 +144,9 @@ def test_an_id_is_made_of_a_name(name: str, expected: str) -> None:
 
 
 def test_the_documented_example_is_a_valid_campaign(tmp_path: Path) -> None:
-    documented = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "campaign-file.md").read_text(), re.DOTALL)
+    documented = re.search(
+        r"```yaml\n(campaign:\n.*?)```", (ROOT / "docs" / "writing-a-campaign.md").read_text(), re.DOTALL
+    )
     assert documented is not None
     (tmp_path / "c.yaml").write_text(documented[1])
     (tmp_path / "grimjaw.png").write_bytes(a_picture("PNG"))
@@ -216,7 +219,7 @@ def test_a_mistake_in_who_may_know_it_is_reported(tmp_path: Path, was: str, wron
     assert found[0].startswith(mistake)
 
 
-def test_what_can_be_in_one_place_at_a_time_is_not_put_in_two(tmp_path: Path) -> None:
+def test_entity_cannot_have_two_places(tmp_path: Path) -> None:
     twice = TWO + (
         "relationships:\n  - {source: Grimjaw, type: LOCATED_AT, target: The Forge}\n"
         "  - {source: grimjaw, type: LOCATED_AT, target: The Mill}\n"
@@ -255,7 +258,7 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
         (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: has no known key (only"),
     ],
 )  # fmt: skip
-def test_what_is_no_campaign_file_is_told_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
+def test_invalid_campaign_file_is_reported_in_words(tmp_path: Path, content: bytes, mistake: str) -> None:
     path = tmp_path / "campaign.yaml"
     path.write_bytes(content)
     with pytest.raises(InvalidFile) as caught:
@@ -335,7 +338,7 @@ def test_a_picture_is_served_upright_small_and_with_its_transparency() -> None:
         (a_picture("PNG") + bytes(MOST_BYTES), "more than 2,000 kB"),
     ],
 )
-def test_what_is_no_picture_or_too_large_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+def test_invalid_or_large_picture_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "korvald.png").write_bytes(content)
     with pytest.raises(InvalidInput, match=why):
         read_portrait(tmp_path, "korvald.png")
@@ -376,3 +379,16 @@ def test_a_campaign_file_names_it_and_a_mistake_is_told_with_its_line(tmp_path: 
     portrait = read_campaign(path).campaign.npcs[0].portrait
     assert portrait is not None
     assert portrait.content_type == "image/png"
+
+
+@pytest.mark.parametrize("sentence", ["{source} is a rival", "{0} fights {target}", "{source} {source} {target}", "{}"])
+def test_a_sentence_for_a_relation_names_both_ends_once(tmp_path: Path, sentence: str) -> None:
+    (tmp_path / "c.yaml").write_text(f'{SCOPED}relation_types: {{RIVAL: "{sentence}"}}\n')
+    with pytest.raises(InvalidInput, match=r"\{source\} and \{target\}, each once"):
+        read_campaign(tmp_path / "c.yaml")
+
+
+def test_a_campaign_gives_its_own_sentences_for_relations(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(f'{SCOPED}relation_types: {{RIVAL: "{{source}} is a rival of {{target}}."}}\n')
+    campaign = read_campaign(tmp_path / "c.yaml").campaign
+    assert RelationWords.of(campaign).sentence("RIVAL", "Rusk", "Pilar") == "Rusk is a rival of Pilar"

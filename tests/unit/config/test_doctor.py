@@ -325,7 +325,7 @@ def test_an_extra_that_lacks_a_package_of_its_own_is_not_installed(site: Path) -
     assert found(site) == [Finding("ok", "packages", "glyphoxa 0.1.0, with 2 packages")]
 
 
-def test_what_packages_require_of_each_other_is_a_warning(site: Path) -> None:
+def test_conflicting_package_requirements_are_a_warning(site: Path) -> None:
     (site / "tongue_tip-1.0.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: tongue-tip\nVersion: 0.9\n"
     )
@@ -334,7 +334,7 @@ def test_what_packages_require_of_each_other_is_a_warning(site: Path) -> None:
     assert "mouth needs tongue-tip>=1, and 0.9 is installed" in finding.text
 
 
-def test_in_a_checkout_versions_are_compared_with_the_lock(site: Path) -> None:
+def test_checkout_versions_are_compared_with_the_lock(site: Path) -> None:
     hashed = "numpy==2.1 \\\n    --hash=sha256:00\n    # via glyphoxa\n"
     lock = f"{hashed}ears==1.5\nsky==9\nmouth==3.1; sys_platform != 'nowhere'\n"
     (well,) = found(site, lock=lock)

@@ -80,7 +80,7 @@ def test_an_attribute_that_says_nothing_or_is_a_text_itself_is_a_mistake(
         ("fillers: [Aye, well.]", "'Aye' and 'well.' are two"),
     ],
 )
-def test_what_yaml_takes_out_of_a_text_is_pointed_out(tmp_path: Path, attribute: str, warning: str) -> None:
+def test_text_that_yaml_drops_is_reported(tmp_path: Path, attribute: str, warning: str) -> None:
     (found,) = read_campaign(campaign_with(tmp_path, f"attributes:\n      {attribute}")).warnings
     assert "campaign.yaml:6: " in found and warning in found
 
@@ -97,7 +97,7 @@ def test_a_comment_and_a_list_are_nothing_to_point_out(tmp_path: Path, attribute
     ["12:30", "007", "0o17", "0x1F", "1_000", "1.50", "+5", ".5", "1e3", "yes", "No", "on", "off", "y", "2024-01-31",
      "-0", "=", "9" * 5000, "0." + "3" * 40, ".inf", ".nan", "<<"],
 )  # fmt: skip
-def test_what_is_not_written_as_a_number_is_text_as_it_was_written(tmp_path: Path, written: str) -> None:
+def test_non_numbers_are_kept_as_text(tmp_path: Path, written: str) -> None:
     assert read(tmp_path, f"a: {written}").value == {"a": written}
 
 
@@ -139,7 +139,7 @@ def test_a_setting_takes_a_switch_and_a_number_however_they_are_written(tmp_path
         ("# of mine\n%YAML 1.1\n---\na: b\n", "2: a line that begins with %"),
     ],
 )
-def test_what_would_be_lost_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
+def test_yaml_that_would_lose_text_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
     assert refusal(tmp_path, text).startswith(refused)
 
 
@@ -165,7 +165,7 @@ def test_what_would_be_lost_is_refused_with_its_line(tmp_path: Path, text: str, 
         ("a:\n    b: c\n  d: e\n", 3, "indentation"),
     ],
 )  # fmt: skip
-def test_what_is_not_yaml_is_told_in_words_that_help(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_invalid_yaml_is_explained_in_words(tmp_path: Path, text: str, line: int, words: str) -> None:
     found = refusal(tmp_path, text)
     assert found.startswith(f"{line}: not YAML: ") and words in found
 
@@ -236,7 +236,7 @@ _PIECES = ["a: b\n", "- ", "[", "]", "{", "}", ": ", ", ", "&a ", "*a", "<<: ", 
 
 @FUZZ
 @given(text=st.lists(st.sampled_from(_PIECES), max_size=40).map("".join) | st.text(max_size=60))
-def test_whatever_is_written_is_read_or_refused_in_words(tmp_path: Path, text: str) -> None:
+def test_any_text_is_read_or_refused_in_words(tmp_path: Path, text: str) -> None:
     path = tmp_path / "any.yaml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     for reading in (read_yaml, read_campaign, read_settings):
@@ -265,6 +265,6 @@ _VALUES = st.recursive(
 
 @FUZZ
 @given(value=st.dictionaries(_TEXT, _VALUES, max_size=4), flow=st.booleans())
-def test_what_a_yaml_writer_wrote_is_read_as_it_was(tmp_path: Path, value: dict[str, object], flow: bool) -> None:
+def test_output_of_a_yaml_writer_is_read_back(tmp_path: Path, value: dict[str, object], flow: bool) -> None:
     written = yaml.safe_dump(value, allow_unicode=True, default_flow_style=flow)
     assert read(tmp_path, written).value == value

@@ -97,7 +97,7 @@ def test_a_provider_that_can_be_chosen_is_known_to_the_check(section: str, name:
 
 
 @pytest.mark.parametrize(("section", "name"), HERE)
-def test_what_runs_here_is_not_asked_for_at_an_address(section: str, name: str) -> None:
+def test_local_provider_is_not_built_as_a_remote_one(section: str, name: str) -> None:
     with pytest.raises(InvalidInput, match=f"{section} '{name}' runs on this machine"):
         build(choosing(section, name).chosen(section), section=section)
 
@@ -127,7 +127,7 @@ def test_a_key_that_is_not_set_is_named_by_its_variable(row: Provider) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if row.needs and not row.runs_here], ids=lambda row: f"{row.kind}-{row.name}"
 )
-def test_what_a_provider_cannot_do_without_is_named(row: Provider) -> None:
+def test_required_provider_setting_is_named(row: Provider) -> None:
     section = next(section for section, kind in KINDS.items() if kind == row.kind)
     with pytest.raises(InvalidInput, match=" and ".join(f"{section}.{need}" for need in row.needs)):
         build(choosing(section, row.name).chosen(section), section=section, environ={})
@@ -222,7 +222,7 @@ def test_all_language_models_are_tried_before_the_voice_changes(tmp_path: Path) 
     assert [each.profile.name for each in settings.in_turn[:3]] == ["large", "large", "small"]
 
 
-def test_what_runs_here_is_fetched_and_whoever_lacks_a_key_is_named(tmp_path: Path) -> None:
+def test_check_lists_local_models_and_missing_keys_of_a_chain(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, CHAIN)
     assert {"qwen2.5-coder-1.5b-instruct-q4_k_m"} <= {*needed(settings)}
     found = check(settings, has_weights=lambda _: True, environ={"OPENAI_API_KEY": "k"}, has_module=lambda _: True)

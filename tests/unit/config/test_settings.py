@@ -38,7 +38,7 @@ def findings(settings: Settings, **world: object) -> dict[str, Finding]:
     return {found.subject: found for found in check(settings, **{**everything, **world})}  # type: ignore[arg-type]
 
 
-def test_without_a_file_everything_runs_here_and_needs_no_key() -> None:
+def test_default_settings_are_local_and_need_no_key() -> None:
     settings = read_settings(None)
     assert settings.has_memory
     levels = {found.level for found in findings(settings).values()}
@@ -57,7 +57,7 @@ def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) 
     assert read(tmp_path, text).model_dump() == Settings().model_dump()
 
 
-def test_what_an_npc_is_reminded_of_can_be_more_for_a_large_model(tmp_path: Path) -> None:
+def test_large_model_may_have_more_memory_in_its_prompt(tmp_path: Path) -> None:
     assert (Settings().budgets.facts_tokens, Settings().budgets.max_facts) == (90, None)
     text = "providers: {llm: {name: openai-compatible, base_url: 'http://here', model: m}}\n"
     assert read(tmp_path, f"{text}context: {{facts_tokens: 1500}}\n").budgets.facts_tokens == 1500
@@ -96,7 +96,7 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     assert found == "5: local means the model of providers.llm, and openai is not local"
 
 
-def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
+def test_deep_recall_method_is_checked_by_name(tmp_path: Path) -> None:
     text = "recall:\n  method: hybird\n  stages: [difusion, topics]\n"
     assert mistakes(tmp_path, text) == [
         "2: recall.method: 'hybird' is not valid, did you mean 'hybrid'?",
@@ -114,7 +114,7 @@ def test_how_deep_recall_is_done_is_checked_by_name(tmp_path: Path) -> None:
     text = "recall:\n  llm:\n    name: openai-compatible\n"
     assert mistakes(tmp_path, text) == ["3: openai-compatible needs recall.llm.base_url"]
     [found] = mistakes(tmp_path, "recall: {method: hybrid_rerank}")
-    assert found.startswith("1: recall.method hybrid_rerank asks recall.rerank, which is none")
+    assert found.startswith("1: recall.method hybrid_rerank needs recall.rerank, which is none")
     [found] = mistakes(tmp_path, "recall:\n  rerank: {name: cohere-compatible, base_url: http://x/v1}\n")
     assert found == "2: cohere-compatible needs recall.rerank.model"
 
@@ -139,11 +139,11 @@ def test_a_local_model_that_reads_talk_is_the_npcs_own(tmp_path: Path) -> None:
         ("{method: hybrid, llm: {name: google}}", "hybrid"),
     ],
 )
-def test_who_is_named_for_deep_recall_is_asked_unless_a_method_is_set(tmp_path: Path, text: str, method: str) -> None:
+def test_deep_recall_model_is_used_unless_a_method_is_set(tmp_path: Path, text: str, method: str) -> None:
     assert read(tmp_path, f"recall: {text}").recall.searches_by == method
 
 
-def test_who_recalls_is_shown_and_its_key_is_looked_for_if_it_is_asked(tmp_path: Path) -> None:
+def test_recall_model_is_shown_and_its_key_checked_if_used(tmp_path: Path) -> None:
     shown = findings(read(tmp_path, "recall: {method: hybrid, llm: {name: openai}}"), environ={})
     assert "recall.llm" not in shown
     assert shown["recall"] == Finding("ok", "recall", "hybrid")
@@ -199,7 +199,7 @@ def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
         ("context: {facts_tokens: .nan}\n", "1: context.facts_tokens"),
     ],
 )
-def test_what_is_not_a_settings_file_is_refused_with_its_line(tmp_path: Path, text: str, what: str) -> None:
+def test_invalid_settings_file_is_refused_with_its_line(tmp_path: Path, text: str, what: str) -> None:
     assert what in mistakes(tmp_path, text)[0]
 
 

@@ -8,6 +8,7 @@ from glyphoxa.context.identity import identity_of
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, FactId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance
+from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.world.graph import Known
 
 GRIMJAW = EntityId("grimjaw")
@@ -24,8 +25,8 @@ def test_what_was_heard_at_the_table_is_no_part_of_an_npcs_identity_until_the_dm
         Entity(GRIMJAW, "npc", "Grimjaw"),
         (a_fact("smith", Provenance(1.0, origin="campaign_file")), a_fact("thief", heard)),
     )
-    identity = identity_of(known, tokens=100)
+    identity = identity_of(known, tokens=100, words=IN_ENGLISH)
     assert identity.lines == ("Grimjaw, occupation: smith.",)
     assert identity.known == known, "it is there to be recalled"
     confirmed = replace(known, attributes=(a_fact("thief", replace(heard, dm_confirmed=True)),))
-    assert identity_of(confirmed, tokens=100).lines == ("Grimjaw, occupation: thief.",)
+    assert identity_of(confirmed, tokens=100, words=IN_ENGLISH).lines == ("Grimjaw, occupation: thief.",)

@@ -161,7 +161,7 @@ async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: AM
     assert mind.assembly.gather_nowait(SMITH, question).facts == ("Mirelle owns Eldrinax.",)
     hot = await mind.assembly.gather(SMITH, question)
     assert hot.facts == ("Mirelle owns Eldrinax.",)
-    assert [one.path for one in hot.recalled] == ["named 'Eldrinax', asks for OWNS"]
+    assert [one.path for one in hot.recalled] == ["named 'Eldrinax', asks for 'owns'"]
 
 
 async def test_who_asks_for_more_is_told_what_describes_it_too(mind: AMind) -> None:
@@ -257,7 +257,7 @@ async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: AMin
 
     assert await why_not() == {"dog": "it is a question"}
     mind.words_in_prompt[SMITH] = [BROTHER.text]
-    assert (await why_not())["told"] == "it is in the conversation of the prompt"
+    assert (await why_not())["told"] == "it is already in the prompt's transcript"
     assert await why_not(INNKEEPER) == {}  # she heard none of it
 
 

@@ -148,7 +148,7 @@ def test_a_location_that_names_an_entity_is_offered_as_a_relation() -> None:
     assert world.value(GRIMJAW, "location") == "The Forge"
     offer = world.fact(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     assert (offer.status, offer.provenance.source) == ("pending", "inferred")
-    assert "Grimjaw LOCATED_AT the forge: needs review" in told.remarks[0]
+    assert "Grimjaw is at the forge: needs review" in told.remarks[0]
     world.happens(FactRejected(offer.id))
     assert world.load(campaign).is_empty  # rejected once is rejected
     assert world.state.of_claim(offer.claim) is None
@@ -163,7 +163,7 @@ def test_an_offer_that_the_dm_took_up_outlives_the_attribute() -> None:
     assert world.fact(offer.claim).status == "accepted"
 
 
-def test_nothing_is_offered_where_the_file_says_itself_where_somebody_is() -> None:
+def test_location_is_not_offered_if_the_file_has_the_relation() -> None:
     world = World()
     campaign = with_entity(a_campaign(), GRIMJAW, attributes={"location": "The Forge"})
     world.load(replace(campaign, relationships=(Relationship(GRIMJAW, SQUARE, "LOCATED_AT"),)))
@@ -180,7 +180,7 @@ def test_a_list_is_one_value_except_where_several_hold_at_a_time() -> None:
 def test_a_campaigns_own_slots_are_declared_and_taken_back(world: World) -> None:
     slots: Mapping[str, SlotRule] = {"SWORN_TO": "functional"}
     told = world.load(replace(a_campaign(), slots=slots))
-    assert (told.added, world.state.rules) == (("the rule of SWORN_TO",), {"SWORN_TO": "functional"})
+    assert (told.added, world.state.rules) == (("the slot rule of 'sworn to'",), {"SWORN_TO": "functional"})
     sworn = (Relationship(GRIMJAW, MIRELLE, "SWORN_TO"),)
     world.load(replace(a_campaign(), relationships=sworn))
     assert world.state.rules == {"SWORN_TO": "many"}
@@ -196,13 +196,13 @@ def test_the_same_file_again_does_nothing(world: World) -> None:
 def test_only_what_changed_in_the_file_happens(world: World) -> None:
     told = world.load(described("A tired smith."))
     assert [type(h) for h in told.events] == [FactReplaced]
-    assert told.changed == ("Grimjaw: description",)
+    assert told.changed == ("Grimjaw, description",)
     assert world.value(GRIMJAW, "description") == "A tired smith."
 
 
 def test_fact_removed_from_the_file_is_retracted(world: World) -> None:
     told = world.load(related())
-    assert (told.removed, world.state.of_claim(KNOWS)) == (("Mirelle KNOWS Grimjaw",), None)
+    assert (told.removed, world.state.of_claim(KNOWS)) == (("Mirelle knows Grimjaw",), None)
     assert [ended.ended_as for ended in world.state.ended.values()] == ["retconned"]
 
 
@@ -230,21 +230,21 @@ def test_rename_without_id_is_reported_before_history_is_lost(world: World) -> N
     )
 
 
-def test_who_may_know_it_can_change(world: World) -> None:
+def test_scope_of_a_fact_can_change(world: World) -> None:
     campaign = with_entity(a_campaign(), ELDRINAX, known_by=(SMITH,))
     edge = replace(campaign.relationships[0], hidden=True)
     told = world.load(replace(campaign, relationships=(edge,)))
     assert [type(h) for h in told.events] == [EntityScoped, FactScoped]
-    assert told.changed == ("Eldrinax: who may know of it", "Mirelle KNOWS Grimjaw")
+    assert told.changed == ("Eldrinax: who may know of it", "Mirelle knows Grimjaw")
     world.load(a_campaign())
     assert (world.state.entities[ELDRINAX].visibility, world.fact(KNOWS).visibility) == (PUBLIC, PUBLIC)
 
 
-def test_what_a_relation_says_besides_can_change(world: World) -> None:
+def test_details_of_a_relation_can_change(world: World) -> None:
     edge = a_campaign().relationships[0]
     for attributes in ({"since": "childhood"}, {"since": "the war", "how": "well"}, {"how": "well"}, {}):
         told = world.load(related(replace(edge, attributes=attributes)))
-        assert told.changed == ("Mirelle KNOWS Grimjaw",)
+        assert told.changed == ("Mirelle knows Grimjaw",)
         assert dict(world.fact(KNOWS).attributes) == attributes
 
 
@@ -282,18 +282,18 @@ def test_dms_edit_holds_until_the_file_changes_that_value(world: World) -> None:
     assert world.value(GRIMJAW, "description") == "A spy."
     told = world.load(described("A tired smith."))
     assert world.value(GRIMJAW, "description") == "A tired smith."
-    assert told.remarks == ("Grimjaw: description: the file changed it, which overrides your 'A spy.'",)
-    assert told.discreet_remarks == ("Grimjaw: description: the file changed it, which overrides your decision",)
+    assert told.remarks == ("Grimjaw, description: the file changed it, which overrides your 'A spy.'",)
+    assert told.discreet_remarks == ("Grimjaw, description: the file changed it, which overrides your decision",)
 
 
-def test_what_the_dm_made_secret_stays_so(world: World) -> None:
+def test_fact_that_the_dm_made_secret_stays_secret(world: World) -> None:
     world.happens(FactScoped(world.fact(KNOWS).id, secret_of([SMITH])))
     edge = replace(a_campaign().relationships[0], attributes={"since": "childhood"})
     world.load(related(edge))
     assert world.fact(KNOWS).visibility == secret_of([SMITH])
 
 
-def test_what_the_dm_merged_stays_one(world: World) -> None:
+def test_entities_that_the_dm_merged_stay_merged(world: World) -> None:
     world.happens(EntitiesMerged(kept=GRIMJAW, gone=ELDRINAX))
     assert world.load(a_campaign()).is_empty
     world.load(with_entity(a_campaign(), ELDRINAX, attributes={"hat": "pointed"}))
@@ -302,7 +302,7 @@ def test_what_the_dm_merged_stays_one(world: World) -> None:
     assert GRIMJAW in world.state.entities and "Grimjaw, which it was merged into, stays" in told.remarks[0]
 
 
-def test_what_the_dm_rejected_is_not_said_again(world: World) -> None:
+def test_fact_that_the_dm_rejected_is_not_stated_again(world: World) -> None:
     world.happens(FactRejected(world.fact(KNOWS).id))
     world.load(described("A tired smith."))
     assert world.state.of_claim(KNOWS) is None
@@ -334,8 +334,8 @@ def test_fact_also_stated_in_play_survives_its_removal_from_the_file(world: Worl
     assert world.fact(claim).visibility.scope == "public"
     told = world.load(a_campaign())
     assert world.fact(claim).provenance.origin == "talk"
-    assert told.remarks == ("Grimjaw KNOWS Eldrinax: was removed from the file, but stays: it has other sources",)
-    assert told.discreet_remarks == ("Grimjaw: KNOWS: was removed from the file, but stays: it has other sources",)
+    assert told.remarks == ("Grimjaw knows Eldrinax: was removed from the file, but stays: it has other sources",)
+    assert told.discreet_remarks == ("Grimjaw, knows: was removed from the file, but stays: it has other sources",)
 
 
 def test_a_place_that_changes_in_the_file_does_not_undo_where_play_has_led() -> None:
@@ -351,11 +351,11 @@ def test_file_value_that_contradicts_play_needs_review(world: World) -> None:
     world.happens(FactStated(Claim.attribute(GRIMJAW, "hat", "red"), TALK))
     told = world.load(with_entity(a_campaign(), GRIMJAW, attributes={"hat": "blue"}))
     assert world.fact(Claim.attribute(GRIMJAW, "hat", "blue")).status == "conflict"
-    assert "Grimjaw: hat: is 'red' in the world; decide: `glyphoxa facts review conflict`" in told.remarks
-    assert "Grimjaw: hat: is another in the world; decide: `glyphoxa facts review conflict`" in told.discreet_remarks
+    assert "Grimjaw, hat: is 'red' in the world; decide: `glyphoxa facts review conflict`" in told.remarks
+    assert "Grimjaw, hat: is another in the world; decide: `glyphoxa facts review conflict`" in told.discreet_remarks
 
 
-def test_what_is_widely_known_becomes_secret_when_the_file_says_so(world: World) -> None:
+def test_public_fact_becomes_secret_if_the_file_says_so(world: World) -> None:
     claim = Claim.relation(GRIMJAW, "KNOWS", ELDRINAX)
     world.happens(FactStated(claim, TALK))
     world.load(related(*a_campaign().relationships, Relationship(GRIMJAW, ELDRINAX, "KNOWS", known_by=(SMITH,))))
@@ -365,7 +365,7 @@ def test_what_is_widely_known_becomes_secret_when_the_file_says_so(world: World)
 # Tables beside the file
 
 
-def test_what_came_from_tables_stays_when_the_file_is_loaded_again() -> None:
+def test_facts_from_tables_survive_a_reload_of_the_file() -> None:
     world, file = World(), a_campaign()
     orla = Entity(ORLA, "npc", "Orla", (), {"hat": "red"})
     grimjaw = Entity(GRIMJAW, "npc", "Grimjaw", ("Grim",), {"hat": "blue", "description": "An elf."})
@@ -399,7 +399,7 @@ def test_a_load_that_was_cut_off_ends_up_the_same_when_it_is_done_again(seed: in
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_was_decided_a_file_can_be_loaded_and_loaded_again(seed: int) -> None:
+def test_file_can_be_reloaded_after_any_decisions(seed: int) -> None:
     rng = random.Random(seed)
     world = World()
     for _ in range(5):

@@ -105,7 +105,7 @@ async def test_renamed_entity_is_found_by_its_old_name(world: WorldTwin) -> None
         await desk(world).change("eldrinax")
 
 
-async def test_with_an_entity_its_facts_go(world: WorldTwin) -> None:
+async def test_removing_an_entity_removes_its_facts(world: WorldTwin) -> None:
     await desk(world).add("Korvald", "npc", attributes={"personality": "gruff"})
     assert [fact.claim.predicate for fact in await desk(world).ends_with("korvald")] == ["personality"]
     [removed] = await desk(world).remove("KORVALD")
@@ -168,7 +168,7 @@ async def test_existence_of_an_entity_can_be_secret(world: WorldTwin) -> None:
         await desk(world).keep_secret("Eldrinax", [])
 
 
-async def test_after_a_merge_facts_are_one_and_the_split_tells_them_apart(world: WorldTwin) -> None:
+async def test_merge_joins_facts_and_split_separates_them(world: WorldTwin) -> None:
     await desk(world).add("Grey Man", "npc", attributes={"note": "seen at dusk"})
     before = Claim.attribute(EntityId("grey-man"), "note", "seen at dusk").fact_id
     await desk(world).merge("Eldrinax", "Grey Man")

@@ -81,7 +81,7 @@ async def test_the_beginning_of_an_id_is_enough(table: Table) -> None:
 async def test_a_beginning_that_several_ids_have_lists_them(table: Table) -> None:
     facts = [table.hears(job(GRIMJAW, f"job {n}"), 0.5) for n in range(40)]
     first = next(f[0] for f in facts if sum(each.startswith(f[0]) for each in facts) > 1)
-    with pytest.raises(InvalidInput, match=f"'{first}' matches several facts: .*Grimjaw occupation: job"):
+    with pytest.raises(InvalidInput, match=f"'{first}' matches several facts: .*Grimjaw, occupation: job"):
         await table.desk.find(first)
 
 
@@ -97,7 +97,7 @@ async def test_an_unknown_id_is_answered_with_those_most_like_it(table: Table) -
 async def test_lookup_of_an_ended_fact_says_so(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"))
     await table.desk.reject([fact])
-    with pytest.raises(NotFound, match=r"Grimjaw occupation: smith is no longer held \(rejected\)"):
+    with pytest.raises(NotFound, match=r"Grimjaw, occupation: smith is no longer held \(rejected\)"):
         await table.desk.find(fact)
 
 
@@ -110,7 +110,7 @@ async def test_confirming_one_of_two_that_disagree_ends_the_other(table: Table) 
     assert table.fact(second).status == "accepted"
 
 
-async def test_what_rested_on_a_rejected_fact_is_stale(table: Table) -> None:
+async def test_facts_derived_from_a_rejected_fact_are_stale(table: Table) -> None:
     ground = table.hears(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     derived = table.hears(job(GRIMJAW, "smith"), rests_on=(ground,))
     decision = await table.desk.reject([ground])
@@ -148,7 +148,7 @@ async def test_an_edit_replaces_value_object_or_predicate(table: Table) -> None:
     ("change", "told"),
     [
         ({}, "give a new value, object or predicate"),
-        ({"object": "forge"}, "Grimjaw occupation: smith is an attribute: give a value, or a predicate, too"),
+        ({"object": "forge"}, "Grimjaw, occupation: smith is an attribute: give a value, or a predicate, too"),
         ({"object": "forge", "value": 1}, "a fact has either an object (another entity) or a value"),
         ({"predicate": "  "}, "a fact needs a predicate"),
         ({"predicate": "LOCATED_AT", "object": "the frge"}, "no entity 'the frge' in campaign 'town': did you mean"),
@@ -193,7 +193,7 @@ async def test_witness_of_a_secret_keeps_knowing_it(table: Table) -> None:
     assert {knower.npc: knower.how for knower in kept.visibility.knowers} == {SMITH: "witnessed", INNKEEPER: "secret"}
 
 
-async def test_what_is_hidden_nobody_knows_until_it_is_revealed(table: Table) -> None:
+async def test_hidden_fact_is_unknown_until_revealed(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "forger"))
     [hidden] = (await table.desk.hide(fact)).facts
     assert not any(hidden.visibility.is_visible_to(npc) for npc in (SMITH, INNKEEPER))
@@ -217,7 +217,7 @@ async def test_the_dm_notes_that_somebody_told_somebody(table: Table) -> None:
 
 async def test_public_fact_cannot_be_told(table: Table) -> None:
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
-    with pytest.raises(InvalidInput, match="Grimjaw occupation: smith is public: everybody knows it"):
+    with pytest.raises(InvalidInput, match="Grimjaw, occupation: smith is public: everybody knows it"):
         await table.desk.tell(fact.id, ["mirelle"], by="dm")
     with pytest.raises(InvalidInput, match="is already public"):
         await table.desk.reveal(fact.id)
@@ -236,7 +236,7 @@ async def test_a_dm_states_facts_by_hand(table: Table) -> None:
     assert fact.visibility.scope == "hidden" and [knower.npc for knower in fact.visibility.knowers] == [SMITH]
 
 
-async def test_where_somebody_is_now_ends_where_he_was(table: Table) -> None:
+async def test_new_location_ends_the_old_one(table: Table) -> None:
     heard = table.hears(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
     decision = await table.desk.add("Grimjaw", "LOCATED_AT", object="Market Square")
     assert [fact.status for fact in decision.facts] == ["accepted"]
@@ -252,7 +252,7 @@ async def test_a_dm_may_say_what_he_refused_before(table: Table) -> None:
     assert said.status == "accepted"
 
 
-async def test_by_hand_nothing_is_silently_overwritten(table: Table) -> None:
+async def test_stated_fact_overwrites_nothing_silently(table: Table) -> None:
     heard = table.hears(job(GRIMJAW, "smith"))
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="baker")).facts
     assert (fact.status, fact.disputes) == ("conflict", (heard,))

@@ -60,7 +60,7 @@ def test_an_npc_goes_by_the_name_it_was_given_since() -> None:
     assert (resolver.npc("Grimjaw the Bald"), resolver.npc("Grimjaw")) == (SMITH, SMITH)
 
 
-def test_whoever_sits_at_the_table_may_have_told_something() -> None:
+def test_players_can_be_the_source_of_a_told_fact() -> None:
     resolver = a_cast()
     assert resolver.speaker("DM") == "dm"
     assert resolver.speaker("Bran") == SpeakerId(BRAN)

@@ -205,8 +205,8 @@ async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Tabl
     history = await table.timeline.history_of(world.state.facts[fact])
     told = [(recorded.event.in_words(Words(resolver, {fact: "it"})), counts) for recorded, counts in history]
     assert told == [
-        ("stated: Eldrinax note: a (public)", True),
-        ("stated: Eldrinax note: a (public)", True),
+        ("stated: Eldrinax, note: a (public)", True),
+        ("stated: Eldrinax, note: a (public)", True),
         ("confirmed: it", True),
         ("secret: Grimjaw: it", False),
         ("undid event 10", True),
@@ -242,7 +242,7 @@ async def test_the_latest_events_come_first_with_whether_they_count(table: Table
         ("#5", set()),
     ],
 )
-async def test_what_was_known_at_a_time(table: Table, when: str, known: set[str]) -> None:
+async def test_facts_are_listed_as_of_a_time(table: Table, when: str, known: set[str]) -> None:
     table.hears(FIRST, 1, "a")
     table.hears(SECOND, 1, "b")
     state = await table.timeline.as_of(when)

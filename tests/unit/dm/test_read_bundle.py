@@ -11,7 +11,7 @@ from tests.fuzz.running import CORPUS
 TEXT = (CORPUS / "bundle_file" / "town.json").read_text("utf-8")
 
 
-def test_what_was_read_is_written_as_it_was() -> None:
+def test_bundle_is_written_as_it_was_read() -> None:
     assert read_bundle(TEXT).text() == TEXT
 
 

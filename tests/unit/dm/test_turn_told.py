@@ -122,7 +122,7 @@ DEBT = Claim.attribute(EntityId("e-mirelle"), "debt", 40)
 async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it() -> None:
     assert await Evening(TURN).told() == [
         "s2-19ab3cd4e5f-t0007: Tamsin to Grimjaw, 1970-01-01 00:16",
-        "  heard: s2, ordinal 1, 1970-01-01 00:16",
+        "  heard: session s2, ordinal 1, 1970-01-01 00:16",
         "    Tamsin: Grimjaw, where was my brother lost?",
         "    recognised as: grim jaw where was my brother lost",
         "    grim jaw was corrected to Grimjaw: sounds alike, 0.93",
@@ -202,9 +202,7 @@ async def test_later_change_of_a_fact_is_marked() -> None:
     ("calendar", "until"),
     [(StoryCalendar((("Hammer", 30), ("Midwinter", 1))), "Midwinter 2"), (None, "day 92 of the story")],
 )
-async def test_until_when_a_fact_held_is_told_by_the_days_of_the_story(
-    calendar: StoryCalendar | None, until: str
-) -> None:
+async def test_end_of_a_fact_is_shown_in_story_days(calendar: StoryCalendar | None, until: str) -> None:
     evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)), calendar=calendar)
     await evening.happens(FactStated(DEBT))
     await evening.happens(FactClosed(DEBT.fact_id, 60_000, 92))
@@ -216,7 +214,7 @@ async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
     assert "      since then: no longer held: it was undone" in await evening.told()
 
 
-async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
+async def test_look_ups_are_shown_with_their_results() -> None:
     look_up = LookUp(
         "memory_search_sessions",
         {"query": "brother"},
@@ -236,12 +234,12 @@ async def test_what_its_model_looked_up_is_told_with_what_was_found() -> None:
     ]
 
 
-async def test_what_was_rejected_before_it_was_said_is_told_with_the_reason() -> None:
+async def test_rejected_sentences_are_shown_with_the_reason() -> None:
     lines = await Evening(replace(TURN, unsaid=(Unsaid("Grimjaw nods.", Fault.NARRATED),))).told()
     assert "    Grimjaw nods. (it narrates what the NPC does)" in lines
 
 
-async def test_its_prompt_is_told_part_by_part() -> None:
+async def test_prompt_of_a_turn_is_shown_part_by_part() -> None:
     parts = (PromptPart("persona", "the campaign's file", 90), PromptPart("recall", "recalled now", 0, 12_340))
     lines = await Evening(replace(TURN, parts=parts)).told()
     at = lines.index("  its prompt: about 90 tokens")
@@ -313,7 +311,7 @@ async def test_a_fact_says_by_which_name_it_was_found() -> None:
     assert f"      found by: named 'the innkeeper' (fact {DEBT.fact_id[:8]})" in lines
 
 
-def test_what_somebody_typed_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_typed_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     show_lines([IndentedLine("Tamsin: \x1b[2Jhello\x07\nthere\x9b1m")])
     assert capsys.readouterr().out == "Tamsin: [2Jhello there 1m\n"
     show_lines([IndentedLine("Tamsin: I \u202edid not\u2066 pay\u202c (retracted)")])

@@ -41,7 +41,7 @@ def test_an_address_of_another_kind_is_refused(text: str) -> None:
         Dsn.read(text)
 
 
-def test_what_a_server_says_loses_the_user_and_the_password() -> None:
+def test_server_error_is_stripped_of_user_and_password() -> None:
     dsn = Dsn.read("postgresql://mira:pa%23ss@db.example/vale")
     said = 'too many connections for role "mira" with pa#ss or pa%23ss to "vale"'
     assert dsn.hidden_in(said) == 'too many connections for role "..." with ... or ... to "vale"'

@@ -175,7 +175,7 @@ def test_npc_that_knows_nothing_may_not_state_anything_before_it_says_so() -> No
     assert [check.decide(piece).fault for piece in pieces] == [None, None, Fault.UNFOUNDED]
 
 
-def test_what_else_it_knows_may_be_said() -> None:
+def test_other_known_facts_may_be_said() -> None:
     facts = ("Captain Hesper carries wool.", "Mirelle knows nothing more about it.")
     asked = Asked(question="Why did Hesper kill him?", facts=facts, not_known=facts[1:])
     assert unfounded("Captain Hesper carries wool.", MIRELLE, asked) is None

@@ -258,7 +258,7 @@ async def test_a_graph_that_is_not_ready_is_left_out_and_there_for_the_next(
     plain = await a_recall(two_sessions()).search(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0], limit=15), patient=True)
     made[1].clear()
     found = await asked(deep, deadline_ms=20)
-    assert (ids(found), found.left_out) == (ids(plain), ("memory graph: it was not ready in time",))
+    assert (ids(found), found.left_out) == (ids(plain), ("memory graph: not ready in time",))
     made[1].set()
     assert (await asked(deep)).left_out == ()
     assert made[0] == [6]
@@ -284,7 +284,7 @@ async def test_a_model_that_fails_is_logged_once_until_it_is_well_again(warnings
     for expected in (plain, plain, []):
         found = await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
         assert [one.utterance_id for one in found] == expected
-    assert warnings == ["recall by hybrid_llm falls back on words and meaning: language model: no route"]
+    assert warnings == ["recall by hybrid_llm falls back to words and meaning: language model: no route"]
     await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
     assert len(warnings) == 2
 

@@ -34,16 +34,16 @@ NAMES = Gazetteer.build(ENTRIES)
         ("", ELDRINAX, "fewer than 3 letters"),
         ("El", ELDRINAX, "fewer than 3 letters"),
         ("12345", ELDRINAX, "fewer than 3 letters"),
-        ("of the", ELDRINAX, "little words"),
-        ("you will", ELDRINAX, "little words"),
+        ("of the", ELDRINAX, "very common words"),
+        ("you will", ELDRINAX, "very common words"),
         ("ELDRINAX", ELDRINAX, "this name, but for case"),
         ("el drinax's", ELDRINAX, "this name, but for case"),
         ("Eldrináxs", ELDRINAX, "this name, but for case"),
         ("the old wizard", PHANDALIN, "a name itself"),
         ("Salt mere", BELL, "a name itself"),
         ("hope", PHANDALIN, "a name itself"),
-        ("Lord Eldrinax said", ELDRINAX, "holds the name Eldrinax"),
-        ("Fandolin and Eldrinax", PHANDALIN, "holds the name Eldrinax"),
+        ("Lord Eldrinax said", ELDRINAX, "contains the name Eldrinax"),
+        ("Fandolin and Eldrinax", PHANDALIN, "contains the name Eldrinax"),
         ("one two three four five six seven eight nine", ELDRINAX, "more than 8 words"),
         ("El" * 60, ELDRINAX, "more than 100 letters"),
     ],
@@ -69,7 +69,7 @@ def test_a_garble_may_be_learned(heard: str, entity: EntityId) -> None:
 
 def test_ordinary_words_that_the_campaign_itself_uses_are_never_learned() -> None:
     told = objection("the old man", ELDRINAX, NAMES, uses=Uses(written=2))
-    assert told == "stands in the campaign's own text as itself (2 times)"
+    assert told == "occurs in the campaign's own text (2 times)"
     assert objection("Mellodracks", ELDRINAX, NAMES, uses=Uses(written=2)) is None
 
 

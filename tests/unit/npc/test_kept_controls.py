@@ -87,9 +87,9 @@ async def test_npc_removed_from_the_campaign_is_forgotten() -> None:
     assert (before.muted, before.directions, before.puppets) == ({SMITH}, {}, {})
 
 
-async def test_what_the_database_does_not_take_at_once_is_written_later() -> None:
+async def test_control_that_the_database_rejects_is_written_later() -> None:
     assert (await after_a_restart(ControlsTwin(n_failing=1), in_force(), NAMES)).muted == {SMITH}
 
 
-async def test_without_the_database_a_session_opens_with_nothing_in_force() -> None:
+async def test_session_without_database_opens_without_controls() -> None:
     assert await KeptControls(CAMPAIGN, SESSION, ControlsTwin(n_failing=1)).before(NAMES) == DmControls(NAMES)

@@ -104,7 +104,7 @@ async def test_npc_outside_the_scene_hears_nothing(table: TableOfTwins) -> None:
     assert len(table.npcs[INNKEEPER].conversation.utterance_ids) == 0
 
 
-async def test_what_an_npc_said_is_kept_only_as_far_as_it_was_heard(table: TableOfTwins) -> None:
+async def test_only_the_heard_part_of_an_answer_is_kept(table: TableOfTwins) -> None:
     await table.says(TAMSIN, "Grimjaw, tell me a story.")
     table.mouth(SMITH).reply = "Once upon a time there was"
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
@@ -351,7 +351,7 @@ async def test_words_of_a_leaving_player_are_kept_with_word_data(
     assert not kept.typed
 
 
-async def test_what_was_typed_is_kept_as_typed(table: TableOfTwins) -> None:
+async def test_typed_line_is_kept_as_typed(table: TableOfTwins) -> None:
     for typed in (True, False):
         draft = replace(a_draft(BRAN, "Good evening", end_ms=table.now_ms), typed=typed)
         table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
@@ -386,7 +386,7 @@ async def test_unheard_answer_is_not_stored(table: TableOfTwins) -> None:
     assert turn.reply_id is None and turn.utterance_id is not None
 
 
-async def test_what_an_npc_s_model_looks_up_belongs_to_the_turn_it_answers(table: TableOfTwins) -> None:
+async def test_look_ups_are_recorded_in_the_turn_they_answer(table: TableOfTwins) -> None:
     def look_up(npc: NpcId, query: str) -> LookUp:
         found = LookUp("memory_search_sessions", {"query": query}, {"found": []}, took_ms=5)
         table.room.mailbox.post(LookedUp(npc, found))
@@ -458,7 +458,7 @@ def piece(table: TableOfTwins, npc: NpcId, text: str) -> None:
     table.room.mailbox.post(SentenceStarted(npc, mouth.turn, text, table.now_ms))
 
 
-async def test_what_was_heard_of_an_answer_is_kept_while_it_is_being_heard(table: TableOfTwins) -> None:
+async def test_heard_part_is_stored_while_the_answer_plays(table: TableOfTwins) -> None:
     """Sentence by sentence, never one that is still being said, and under the id that the whole gets."""
     table.mouth(SMITH).reply = "Aye."
     await table.says(TAMSIN, "Grimjaw, how is my blade?")

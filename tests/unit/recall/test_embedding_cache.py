@@ -203,8 +203,8 @@ async def _down(vectors: QuestionVectors) -> str:
     ("error", "told"),
     [
         (Unavailable("the provider is away"), "down: the provider is away"),
-        (InvalidInput("cannot embed: Who?"), "unusable: the model twin does not take what was asked"),
-        (RuntimeError("it broke on: Who?"), "down: the model twin fell (RuntimeError)"),
+        (InvalidInput("cannot embed: Who?"), "unusable: the model twin rejects the question"),
+        (RuntimeError("it broke on: Who?"), "down: the model twin failed (RuntimeError)"),
         (TimeoutError(), "down: the model twin did not answer within 5000 ms"),
     ],
 )
@@ -223,8 +223,11 @@ def _zeros(n: int, dimensions: int = DIMENSIONS) -> NDArray[float32]:
         (lambda _n: None, "down: the model twin cannot embed now"),
         (_zeros, "unusable: the vector that the model twin gave points nowhere"),
         (lambda n: _zeros(n) / np.float32(0), "unusable: the vector that the model twin gave points nowhere"),
-        (lambda n: _zeros(n + 1), "unusable: the model twin gave vectors of shape (2, 4) for one text"),
-        (lambda _n: np.ones(DIMENSIONS, float32), "unusable: the model twin gave vectors of shape (4,) for one text"),
+        (lambda n: _zeros(n + 1), "unusable: the model twin returned vectors of shape (2, 4) for one text"),
+        (
+            lambda _n: np.ones(DIMENSIONS, float32),
+            "unusable: the model twin returned vectors of shape (4,) for one text",
+        ),
         (
             lambda n: np.ones((n, 3), float32),
             "unusable: memory.embedding_dimensions is 4, but the model twin gave a vector of 3: set it to 3 and run "
@@ -254,7 +257,7 @@ async def test_a_model_that_is_too_slow_three_times_is_not_waited_for_until_it_h
     before = asyncio.get_running_loop().time()
     found = await vectors.embed_in_time("another", deadline_ms=40)
     assert isinstance(found, LeftOut)
-    assert found == LeftOut("resting", "the embeddings model failed again and again; it is asked again in 10 s")
+    assert found == LeftOut("resting", "the embeddings model failed repeatedly; it is retried in 10 s")
     assert asyncio.get_running_loop().time() == before
     assert len(model.asked) == MAX_FAILURES
 

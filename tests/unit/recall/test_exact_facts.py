@@ -4,6 +4,7 @@ from glyphoxa.context.facts import recalled_of
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of, witnessed_by
+from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.recall.facts import facts_asked, named_entity, named_relation
 from glyphoxa.recall.gate import ExactGate
 from glyphoxa.world.graph import Known
@@ -135,7 +136,7 @@ def test_an_npc_is_told_the_answer_and_why_it_may_know_it() -> None:
     known = Known(TANKARD, TAVERN.attributes, ((overheard, MAREK),))
     answer = facts_asked(known, "Who owns the Rusty Tankard?").answer
     assert answer is not None
-    assert [(told.text, told.reason) for told in recalled_of(answer, npc)] == [
+    assert [(told.text, told.reason) for told in recalled_of(answer, npc, IN_ENGLISH)] == [
         ("Marek owns The Rusty Tankard.", "witnessed")
     ]
     assert facts_asked(Known(TANKARD, (), ((owner, MAREK),)), "Who owns the Rusty Tankard?").answer is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.context.facts import select_facts
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
+from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.recall.world_memory import KnownByName, NamedWorld
 from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
@@ -73,7 +74,7 @@ def a_world(entities: list[WorldEntity], facts: list[Fact]) -> NamedWorld:
 
 
 def told(found: list[KnownByName], question: str) -> list[object]:
-    return [(one.known, one.why, told) for one, told in select_facts(found, question, NPC)]
+    return [(one.known, one.why, told) for one, told in select_facts(found, question, NPC, words=IN_ENGLISH)]
 
 
 @settings(max_examples=n_examples(200), derandomize=True, deadline=None)

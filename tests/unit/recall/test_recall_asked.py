@@ -209,7 +209,7 @@ async def _never(texts: list[str]) -> NDArray[float32]:
     ("model", "why"),
     [
         (_down, "meaning: no model is there"),
-        (_broken, "fell (RuntimeError)"),
+        (_broken, "failed (RuntimeError)"),
         (_never, "late: it took more than 40 ms"),
     ],
 )
@@ -264,7 +264,7 @@ async def test_what_was_left_out_once_is_not_said_of_a_later_answer() -> None:
 
     feed.before = away
     assert (await recall.search(CAMPAIGN, SMITH, TalkQuery(question))).left_out == (
-        "the latest talk: the database is away",
+        "the latest utterances: the database is away",
         *first.left_out,
     )
     feed.before = FeedTwin().before

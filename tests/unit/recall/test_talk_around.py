@@ -157,4 +157,4 @@ async def test_where_nothing_is_found_around_somebody_all_talk_is_searched_and_t
 async def test_while_the_database_is_away_the_talk_in_memory_is_searched() -> None:
     answer = await tools(asking(RagTwin(is_away=True))).call("memory_search_sessions", ASK)
     assert shown(answer) == [recalled_line(ELSEWHERE)]
-    assert "cannot be looked up now" in str(answer["note"])
+    assert "are unavailable" in str(answer["note"])

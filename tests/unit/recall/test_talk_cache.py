@@ -271,7 +271,7 @@ def test_a_database_that_hangs_costs_a_turn_no_more_than_its_deadline_and_it_is_
         found = await recall.search(CAMPAIGN, SMITH, TalkQuery(QUESTION))
         assert asyncio.get_running_loop().time() - began <= 0.0201
         assert [str(one.utterance_id) for one in found.items] == ["u1", "u2"]
-        assert found.left_out == ("the latest talk: it took more than 20 ms",)
+        assert found.left_out == ("the latest utterances: it took more than 20 ms",)
         again = await recall.search(CAMPAIGN, SMITH, TalkQuery(QUESTION))
         assert again.left_out == found.left_out
         await recall.close()

@@ -182,7 +182,7 @@ def test_a_session_that_is_taken_up_again_has_its_number_again() -> None:
 
 
 def test_an_empty_viewer_is_nobody_and_no_dm() -> None:
-    with pytest.raises(ValueError, match="or of an NPC"):
+    with pytest.raises(ValueError, match="or for an NPC"):
         an_index([said(0, "x")]).look(NpcId(""), Terms("en").of_question("x"))
 
 

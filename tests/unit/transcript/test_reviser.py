@@ -386,7 +386,7 @@ async def test_an_utterance_over_which_every_try_fails_is_left_and_the_next_is_l
             assert len(desk.model.asked) == len(fails) + 1
             assert [event.utterance.id for event in desk.told if isinstance(event, UtteranceRevised)] == ["u1"]
             assert desk.falls == []  # no supervisor gives it up
-    assert any("poison-3 keeps the words" in line for line in lines)
+    assert any("poison-3 keeps its stored words" in line for line in lines)
 
 
 async def test_a_correction_that_can_never_be_written_does_not_keep_the_next_one_out() -> None:
@@ -401,7 +401,7 @@ async def test_a_correction_that_can_never_be_written_does_not_keep_the_next_one
             await desk.keep(replace(ELDER_NACKS, id="poison"), ELDER_NACKS)
             assert desk.log.utterances["poison"].text == ELDER_NACKS.text
             assert desk.log.utterances[ELDER_NACKS.id].text == "did Eldrinax come"
-    assert any("poison keeps the words" in line for line in lines)
+    assert any("poison keeps its stored words" in line for line in lines)
 
 
 async def test_names_are_compared_beside_the_loop_that_carries_the_sound(monkeypatch: pytest.MonkeyPatch) -> None:

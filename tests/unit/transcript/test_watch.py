@@ -146,7 +146,7 @@ async def test_a_bug_in_a_look_does_not_end_the_looking(memory: Memory) -> None:
     memory.watch._make_good = broken
     memory.watch.suspect()
     await asyncio.sleep(10)
-    assert memory.states == ["memory broke (ZeroDivisionError)"]
+    assert memory.states == ["memory failed (ZeroDivisionError)"]
     memory.watch._make_good = asked
     await asyncio.sleep(30)
     assert memory.states[-1] == "ok"

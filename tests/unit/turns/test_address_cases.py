@@ -136,6 +136,6 @@ def test_present_captain_of_two_is_addressed() -> None:
         ("en", "Liora, Liora, listen!", (LIORA, None)),
     ],
 )
-def test_of_two_that_are_called_the_second_reacts(language: str, text: str, both: tuple[NpcId, NpcId | None]) -> None:
+def test_second_of_two_called_npcs_reacts(language: str, text: str, both: tuple[NpcId, NpcId | None]) -> None:
     addressed = Case("quay", language, "liora oskar", "", "", text).decided()
     assert (addressed.npc, addressed.second) == both

@@ -47,5 +47,5 @@ def test_the_gossip_line_reaches_marigund_as_the_recogniser_hears_it(scene: str)
         ("Marigund has the smith's lantern for you.", None),
     ],
 )
-def test_who_is_called_first_is_meant_at_the_market(text: str, meant: NpcId | None) -> None:
+def test_first_called_npc_is_addressed_at_the_market(text: str, meant: NpcId | None) -> None:
     assert meant_by(text, player="hanna", scene="market") == meant

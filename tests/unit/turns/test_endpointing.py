@@ -222,7 +222,7 @@ def test_a_transcript_of_the_whole_turn_takes_the_place_of_the_last_one() -> Non
     assert eager.draft.text == "Marigund, what do people say?"
 
 
-def test_what_was_settled_is_not_revised() -> None:
+def test_settled_transcript_is_not_revised() -> None:
     ear = paused_after("A long story.")
     for at_ms, text, revises in ((3_000, "And", False), (4_000, "And then", True)):
         ear.on(Started(at_ms))
@@ -418,7 +418,7 @@ def test_unfinished_sentences_are_recognised(text: str, unfinished: bool) -> Non
     assert sounds_unfinished(text) is unfinished
 
 
-def test_without_full_stops_only_the_last_word_tells() -> None:
+def test_transcript_without_full_stops_is_judged_by_its_last_word() -> None:
     assert not sounds_unfinished("how is my blade", punctuated=False)
     assert sounds_unfinished("how is my", punctuated=False)
 

@@ -25,7 +25,7 @@ def test_the_silence_around_a_filler_is_cut_off_but_for_a_little() -> None:
     assert filler.n_samples == (320 + 2 * 16) * 24
 
 
-def test_what_is_cut_begins_and_ends_in_silence_so_that_it_does_not_click() -> None:
+def test_trimmed_filler_starts_and_ends_in_silence() -> None:
     hiss = np.full(2_400, 100, dtype=np.int16)  # not loud enough to be a part of the word
     sound = np.frombuffer(filler_of(rendered(hiss, word(320), hiss), rate_hz=RATE_HZ).pcm, dtype=np.int16)
     assert (sound[0], sound[-1]) == (0, 0)

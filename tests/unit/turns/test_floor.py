@@ -42,7 +42,7 @@ def test_higher_priority_goes_first_and_cuts_nobody_off() -> None:
     assert in_order(floor) == [THIRD, SECOND]
 
 
-def test_nobody_waits_for_ever_behind_a_higher_priority() -> None:
+def test_low_priority_never_waits_forever() -> None:
     floor = Floor()
     floor.request(FIRST, priority=0)
     spoke = []

@@ -91,7 +91,7 @@ def test_second_called_npc_prepares_then_reacts_to_the_first() -> None:
     assert Release(reaction.turn, INNKEEPER) in evening.talk.tick(at_ms=4_300)
 
 
-def test_there_is_one_reaction_and_none_to_it() -> None:
+def test_reaction_gets_no_further_reaction() -> None:
     evening, lead = led()
     reaction = evening.begun.turn
     evening.over(lead, at_ms=4_000)

@@ -271,7 +271,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=30))
-def test_in_any_order_it_is_over_once_and_what_was_heard_begins_the_reply(events: list[PlaybackEvent]) -> None:
+def test_reply_ends_once_and_the_heard_part_is_its_start(events: list[PlaybackEvent]) -> None:
     playback = Playback()
     ends: list[Over] = []
     for event in [*events, Released(), Cancelled()]:

@@ -19,9 +19,9 @@ def test_an_answer_belongs_to_the_only_player_who_spoke_before_it() -> None:
     assert list(exchanges(talk)) == [(TAMSIN, SMITH, 1_500), (BRAN, INNKEEPER, 500)]
 
 
-def test_where_several_spoke_before_it_the_answer_counts_for_none_of_them() -> None:
+def test_answer_after_several_speakers_belongs_to_none() -> None:
     assert list(exchanges([said(TAMSIN), said(BRAN), said(SMITH, npc=SMITH)])) == []
 
 
-def test_what_an_npc_says_to_another_answers_no_player() -> None:
+def test_npc_reply_to_an_npc_answers_no_player() -> None:
     assert list(exchanges([said(SMITH, npc=SMITH), said("m", npc=INNKEEPER)])) == []

@@ -29,7 +29,7 @@ def heard(pcm: NDArray[np.int16], *, speech_until_ms: int) -> SpeechEnd:
     return end
 
 
-def test_while_somebody_speaks_there_is_no_quiet() -> None:
+def test_silence_is_zero_while_somebody_speaks() -> None:
     assert heard(sound((320, 3_000)), speech_until_ms=320).quiet_ms == 0
 
 
@@ -73,7 +73,7 @@ def test_noise_long_after_the_voice_is_not_voice() -> None:
     assert end.quiet_ms == 192
 
 
-def test_in_a_loud_room_the_detectors_usual_lateness_is_taken_off() -> None:
+def test_loud_room_uses_the_detectors_usual_delay() -> None:
     end = heard(sound((448, 3_000), (192, 150)), speech_until_ms=512)
     assert end.quiet_ms == 640 - 512 + DETECTOR_TAIL_MS
 

@@ -216,7 +216,7 @@ def test_other_players_cut_answers_by_voice_but_not_by_typing() -> None:
     assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
 
 
-def test_who_types_cuts_their_own_answer_off() -> None:
+def test_player_who_types_cuts_their_own_answer_off() -> None:
     talk, turn = an_answer_under_way()
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=1_000)
     (cut,) = [e for e in talk.on_ear(typed(QUIET, "Enough."), at_ms=1_000) if isinstance(e, Cancel)]

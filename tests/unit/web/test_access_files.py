@@ -112,7 +112,7 @@ def test_a_player_who_is_not_in_the_campaign_gets_no_link(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_what_is_recorded_is_read_back_and_private(tmp_path: Path) -> None:
+def test_audit_log_is_read_back_and_private(tmp_path: Path) -> None:
     path = tmp_path / "audit" / "thornwick.jsonl"
     log = AuditLog(path, now_s=lambda: NOW)
     log.record(AuditKind.JOINED, who=MIRA.key, address="192.0.2.7")
@@ -183,7 +183,7 @@ def test_a_certificate_of_ones_own_is_looked_at_before_anything_is_loaded(tmp_pa
         given(made.certificate, None)
     with pytest.raises(InvalidInput, match="no such file"):
         given(made.certificate, tmp_path / "missing.pem")
-    with pytest.raises(InvalidInput, match="no certificate with its key"):
+    with pytest.raises(InvalidInput, match="not a certificate and its key"):
         given(made.certificate, other.key)
-    with pytest.raises(InvalidInput, match="no certificate with its key"):
+    with pytest.raises(InvalidInput, match="not a certificate and its key"):
         given(made.key, made.certificate)

@@ -21,7 +21,7 @@ def text_of(settings: dict[str, object], language: str = "en") -> str:
     return consent_text(Settings.model_validate(settings), language=language).whole
 
 
-def test_with_local_models_every_line_says_that_it_stays() -> None:
+def test_consent_with_local_models_says_that_data_stays() -> None:
     text = text_of({})
     assert "Speech recognition (your voice): stays on the machine that runs the table." in text
     assert "Language model (your words): stays on the machine that runs the table." in text
@@ -45,7 +45,7 @@ def test_consent_text_changes_only_with_the_settings() -> None:
 
 
 @pytest.mark.parametrize(("language", "begins"), [("de-AT", "Bevor"), ("en", "Before"), ("fr", "Before")])
-def test_it_is_in_the_campaigns_language_or_else_in_english(language: str, begins: str) -> None:
+def test_consent_is_in_the_campaigns_language_or_english(language: str, begins: str) -> None:
     assert text_of(CLOUD, language).startswith(begins)
 
 
@@ -66,7 +66,7 @@ def test_offer_without_recvonly_counts_as_sending(directions: str, sends: bool) 
     assert sends_sound(f"v=0\r\na=recvonly\r\nm=audio 9 X 96\r\n{directions}\r\n") is sends
 
 
-def test_it_says_after_how_many_days_words_are_erased_where_that_is_set() -> None:
+def test_consent_names_the_retention_period_if_set() -> None:
     assert "No time limit is set." in text_of({})
     text = text_of({"privacy": {"retain_days": 30}})
     assert "deletes it after 30 days" in text

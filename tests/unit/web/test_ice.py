@@ -54,7 +54,7 @@ def test_a_secret_comes_from_the_environment() -> None:
         ('[{urls: ["turn:turn.example"], password: x}]', "password"),
     ],
 )
-def test_what_is_no_server_is_refused_with_its_line(tmp_path: Path, servers: str, problem: str) -> None:
+def test_invalid_server_is_refused_with_its_line(tmp_path: Path, servers: str, problem: str) -> None:
     file = tmp_path / "glyphoxa.yaml"
     file.write_text(f"server:\n  ice_servers: {servers}\n")
     with pytest.raises(InvalidInput, match=rf"(?s)glyphoxa\.yaml:2.*{problem}"):

@@ -51,7 +51,7 @@ def test_changed_token_is_invalid(grant: Grant, data: st.DataObject) -> None:
 
 
 @given(st.text(max_size=600) | st.text("abcXYZ019-_.", max_size=200))
-def test_what_strangers_make_up_grants_nothing(text: str) -> None:
+def test_invented_token_grants_nothing(text: str) -> None:
     assert INVITATIONS.grant_of(text, now_s=NOW) is None
     with pytest.raises(BadInvitation):
         INVITATIONS.redeemed(text, now_s=NOW)

@@ -97,9 +97,9 @@ def test_provider_and_database_errors_are_never_sent_to_a_page(event: TableEvent
 
 
 def test_refused_page_gets_the_tables_reason_only() -> None:
-    assert in_words(NotNow("the table is being closed")) == "the table is being closed"
+    assert in_words(NotNow("the table is closing")) == "the table is closing"
     assert in_words(InvalidInput("the id of a line is too short")) == "the id of a line is too short"
-    assert in_words(Unavailable(RAW_TROUBLE)) == "something that the table needs is away; the DM's log says what"
+    assert in_words(Unavailable(RAW_TROUBLE)) == "something the table needs is unavailable; see the DM's log"
 
 
 def test_turn_lists_omitted_parts_and_broken_answer() -> None:

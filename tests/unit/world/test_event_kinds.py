@@ -10,6 +10,7 @@ import pytest
 
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Visibility
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.world import entity_events, events, fact_events
 from glyphoxa.world.encoding import decode, encode
 from glyphoxa.world.entity_events import (
@@ -153,6 +154,13 @@ def test_it_changes_nothing_by_itself_and_leaves_out_what_it_names(event: Undone
 
 class NoNames:
     """Everything is called by its id."""
+
+    @property
+    def relations(self) -> RelationWords:
+        return IN_ENGLISH
+
+    def session(self, session: SessionId) -> str:
+        return f"session {session}"
 
     def called(self, entity: EntityId) -> str:
         return entity

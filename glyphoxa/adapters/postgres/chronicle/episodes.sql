@@ -1,13 +1,13 @@
 -- summaries --
--- What is kept as summary of the session whose entity is $2. Served by idx_attribute_facts_entity.
+-- The stored summary of the session whose entity is $2. Served by idx_attribute_facts_entity.
 SELECT * FROM facts WHERE campaign_id = $1 AND subject_id = $2 AND predicate = 'summary' AND object_id IS NULL;
 
 -- written --
--- What was written of the session $2 as a whole. Served by idx_world_events_ordinal.
+-- Events about the session $2 as a whole. Served by idx_world_events_ordinal.
 SELECT seq FROM world_events
  WHERE campaign_id = $1 AND by = 'talk' AND session_id = $2 AND ordinal IS NULL AND event_type <> 'undone'
  ORDER BY seq;
 
 -- rests_on_erased --
--- Whether one of the utterances $2 was erased meanwhile.
+-- Whether one of the utterances $2 has been erased.
 SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND is_erased);

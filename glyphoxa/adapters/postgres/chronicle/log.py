@@ -1,4 +1,4 @@
-"""How far talk has become knowledge, beside the knowledge: both are written in one transaction."""
+"""The chronicle's reading progress, stored in one transaction with the facts it learned."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 MOST_ATTEMPTS: Final = 8
-"""A stretch that fails so often in a row, over two minutes, does not get better by itself."""
+"""After this many failures in a row, over two minutes, a stretch will not succeed without intervention."""
 _DEADLINE_MS: Final = 5_000
 _LEASE_MS: Final = 15_000
-"""Longer than rules may take for one stretch: a worker that is silent for so long is dead."""
+"""Longer than a step by rules may take: a worker that is silent for so long is dead."""
 
 
 class PostgresChronicleLog:
     """A `ChronicleLog` for one worker. Reading has a deadline of 5 s, a step that of a commit.
 
     Args:
-        worker: What it is called among all workers; None makes a name that no other has.
-        lease_ms: A session is another worker's to take when nothing was learned of it for so long.
+        worker: The worker's unique name; None generates one.
+        lease_ms: After this time without progress, another worker may take over a session.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class PostgresChronicleLog:
 
     async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
-            # First what is to be read again: what changes behind it is seen in the words, or noted once more.
+            # Rereads first: later changes are then visible in the words, or are recorded again.
             changed = await connection.fetch(self._sql["rereads"], campaign, session, after, after + limit)
             rows = await connection.fetch(self._sql["said"], campaign, session, after, limit)
             if not rows:
@@ -151,7 +151,7 @@ class PostgresChronicleLog:
 
 @dataclass(frozen=True, slots=True)
 class _Advance:
-    """The mark of how far a session was read, moved by a step."""
+    """Moves the reading position of a session."""
 
     campaign: CampaignId
     step: ReadingStep
@@ -161,14 +161,14 @@ class _Advance:
     async def on(self, connection: Connection) -> None:
         """
         Raises:
-            LeaseLost: The mark is elsewhere, or another worker's.
+            LeaseLost: The position has moved, or another worker holds the lease.
         """
         sql, step = load_queries("chronicle/log"), self.step
         on = (self.campaign, step.session)
         refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
         moved = (self.worker, step.read_from, step.read_to, self.lease_ms)
         if not await connection.fetchval(sql["advance"], *on, *moved, *refused):
-            raise LeaseLost(f"session {step.session!r} of campaign {self.campaign!r} is read by another worker")
+            raise LeaseLost(f"session {step.session!r} of campaign {self.campaign!r} is being read by another worker")
         if step.rereads:
             ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
             await connection.execute(sql["reread_done"], *on, list(ordinals), list(changes))
@@ -194,7 +194,7 @@ def _said_of_row(row: asyncpg.Record) -> NumberedUtterance:
 
 
 def _following(changed: Sequence[Reread]) -> tuple[Reread, ...]:
-    """The first, and those that follow it without a gap."""
+    """The first one and those that follow it without a gap."""
     return tuple(each for n, each in enumerate(changed) if each.ordinal == changed[0].ordinal + n)
 
 
@@ -203,7 +203,7 @@ def _reread_of_row(row: asyncpg.Record) -> Reread:
 
 
 class PostgresEpisodes:
-    """`Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
+    """Implements `Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
 
     def __init__(self, database: Database, world: PostgresWorld) -> None:
         self._database = database
@@ -220,7 +220,7 @@ class PostgresEpisodes:
             rows = await world.connection.fetch(self._sql["written"], campaign, session)
             await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
             rests_on = list(_evidence(events))
-            # What was erased while a summary was made of it is not written again: the next one is made without it.
+            # If an utterance was erased while the summary was made, discard it: the next one will not contain it.
             if events and not await world.connection.fetchval(self._sql["rests_on_erased"], campaign, rests_on):
                 await world.commit(events, cause)
 
@@ -233,4 +233,4 @@ def _evidence(events: Sequence[Event]) -> Iterator[str]:
 
 
 async def _nothing(_connection: Connection) -> None:
-    """The campaign is there."""
+    """Does nothing: the campaign already exists."""

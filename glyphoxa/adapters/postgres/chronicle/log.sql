@@ -1,5 +1,5 @@
 -- progress --
--- Of all sessions, in the order in which they began.
+-- Progress of all sessions, in the order in which they began.
 SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coalesce(p.attempts, 0) AS attempts, p.error,
        p.retry_at, coalesce(p.is_dead, false) AS is_dead, coalesce(p.n_refused, 0) AS n_refused, p.refused,
        (SELECT count(*) FROM chronicle_rereads r
@@ -10,7 +10,7 @@ SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coales
  ORDER BY s.started_at, s.id;
 
 -- take --
--- For the worker $3, for $4 milliseconds; nothing when another has it.
+-- Lease the session to worker $3 for $4 milliseconds; no row if another worker holds it.
 INSERT INTO chronicle_progress AS p (campaign_id, session_id, taken_by, taken_until)
     VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
     ON CONFLICT (campaign_id, session_id) DO UPDATE SET taken_by = excluded.taken_by, taken_until = excluded.taken_until
@@ -22,19 +22,19 @@ UPDATE chronicle_progress SET taken_by = NULL, taken_until = NULL
  WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $3;
 
 -- rereads --
--- Of what lies behind the ordinal $3, up to $4.
+-- Rereads of utterances after the ordinal $3, up to $4.
 SELECT ordinal, change_seq FROM chronicle_rereads
  WHERE campaign_id = $1 AND session_id = $2 AND ordinal > $3 AND ordinal <= $4
  ORDER BY ordinal;
 
 -- first_rereads --
--- The first $4 of them.
+-- The first $4 rereads.
 SELECT ordinal, change_seq FROM chronicle_rereads
  WHERE campaign_id = $1 AND session_id = $2 AND ordinal <= $3
  ORDER BY ordinal LIMIT $4;
 
 -- read_again --
--- All that was read of a session is to be read again.
+-- Mark everything read in a session for rereading.
 INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq)
 SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
   FROM session_entries e
@@ -46,7 +46,7 @@ SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
 UPDATE chronicle_progress SET n_refused = 0, refused = NULL WHERE campaign_id = $1 AND session_id = $2;
 
 -- said --
--- Up to $4 utterances behind the ordinal $3, in order, the retracted ones included. Served by
+-- Up to $4 utterances after the ordinal $3, in order, including retracted ones. Served by
 -- idx_session_entries_session_id.
 SELECT u.*
   FROM session_entries e
@@ -56,7 +56,7 @@ SELECT u.*
  LIMIT $4;
 
 -- before --
--- The last $4 utterances before the ordinal $3, the latest first; not what was retracted.
+-- The last $4 utterances before the ordinal $3, latest first, without retracted ones.
 SELECT u.*
   FROM session_entries e
   JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
@@ -65,15 +65,15 @@ SELECT u.*
  LIMIT $4;
 
 -- head --
--- The last event of the world; 0: there is none. Served by its primary key.
+-- The last event of the world; 0 if there is none. Served by its primary key.
 SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 
 -- known --
 SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1 ORDER BY id;
 
 -- advance --
--- From the ordinal $4 to $5, if the worker $3 still has the session and nobody else has gone on. $6 as in `take`; $7
--- findings more were not believed, the last of them for the reason $8.
+-- Advance from the ordinal $4 to $5 if worker $3 still holds the lease at the same position. $6 as in `take`;
+-- $7 more findings were rejected, the last one for the reason $8.
 UPDATE chronicle_progress
    SET read_ordinal = $5, attempts = 0, error = NULL, retry_at = NULL, is_dead = false,
        taken_until = clock_timestamp() + $6 * interval '1 millisecond',
@@ -87,7 +87,7 @@ DELETE FROM chronicle_rereads r
  WHERE r.campaign_id = $1 AND r.session_id = $2 AND r.ordinal = d.ordinal AND r.change_seq = d.change_seq;
 
 -- failed --
--- One failure more: with the attempt $4 it is tried no more; until then after 1 s, doubled each time, an hour at most.
+-- Record a failure: attempt $4 is the last; until then retry after 1 s, doubled each time, up to an hour.
 UPDATE chronicle_progress
    SET attempts = attempts + 1, error = left($3, 2000), is_dead = attempts + 1 >= $4,
        retry_at = clock_timestamp() + least(2 ^ attempts, 3600) * interval '1 second', taken_by = NULL, taken_until = NULL

@@ -1,8 +1,8 @@
-"""The queue of talk to embed: what is new or was revised is embedded, what is as it was is let be.
+"""The queue of utterances to embed: new and revised ones are embedded, unchanged ones are skipped.
 
-The table `talk_to_embed` is the queue; triggers write it. What is embedded is stored in one transaction with its
-removal from the queue, and only if the utterance still says what was embedded: a process that is killed repeats one
-batch at most, and nothing is embedded with old words.
+The table `talk_to_embed` is the queue, filled by triggers. A vector is stored in one transaction with the removal from
+the queue, and only if the utterance still has the text that was embedded: a killed process repeats at most one batch,
+and no vector belongs to outdated text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection | OwnConnection]]
 
 
-# Vectors for talk, of which the model may be unable to bear some.
+# Embedding texts, some of which the model may reject.
 
 
 _HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Somebody")]
@@ -42,12 +42,12 @@ _HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Some
 
 @dataclass(frozen=True, slots=True)
 class QueuedUtterance:
-    """An utterance that is to be embedded.
+    """An utterance to embed.
 
     Attributes:
-        place: On the list of what is due; another one after a revision.
-        says: Its speaker's name and its text, as they were read.
-        vectors: Of its pieces, as soon as they are there.
+        place: Position in the queue; changes with a revision.
+        says: The speaker's name and text, as read.
+        vectors: Vectors of its pieces, once computed.
     """
 
     utterance_id: str
@@ -58,12 +58,15 @@ class QueuedUtterance:
 
 
 class VectorCache:
-    """Vectors of what was embedded last, by the hash of what they were made of: who is there says "Yes." many times an
-    evening. Of three evenings' 7,900 turns 6.0 % (3.9 % of their words) need not be embedded that way; to ask the
-    database, which knows them all, would bring 6.3 %, for an index that every chunk would have to be written to.
+    """The most recent vectors, by the hash of their text: players say "Yes." many times an evening.
+
+    Of three evenings' 7,900 turns, 6.0 % (3.9 % of the words) need no embedding. Looking in the database, which has all
+    vectors, would save 6.3 % but need an index that every new chunk must update.
 
     Args:
-        most_bytes: The longest unused goes first. 5,400 vectors of 384 dimensions, 1,400 of 1,536.
+        most_bytes: Size limit; the least recently used vector is dropped first. 5,400 vectors of 384 dimensions, 1,400
+            of
+            1,536.
     """
 
     def __init__(self, most_bytes: int = 1 << 23) -> None:
@@ -78,7 +81,7 @@ class VectorCache:
         return vector
 
     def put(self, content_hash: str, vector: NDArray[float32]) -> None:
-        self._vectors[content_hash] = vector.copy()  # not all of its batch
+        self._vectors[content_hash] = vector.copy()  # a copy, so that the batch can be freed
         self._vectors.move_to_end(content_hash)
         while len(self._vectors) * vector.nbytes > self._most_bytes:
             self._vectors.popitem(last=False)
@@ -90,14 +93,14 @@ class VectorCache:
 async def embed_batch(
     embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], remembered: VectorCache
 ) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
-    """Those with their vectors, and those with which the model can do nothing. What says the same is embedded once.
+    """Embed utterances. Returns those with vectors and those the model failed on. Equal texts are embedded once.
 
     Args:
-        remembered: Of this model.
+        remembered: The cache for this model.
 
     Raises:
-        Unavailable: The model is away, or can do nothing with any text: that is no text's fault.
-        WrongDimensions: Its vectors are not of the dimensions it says.
+        Unavailable: The model is away, or fails on every text, which is no text's fault.
+        WrongDimensions: The vectors do not have the model's declared dimensions.
     """
     known = {
         piece.content_hash: vector
@@ -117,7 +120,7 @@ async def embed_batch(
     if good is not None and failed and not made:
         await _try_something_harmless(embedder)
     for due in failed:
-        logger.warning("{} of {} is not embedded: the model can do nothing with it", due.utterance_id, campaign)
+        logger.warning("{} of {} is not embedded: the model fails on its text", due.utterance_id, campaign)
     return good, failed
 
 
@@ -135,8 +138,8 @@ async def _embed_batch(
             vectors = await embedder.embed(list(places))
         except (Unavailable, WrongDimensions):
             raise
-        except Exception as error:  # a model of any make: what it cannot bear is one text, not the evening
-            logger.debug("of {} texts the model can bear not all: {}", len(places), type(error).__name__)
+        except Exception as error:  # whatever the model raises: one text must not stop the others
+            logger.debug("the model fails on at least one of {} texts: {}", len(places), type(error).__name__)
             if len(wanted) == 1:
                 return [], list(wanted)
             return await _one_by_one(embedder, campaign, wanted, known)
@@ -169,17 +172,18 @@ async def _one_by_one(
 
 
 async def _try_something_harmless(embedder: Embedder) -> None:
-    """Raises if the model can do nothing even with that: a setting it does not take would else count as a failure of
-    all talk there is.
+    """Raise if the model fails on a harmless text too.
+
+    Otherwise a wrong setting would count as a failure of every utterance.
     """
     try:
         vectors = await embedder.embed(_HARMLESS)
     except (Unavailable, WrongDimensions):
         raise
-    except Exception as error:  # nothing that anybody said is in it
-        raise Unavailable(f"the model {embedder.name} embeds nothing at all: {error}") from error
+    except Exception as error:  # contains no speech
+        raise Unavailable(f"the model {embedder.name} fails on every text: {error}") from error
     if vectors is not None and not is_usable(vectors):
-        raise Unavailable(f"the model {embedder.name} embeds nothing at all: its vectors point nowhere")
+        raise Unavailable(f"the model {embedder.name} fails on every text: its vectors are zero or not finite")
 
 
 def _check_shape(vectors: NDArray[float32], embedder: Embedder, n: int) -> None:
@@ -187,11 +191,11 @@ def _check_shape(vectors: NDArray[float32], embedder: Embedder, n: int) -> None:
         raise WrongDimensions(model=embedder.name, wanted=embedder.dimensions, given=vectors.shape[1])
     if vectors.shape != (n, embedder.dimensions):
         expected = (n, embedder.dimensions)
-        raise InvalidInput(f"the model {embedder.name} gave vectors of shape {vectors.shape}, not {expected}")
+        raise InvalidInput(f"the model {embedder.name} returned vectors of shape {vectors.shape}, not {expected}")
 
 
 FINISHING_LOCK = 0x676C7971
-"""Held shared by who writes chunks, and alone by who puts another table in the place of theirs."""
+"""Held shared by writers of chunks, and exclusively by a process that replaces their table."""
 _PAGE = 256
 _SURVEYED_PAGE = 1_000
 MOST_FAILURES = 3
@@ -199,11 +203,11 @@ MOST_FAILURES = 3
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How a run over what was to be embedded went, in utterances.
+    """Result of a run over the queue, in utterances.
 
     Attributes:
-        failed: The model could do nothing with them; they are tried again in later runs, but not for ever.
-        skipped: They were embedded already, as they are, or say nothing.
+        failed: The model failed on them; later runs retry a limited number of times.
+        skipped: They were embedded already, or have no text.
     """
 
     embedded: int = 0
@@ -215,12 +219,12 @@ class Filled:
 
 
 class OtherModel(Unavailable):
-    """The database holds vectors of another model than this process makes."""
+    """The database holds vectors of another model than this process uses."""
 
     def __init__(self, *, stored: str | None, ours: str) -> None:
         super().__init__(
-            f"the vectors in the database are of the model {stored!r}, this process has {ours!r}: talk is neither "
-            "embedded nor found by its meaning until a restart with that model or a run of `glyphoxa worker reindex`"
+            f"the vectors in the database are from the model {stored!r}, this process uses {ours!r}: nothing is "
+            "embedded or found by meaning until a restart with that model or a run of `glyphoxa worker reindex`"
         )
 
 
@@ -230,7 +234,7 @@ def _check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
         stored: `model` and `dimensions`.
 
     Raises:
-        OtherModel: They are not the embedder's. One name may stand for several lengths.
+        OtherModel: They differ from the embedder's. One name may have several dimensions.
     """
     if stored is None or stored["model"] != embedder.name:
         raise OtherModel(stored=None if stored is None else stored["model"], ours=embedder.name)
@@ -244,8 +248,8 @@ def _check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
 class EmbeddingQueue:
     """
     Args:
-        use: Lends a connection that sees one campaign, on whose search path `chunks` and `talk_to_embed` are.
-        model_setting: The row of `schema_settings` that says whose vectors that table holds.
+        use: Lends a connection scoped to one campaign, with `chunks` and `talk_to_embed` on its search path.
+        model_setting: The row of `schema_settings` that names the table's model.
     """
 
     def __init__(self, use: Use, embedder: Embedder, *, model_setting: str = "embedding_model") -> None:
@@ -264,14 +268,14 @@ class EmbeddingQueue:
         most_failures: int = MOST_FAILURES,
         tell: Callable[[Filled], None] = lambda _: None,
     ) -> Filled:
-        """Embed what is due, oldest first, each utterance once.
+        """Embed queued utterances, oldest first, each one once.
 
         Args:
-            most_failures: What failed so often is let be.
-            tell: Told after each batch how far it is.
+            most_failures: Skip utterances that failed this often.
+            tell: Receives the progress after each batch.
 
         Raises:
-            Unavailable: The database or the model is away. What was done so far is stored.
+            Unavailable: The database or the model is away. Completed batches are stored.
             OtherModel: The table is for another model.
         """
         done = Filled()
@@ -295,11 +299,12 @@ class EmbeddingQueue:
         return done
 
     async def survey(self, campaign: CampaignId, *, once_more: bool = True) -> int:
-        """Go through all talk and list what is missing or not as it is now; tag the rest with the names there are now.
-        Returns how much is due.
+        """Queue all missing and outdated utterances, and retag the rest with the current names.
+
+        Returns the length of the queue.
 
         Args:
-            once_more: What failed before is tried again.
+            once_more: Retry those that failed before.
         """
         last_id = 0
         while True:
@@ -324,7 +329,7 @@ class EmbeddingQueue:
             last_id = rows[-1]["id"]
 
     async def want_all(self, campaign: CampaignId) -> None:
-        """List all talk, to be embedded even if nothing changed."""
+        """Queue all utterances, even unchanged ones."""
         self._remembered.forget()
         async with self._use(campaign) as connection:
             await connection.execute(self._sql["want_all"], campaign)
@@ -332,7 +337,7 @@ class EmbeddingQueue:
     async def _fill(
         self, campaign: CampaignId, rows: Sequence[asyncpg.Record], names: Gazetteer
     ) -> AsyncIterator[Filled | None]:
-        """What was stored, batch by batch. None, and no more, when the model cannot now."""
+        """Yield the result of each batch; None, as the last value, if the model is unavailable."""
         as_before: list[QueuedUtterance] = []
         to_embed: list[QueuedUtterance] = []
         for row in rows:
@@ -378,7 +383,7 @@ class EmbeddingQueue:
                 await connection.execute(self._sql["failed"], campaign, [due.utterance_id for due in failed])
 
     async def _check(self, connection: Connection | OwnConnection) -> None:
-        """To be asked in the transaction that writes.
+        """Check the model inside the writing transaction.
 
         Raises:
             OtherModel: The table is for another model, or is about to be.
@@ -387,7 +392,7 @@ class EmbeddingQueue:
         row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK, dimensions_setting)
         _check_model(row, self._embedder)
         if row is not None and not row["free"]:
-            raise Unavailable("another table of vectors is about to take the place of this one")
+            raise Unavailable("this table of vectors is about to be replaced")
 
     def _chunks(
         self, campaign: CampaignId, dues: Sequence[QueuedUtterance], names: Gazetteer
@@ -421,7 +426,7 @@ class EmbeddingQueue:
 
 
 def _pieces(row: asyncpg.Record) -> list[Piece]:
-    """None of an utterance that is gone."""
+    """The pieces of an utterance; none if it no longer exists."""
     if row["text"] is None:
         return []
     return pieces_of(row["text"], speaker=row["speaker_name"])
@@ -435,11 +440,10 @@ _DEADLINE_MS = 30_000
 
 
 class ChunkIndexer:
-    """Memory level 2 as a table keeps it: talk is embedded when it is new, and when it says something else. Only
-    vectors of one model are in it.
+    """Memory level 2 as a table: new and changed utterances are embedded. All vectors are of one model.
 
     Args:
-        embedder: Whose vectors are stored. None: nothing is embedded.
+        embedder: Computes the vectors. None: nothing is embedded.
     """
 
     def __init__(self, database: Database, *, embedder: Embedder | None = None) -> None:
@@ -450,19 +454,19 @@ class ChunkIndexer:
             self.embed_by(embedder)
 
     def embed_by(self, embedder: Embedder) -> None:
-        """Store that one's vectors from now on."""
+        """Use this embedder from now on."""
         self._queue = EmbeddingQueue(lambda c: self._database.use(c, deadline_ms=_DEADLINE_MS), embedder)
 
     async def fill_missing(self, campaign: CampaignId, *, limit: int | None = None) -> Filled:
-        """Embed what is new or says something else now, oldest first. What fails is logged and left out.
+        """Embed new and changed utterances, oldest first. Failures are logged and skipped.
 
         Args:
-            limit: At most so many utterances.
+            limit: Maximum number of utterances.
 
         Raises:
-            Unavailable: The database or the model is away; what was done so far is stored.
+            Unavailable: The database or the model is away; completed batches are stored.
         """
-        # Whoever comes meanwhile waits, and finds little left: nothing is embedded twice.
+        # Concurrent calls wait and then find little left: nothing is embedded twice.
         async with self._one_at_a_time:
             queue = self._queue
             if queue is None:

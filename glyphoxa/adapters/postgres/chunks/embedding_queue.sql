@@ -1,6 +1,6 @@
 -- due --
--- Utterances to embed after place $2, oldest first, with what is there of model $5. Those that failed $3 times are
--- let be. Served by idx_talk_to_embed_place and idx_chunks_utterance_id.
+-- Utterances to embed after place $2, oldest first, with their chunks of model $5. Those that failed $3 times are
+-- skipped. Served by idx_talk_to_embed_place and idx_chunks_utterance_id.
 SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text,
        ARRAY(SELECT c.content_hash FROM chunks c
               WHERE c.campaign_id = $1 AND c.utterance_id = q.utterance_id AND c.model = $5) AS hashes
@@ -11,14 +11,14 @@ SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text,
  LIMIT $4;
 
 -- may_write --
--- The model of setting $1, which nobody changes until the transaction ends, and the dimensions of setting $3; `free` is
--- false while a new table of chunks is about to take the place of this one (the advisory lock $2).
+-- The model of setting $1, locked until the transaction ends, and the dimensions of setting $3; `free` is
+-- false while a new table of chunks is about to replace this one (the advisory lock $2).
 SELECT value AS model, (SELECT value::int FROM schema_settings WHERE name = $3) AS dimensions,
        pg_try_advisory_xact_lock_shared($2) AS free
   FROM schema_settings WHERE name = $1 FOR SHARE;
 
 -- lock_talk --
--- What the utterances say now, and will until the transaction ends: they may have been revised meanwhile.
+-- The current texts of the utterances, locked until the transaction ends: they may have been revised.
 SELECT utterance_id, speaker_name, text
   FROM session_entries
  WHERE campaign_id = $1 AND utterance_id = ANY ($2)
@@ -30,7 +30,7 @@ SELECT utterance_id, speaker_name, text
 DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
 -- add --
--- One chunk; who may know of it, when and by whom it was said follows from the utterance.
+-- Add a chunk; its audience, time and speaker follow from the utterance.
 INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model, speaker_id,
                     entity_ids, timestamp, knowers, retracted)
     SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id, $8, e.timestamp, e.witnesses, e.retracted
@@ -44,7 +44,7 @@ INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_
             excluded.retracted);
 
 -- refresh --
--- Who may recall what is embedded already: that changes when talk is rolled back.
+-- Update who may recall existing chunks: a rollback changes that.
 UPDATE chunks c SET knowers = e.witnesses, retracted = e.retracted
   FROM session_entries e
  WHERE c.campaign_id = $1 AND c.utterance_id = ANY ($2)
@@ -52,7 +52,7 @@ UPDATE chunks c SET knowers = e.witnesses, retracted = e.retracted
    AND (c.knowers, c.retracted) IS DISTINCT FROM (e.witnesses, e.retracted);
 
 -- settle --
--- Utterances that are done with, unless they were revised since.
+-- Remove finished utterances from the queue, unless they were revised since.
 DELETE FROM talk_to_embed q
  USING unnest($2::text[], $3::bigint[]) AS done (utterance_id, place)
  WHERE q.campaign_id = $1 AND q.utterance_id = done.utterance_id AND q.place = done.place;
@@ -61,7 +61,7 @@ DELETE FROM talk_to_embed q
 UPDATE talk_to_embed SET failures = failures + 1 WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
 -- talk --
--- All talk after row $2, page by page, with what of model $4 is there of it. Served by session_entries_pkey.
+-- All utterances after row $2, page by page, with their chunks of model $4. Served by session_entries_pkey.
 SELECT e.id, e.utterance_id, e.speaker_name, e.text,
        ARRAY(SELECT c.content_hash FROM chunks c
               WHERE c.campaign_id = $1 AND c.utterance_id = e.utterance_id AND c.model = $4) AS hashes,
@@ -72,7 +72,7 @@ SELECT e.id, e.utterance_id, e.speaker_name, e.text,
  LIMIT $3;
 
 -- want --
--- Have these embedded; $3: also what failed before.
+-- Queue these utterances; $3: also those that failed before.
 INSERT INTO talk_to_embed (campaign_id, utterance_id) SELECT $1, unnest($2::text[])
     ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0 WHERE $3;
 
@@ -82,7 +82,7 @@ INSERT INTO talk_to_embed (campaign_id, utterance_id, anew)
     ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0, anew = true;
 
 -- tag --
--- What the chunks of an utterance speak of, by the names that there are now.
+-- Tag the chunks of an utterance with the entities they mention, by the current names.
 UPDATE chunks SET entity_ids = $3
  WHERE campaign_id = $1 AND utterance_id = $2;
 
@@ -90,12 +90,12 @@ UPDATE chunks SET entity_ids = $3
 SELECT count(*) FROM talk_to_embed WHERE campaign_id = $1;
 
 -- names --
--- Everything that goes by a name, people first.
+-- All named entities, people first.
 SELECT id, type, name, aliases FROM entities WHERE campaign_id = $1
  ORDER BY CASE type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, name, id;
 
 -- names_digest --
--- Changes when a name does.
+-- A digest of all names, to detect changes.
 SELECT coalesce(md5(string_agg(id || chr(1) || type || chr(1) || name || chr(1) || aliases::text, chr(2) ORDER BY id)), '')
   FROM entities WHERE campaign_id = $1;
 

@@ -1,9 +1,9 @@
-"""All talk embedded anew, while the old vectors serve: for another model, other dimensions, or a fresh start.
+"""Re-embed all utterances while the old vectors serve: for another model, other dimensions, or a fresh start.
 
-A second table of chunks is filled beside the one that serves, with an index of its own, and takes its place in one
-short transaction. Whatever ends the process before that, the next run goes on where it was. What is said meanwhile is
-in the log and on the list of what is due: it is embedded in the old table as always, in the new one by a last look
-through all talk, and what comes after that look once the new table is in place.
+A second table of chunks is filled beside the current one, with its own index, and replaces it in one short transaction.
+An interrupted run is continued by the next one. Utterances of the meantime are queued as usual: they are embedded in
+the
+old table at once, in the new one by a final survey, and after that survey once the new table is in place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Tell = Callable[[str], None]
 class Reindexed:
     """
     Attributes:
-        swapped: Everything was embedded anew, in a new table.
+        swapped: Everything was re-embedded in a new table.
     """
 
     filled: Filled
@@ -54,19 +54,20 @@ async def reindex(
     full: bool = False,
     tell: Tell = lambda _: None,
 ) -> Reindexed:
-    """Embed what is missing or stale; everything when the model is another than before.
+    """Embed what is missing or outdated; everything if the model has changed.
 
     Args:
         database: Opened with `any_model`.
-        campaign: Only this one's talk.
-        full: Everything, in any case.
-        tell: Takes lines for the user about how far it is.
+        campaign: Only this campaign.
+        full: Re-embed everything in any case.
+        tell: Receives progress lines for the user.
 
     Raises:
-        InvalidInput: A reindexing of this database is under way; or only one campaign is to be embedded by a model
-            that is not the database's.
-        NotFound: There is no talk of that campaign.
-        Unavailable: The database or the model is away; the next run goes on from there.
+        InvalidInput: A reindexing of this database is under way; or a single campaign is to be embedded by a model
+            other
+            than the database's.
+        NotFound: The campaign has no utterances.
+        Unavailable: The database or the model is away; the next run continues.
     """
     async with database.administer(deadline_ms=_A_WEEK_MS) as connection:
         run = _Run(connection, embedder, tell)
@@ -91,12 +92,12 @@ class _Run:
     async def only(self, campaign: CampaignId, *, full: bool) -> Reindexed:
         campaigns = await self._campaigns()
         if campaign not in campaigns:
-            raise NotFound(f"no talk of a campaign {campaign!r} here: {did_you_mean(campaign, campaigns)}")
+            raise NotFound(f"no utterances of a campaign {campaign!r} here: {did_you_mean(campaign, campaigns)}")
         settings = await self._settings()
         if not self._serves(settings):
             raise InvalidInput(
-                f"the vectors of this database are of the model {settings.get('embedding_model')!r}, those of one "
-                f"campaign cannot be of {self._embedder.name!r}: leave out --campaign"
+                f"the vectors of this database are from the model {settings.get('embedding_model')!r}, and one "
+                f"campaign alone cannot use {self._embedder.name!r}: omit --campaign"
             )
         queue = EmbeddingQueue(self._within("public"), self._embedder)
         if full:
@@ -106,7 +107,7 @@ class _Run:
     async def everything(self, *, full: bool) -> Reindexed:
         settings = await self._settings()
         if "embedding_model" not in settings:
-            # Nobody has embedded anything yet.
+            # The database has no vectors yet.
             await self._connection.execute(self.sql["note"], "embedding_model", self._embedder.name)
             settings = await self._settings()
         is_begun = self._is_begun(settings) and await self._connection.fetchval(self.sql["has_next"])
@@ -114,7 +115,7 @@ class _Run:
             queue = EmbeddingQueue(self._within("public"), self._embedder)
             return Reindexed(await self._fill(queue, await self._campaigns(), once_more=True), swapped=False)
         if is_begun:
-            self._tell("going on where the last run ended")
+            self._tell("continuing the last run")
         else:
             await self._begin()
         filled = await self._build()
@@ -132,10 +133,10 @@ class _Run:
         filled = await self._fill(queue, await self._campaigns(), once_more=True)
         self._tell("building the index")
         await self._connection.execute("SET maintenance_work_mem = '512MB'")
-        # In parallel it needs shared memory that containers do not have, and takes the other core from who speaks.
+        # A parallel build needs shared memory that containers lack, and takes the other core from the voice.
         await self._connection.execute("SET max_parallel_maintenance_workers = 0")
         await self._connection.execute(self.sql["index_next"])
-        # What was said meanwhile, while everybody may still write.
+        # Utterances of the meantime, while others may still write.
         filled += await self._fill(queue, await self._campaigns(), once_more=False)
         await self._connection.execute(self.sql["finishing_lock"], FINISHING_LOCK)
         try:
@@ -144,7 +145,7 @@ class _Run:
         finally:
             if not self._connection.is_closed():
                 await self._connection.execute(self.sql["finishing_unlock"], FINISHING_LOCK)
-        # What has come since that last look is on the list of the table that serves.
+        # Utterances since that survey are in the queue of the current table.
         last = EmbeddingQueue(self._within("public"), self._embedder)
         for campaign in await self._campaigns():
             filled += Filled(embedded=(await last.drain(campaign, most_failures=1)).embedded)
@@ -153,7 +154,7 @@ class _Run:
     async def _fill(self, queue: EmbeddingQueue, campaigns: list[CampaignId], *, once_more: bool) -> Filled:
         """
         Args:
-            once_more: What failed before is tried again.
+            once_more: Retry those that failed before.
         """
         done = Filled()
         for campaign in campaigns:
@@ -176,13 +177,13 @@ class _Run:
             except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
                 logger.debug("the table of chunks is in use, try {}", attempt)
                 await asyncio.sleep(_BETWEEN_TRIES_S)
-        raise Unavailable("the table of chunks is always in use; run `glyphoxa worker reindex` again to finish")
+        raise Unavailable("the table of chunks is permanently in use; run `glyphoxa worker reindex` again to finish")
 
     async def _settings(self) -> dict[str, str]:
         return {row["name"]: row["value"] for row in await self._connection.fetch(self.sql["settings"])}
 
     def _serves(self, settings: dict[str, str]) -> bool:
-        """The table that serves is of our model."""
+        """Whether the current table uses our model."""
         stored = settings.get("embedding_model"), settings.get("embedding_dimensions")
         return stored in ((self._embedder.name, str(self._embedder.dimensions)), (None, str(self._embedder.dimensions)))
 
@@ -190,10 +191,10 @@ class _Run:
         return {name: settings.get(name) for name in self._target} == self._target
 
     async def _campaigns(self) -> list[CampaignId]:
-        """All that have talk, whether they were ever loaded here or not."""
+        """All campaigns with utterances, whether or not they were ever loaded."""
         if await self._connection.fetchval(self.sql["is_above_rules"]):
             return [CampaignId(row["campaign_id"]) for row in await self._connection.fetch(self.sql["campaigns"])]
-        # An owner may lift the rule that hides campaigns from him; nobody else sees that he does.
+        # The owner may suspend the rule that hides campaigns from itself; other sessions are not affected.
         transaction = self._connection.transaction()
         await transaction.start()
         try:
@@ -203,7 +204,7 @@ class _Run:
             await transaction.rollback()
 
     def _within(self, schema: str) -> Callable[[CampaignId], AbstractAsyncContextManager[OwnConnection]]:
-        """Lends the connection, with `chunks` and what is due being those of a schema."""
+        """Lends the connection with a schema's `chunks` and queue on its search path."""
 
         @asynccontextmanager
         async def use(campaign: CampaignId) -> AsyncIterator[OwnConnection]:
@@ -222,7 +223,7 @@ class _Run:
 
 
 def _counted(tell: Tell, campaign: CampaignId, due: int) -> Callable[[Filled], None]:
-    """Says how far a campaign is, at each twentieth of it."""
+    """Reports a campaign's progress after each twentieth."""
     told = [0]
 
     def so_far(done: Filled) -> None:

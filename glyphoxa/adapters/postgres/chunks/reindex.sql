@@ -1,9 +1,9 @@
 -- try_lock --
--- One reindexing at a time in a database; freed with the connection, however that ends.
+-- One reindexing per database; the lock is released when the connection ends.
 SELECT pg_try_advisory_lock($1);
 
 -- finishing_lock --
--- Waits for who is writing chunks now, and keeps everybody else from it.
+-- Wait for current writers of chunks and block new ones.
 SELECT pg_advisory_lock($1);
 
 -- finishing_unlock --
@@ -19,8 +19,8 @@ SELECT to_regclass('reindex.chunks') IS NOT NULL;
 DROP SCHEMA IF EXISTS reindex CASCADE;
 
 -- make_next --
--- A table like the one that serves, for other vectors. In a schema of its own, so that everything in it has the name
--- that it will have. Its list of what is due is its own, too.
+-- A table like the current one, for other vectors. It is in its own schema, so that all its objects already have their
+-- final names. It has its own queue, too.
 CREATE SCHEMA reindex;
 CREATE TABLE reindex.talk_to_embed (LIKE public.talk_to_embed INCLUDING ALL);
 CREATE TABLE reindex.chunks (LIKE public.chunks INCLUDING ALL EXCLUDING INDEXES) PARTITION BY HASH (campaign_id);
@@ -42,12 +42,12 @@ DO $$ DECLARE like_this RECORD; BEGIN
     LOOP
         EXECUTE format('ALTER TABLE reindex.chunks ADD CONSTRAINT %I %s', like_this.conname, like_this.definition);
     END LOOP;
-    -- Filling finds the chunks of an utterance by this one; the others are built when everything is there.
+    -- Filling uses this index to find the chunks of an utterance; the others are built at the end.
     CREATE INDEX idx_chunks_utterance_id ON reindex.chunks (campaign_id, utterance_id);
 END $$;
 
 -- index_next --
--- The other indexes of the table that serves. Built after the rows are there: one by one takes five times as long.
+-- The other indexes. Built after the rows are there: row by row takes five times as long.
 DO $$ DECLARE like_this RECORD; BEGIN
     FOR like_this IN
         SELECT i.indexname, i.indexdef FROM pg_indexes i
@@ -74,8 +74,8 @@ SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user;
 SELECT DISTINCT campaign_id FROM sessions ORDER BY campaign_id;
 
 -- swap --
--- The locks first, in the order in which everybody takes them: an utterance's chunks follow the utterance. The
--- constraint between the two tables goes with the old one and came with the new one.
+-- Lock first, in the usual order: chunks after their utterance. The foreign key
+-- between the two tables is dropped with the old table and exists in the new one.
 SET LOCAL lock_timeout = '3s';
 LOCK TABLE public.session_entries, public.chunks IN ACCESS EXCLUSIVE MODE;
 DROP TABLE public.chunks;

@@ -38,7 +38,7 @@ _ALL_DEADLINE_MS = 10_000
 
 
 class PostgresLearnedNames:
-    """A `LearnedNames`. A step has a deadline of 1 s, a reading of the whole campaign one of 10 s."""
+    """Implements `LearnedNames`. A step has a deadline of 1 s, reading the whole campaign one of 10 s."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class PostgresLearnedNames:
                 )
             listed = await self._statuses(connection, campaign, key)
         found = [each for each in listed if each.entity_id == step.entity_id]
-        # Something that speaks against a pair nobody proposed leaves no trace.
+        # Evidence against a pair that nobody proposed leaves no trace.
         return found[0] if found else LearnedName(as_heard(heard), step.entity_id, None, PairStatus("undone", 0, ()))
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
@@ -92,7 +92,7 @@ class PostgresLearnedNames:
                     history = await self._lock(connection, campaign, row["heard"])
                     last = latest_decision(happened.step for happened in history)
                     if last is None or last.id != row["id"]:
-                        continue  # somebody else was faster
+                        continue  # another process was faster
                     taken_back = next(happened for happened in history if happened.step.id == last.id)
                     step = Step("undone", last.entity_id, "dm", "", at_ms, undoes=last.id)
                     history.append(await self._add(connection, campaign, taken_back.heard, step))
@@ -110,16 +110,14 @@ class PostgresLearnedNames:
     async def follow_talk(
         self, connection: Connection, campaign: CampaignId, utterances: Collection[UtteranceId]
     ) -> None:
-        """Some talk is retracted, says something else or is given back, in the transaction of this connection: what was
-        learned from it follows.
-        """
+        """Update learned names after changes of utterances (retracted, corrected, restored), in this transaction."""
         if not utterances:
             return
         rows = await connection.fetch(self._sql["forms_of"], campaign, list(utterances))
         await self.follow_forms(connection, campaign, [row["heard"] for row in rows])
 
     async def follow_forms(self, connection: Connection, campaign: CampaignId, forms: Collection[str]) -> None:
-        """Likewise, where what happened to these forms, as they are kept, is otherwise now."""
+        """Update these forms, given as keys, after changes of their history."""
         for heard in forms:
             history = await self._lock(connection, campaign, heard)
             linked = [happened.step.entity_id for happened in history]
@@ -127,7 +125,7 @@ class PostgresLearnedNames:
             await self._project(connection, campaign, heard, history)
 
     async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
-        """Why each form was linked to a name, or not: who says so, and in which words; the latest first."""
+        """For each form, the reasons for and against its link to a name, with their source; latest first."""
         keys = [_key(form) for form in forms]
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["reasons"], campaign, keys)
@@ -170,7 +168,7 @@ class PostgresLearnedNames:
     ) -> None:
         spelled = {happened.step.entity_id: happened.heard for happened in history}
         now = statuses([happened.step for happened in history])
-        # What ceases to be active first: two may not be at the same time.
+        # Deactivated forms first: two may not be active at the same time.
         for entity, status in sorted(now.items(), key=lambda each: each[1].state == "active"):
             await connection.execute(
                 self._sql["put_status"],
@@ -198,7 +196,7 @@ class PostgresLearnedNames:
 
 
 def _key(heard: str) -> str:
-    """How forms are compared: as the gazetteer does."""
+    """The comparison key of a form, as in the gazetteer."""
     return fold(as_heard(heard))
 
 
@@ -225,7 +223,7 @@ def _happened(row: asyncpg.Record, name: str | None = None) -> Happened:
 
 
 class NameChanges:
-    """Tells a running table that names have changed in the database, whoever changed them."""
+    """Notifies a running table of changed names, whoever changed them."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

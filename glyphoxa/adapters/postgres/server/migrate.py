@@ -1,7 +1,6 @@
-"""The schema, as the sum of numbered files that only go forward.
+"""The schema as the sum of numbered, forward-only migration files.
 
-Each file runs once, in a transaction of its own, and is remembered with its checksum. Processes that start at
-the same time take turns.
+Each file runs once, in its own transaction, and is recorded with its checksum. Concurrent processes take turns.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from loguru import logger
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 
-_LOCK = 0x676C7970  # "glyp": taken for the time of a migration, in every database alike
+_LOCK = 0x676C7970  # "glyp": held during a migration, the same in every database
 _BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     number     INT PRIMARY KEY,
@@ -42,32 +41,32 @@ class Migration:
 
 
 def migrations_folder() -> Path:
-    """Inside the installed package, or at the root of a checkout.
+    """The migrations inside the installed package, or at the root of a checkout.
 
     Raises:
-        Unavailable: In neither: the installation is broken.
+        Unavailable: There are none: the installation is broken.
     """
     package = Path(__file__).parents[1]
     for folder in (package / "migrations", package.parents[2] / "migrations"):
         if any(folder.glob("[0-9]*.sql")):
             return folder
-    raise Unavailable("the database migrations are not part of this installation; install Glyphoxa again")
+    raise Unavailable("the database migrations are missing from this installation; reinstall Glyphoxa")
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """Every `NNNN_name.sql`, by number.
+    """All files `NNNN_name.sql`, by number.
 
     Raises:
-        InvalidInput: A name is of another form, or a number is missing or there twice.
+        InvalidInput: A name has another form, or a number is missing or duplicate.
     """
     found: list[Migration] = []
     for path in sorted(folder.glob("*.sql")):
         parts = re.fullmatch(r"(\d{4})_(\w+)\.sql", path.name)
         if parts is None:
-            raise InvalidInput(f"{path}: the name of a migration has the form 0001_what_it_does.sql")
+            raise InvalidInput(f"{path}: a migration must be named like 0001_what_it_does.sql")
         found.append(Migration(int(parts[1]), parts[2], path.read_text("utf-8")))
     if [m.number for m in found] != list(range(1, len(found) + 1)):
-        raise InvalidInput(f"{folder}: migrations must be numbered from 0001 without a gap or a double")
+        raise InvalidInput(f"{folder}: migrations must be numbered from 0001 without gaps or duplicates")
     return found
 
 
@@ -79,16 +78,16 @@ async def migrate(
     any_model: bool = False,
     folder: Path | None = None,
 ) -> int:
-    """Bring the schema up to date; safe at every start. Returns how many migrations were applied.
+    """Bring the schema up to date; safe at every start. Returns the number of applied migrations.
 
     Args:
-        embedding_dimensions: Of a new database.
-        embedding_model: Whose vectors a new database will hold; None if that is not known yet.
-        any_model: It does not matter which model and dimensions an existing database has.
+        embedding_dimensions: Length of vectors in a new database.
+        embedding_model: Model of a new database's vectors; None if not known yet.
+        any_model: Accept an existing database with any model and dimensions.
 
     Raises:
-        Corrupt: A migration that was applied has been changed since, or the database is newer than this program.
-        InvalidInput: The database is for another number of dimensions or another model, or lacks a privilege.
+        Corrupt: An applied migration has been changed since, or the database is newer than this version.
+        InvalidInput: The database is for other dimensions or another model, or lacks a privilege.
     """
     migrations = read_migrations(folder or migrations_folder())
     await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
@@ -98,7 +97,7 @@ async def migrate(
             await connection.execute(_BOOKKEEPING)
         except asyncpg.InsufficientPrivilegeError as error:
             raise InvalidInput(
-                f"the user of this database may not create tables ({error}): an administrator of the server must run "
+                f"the database user may not create tables ({error}): an administrator of the server must run "
                 "`GRANT CREATE ON SCHEMA public TO` that user in this database once"
             ) from None
         rows = await connection.fetch("SELECT number, name, checksum FROM schema_migrations ORDER BY number")
@@ -119,10 +118,10 @@ async def migrate(
 
 
 async def not_applied(connection: asyncpg.Connection[asyncpg.Record], *, embedding_dimensions: int) -> list[Migration]:
-    """The migrations that `migrate` would apply. Nothing is written.
+    """The migrations that `migrate` would apply. Writes nothing.
 
     Raises:
-        Corrupt, InvalidInput: As `migrate`, as far as it can be told without writing.
+        Corrupt, InvalidInput: As `migrate`, as far as can be checked without writing.
     """
     migrations = read_migrations(migrations_folder())
     if await connection.fetchval("SELECT to_regclass('schema_migrations') IS NULL"):
@@ -138,8 +137,8 @@ async def not_applied(connection: asyncpg.Connection[asyncpg.Record], *, embeddi
 def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
     if len(rows) > len(migrations):
         raise Corrupt(
-            f"the database is at migration {rows[-1]['number']:04}_{rows[-1]['name']}, this program knows only "
-            f"{len(migrations)}: it was used by a newer version; update Glyphoxa"
+            f"the database is at migration {rows[-1]['number']:04}_{rows[-1]['name']}, this version has only "
+            f"{len(migrations)}: a newer version used it; update Glyphoxa"
         )
     for migration, row in zip(migrations, rows, strict=False):
         if migration.checksum != row["checksum"]:
@@ -151,7 +150,7 @@ def _check(migrations: list[Migration], rows: list[asyncpg.Record]) -> None:
 
 
 async def _stored(connection: asyncpg.Connection[asyncpg.Record], name: str, otherwise: str) -> str:
-    """A setting of this database, which it has from now on."""
+    """Read a setting of this database; the first call stores its value."""
     await connection.execute("INSERT INTO schema_settings VALUES ($1, $2) ON CONFLICT DO NOTHING", name, otherwise)
     return str(await connection.fetchval("SELECT value FROM schema_settings WHERE name = $1", name))
 
@@ -159,20 +158,18 @@ async def _stored(connection: asyncpg.Connection[asyncpg.Record], name: str, oth
 def _check_model(dimensions: int, model: str | None, *, wanted_dimensions: int, wanted_model: str | None) -> None:
     if dimensions != wanted_dimensions:
         raise InvalidInput(
-            f"memory.embedding_dimensions is {wanted_dimensions}, but this database was made for {dimensions}: set it "
-            f"back to {dimensions}, or run `glyphoxa worker reindex` to embed all talk with the other model"
+            f"memory.embedding_dimensions is {wanted_dimensions}, but this database is for {dimensions}: set it "
+            f"back to {dimensions}, or run `glyphoxa worker reindex` to re-embed all transcripts with the other model"
         )
     if model != wanted_model:
         raise InvalidInput(
             f"the embedding model is {wanted_model!r}, but the vectors in this database are of {model!r}: set it back, "
-            "or run `glyphoxa worker reindex` to embed all talk with the other model"
+            "or run `glyphoxa worker reindex` to re-embed all transcripts with the other model"
         )
 
 
 async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """To the role for which rows of other campaigns are not there: on a server on which a backup of the database was
-    restored there may be none.
-    """
+    """Grant the rights of the role for row isolation, which a backup restored to another server may lack."""
     sql = load_queries("server/server")
     if not await connection.fetchval(sql["is_superuser"]):
         return
@@ -180,7 +177,7 @@ async def _give_rights(connection: asyncpg.Connection[asyncpg.Record]) -> None:
         return
     async with connection.transaction():
         await connection.execute(sql["give"])
-    logger.info("the database has the rights again that it was made with")
+    logger.info("restored the privileges of the database")
 
 
 async def _apply(

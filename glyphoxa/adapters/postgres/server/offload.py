@@ -1,4 +1,4 @@
-"""Run long computations beside the event loop: a table that is being played may stop for milliseconds only."""
+"""Run long computations outside the event loop, which may block a running table only for milliseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AT_ONCE: Final = 250
 
 
 async def offload(work: Callable[[], _T], *, amount: int) -> _T:
-    """Run it in a thread, if there is much to do.
+    """Run it in a thread if the amount is large.
 
     Args:
         amount: Rows or events; each takes some ten microseconds.
@@ -21,7 +21,7 @@ async def offload(work: Callable[[], _T], *, amount: int) -> _T:
     return work() if amount <= _AT_ONCE else await asyncio.to_thread(work)
 
 
-# No cyclic garbage collection while many objects are made.
+# Pause the cyclic garbage collection while many objects are created.
 
 
 _FEW: Final = 250
@@ -29,8 +29,9 @@ _FEW: Final = 250
 
 @contextmanager
 def gc_paused(*, amount: int) -> Iterator[None]:
-    """Pause the cyclic garbage collector, if there is much to do: a collection among 100,000 live objects stops the
-    process for a tenth of a second. Reference counting goes on, so that only cycles wait.
+    """Pause the cyclic garbage collector if the amount is large.
+
+    A collection among 100,000 live objects stops the process for a tenth of a second. Reference counting continues.
 
     Args:
         amount: Rows or events.

@@ -5,8 +5,8 @@ SELECT rolsuper FROM pg_roles WHERE rolname = current_user;
 SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'glyphoxa_app');
 
 -- has_all --
--- Whether this server and database give what `0008_isolation.sql` gave: a backup holds neither roles nor what the
--- server's own functions are trusted with, and may be restored without rights.
+-- Whether this server and database have the grants of `0008_isolation.sql`: a backup contains neither roles nor grants
+-- on the server's own functions, and may be restored without privileges.
 SELECT (SELECT bool_and(proleakproof) FROM pg_proc
          WHERE pronamespace = 'pg_catalog'::regnamespace AND proname IN ('ts_match_vq', 'arraycontains', 'arrayoverlap'))
    AND NOT EXISTS (
@@ -19,7 +19,7 @@ SELECT (SELECT bool_and(proleakproof) FROM pg_proc
 -- give --
 DO $$ BEGIN
     CREATE ROLE glyphoxa_app NOLOGIN;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- another database of this server has made it
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- another database of this server has created it
 END $$;
 GRANT USAGE, CREATE ON SCHEMA public TO glyphoxa_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO glyphoxa_app;
@@ -31,7 +31,7 @@ ALTER FUNCTION pg_catalog.arraycontains(anyarray, anyarray) LEAKPROOF;
 ALTER FUNCTION pg_catalog.arrayoverlap(anyarray, anyarray) LEAKPROOF;
 
 -- state --
--- What a server says of itself to whoever checks it before use: one row.
+-- One row about the server, for checks before use.
 SELECT current_setting('server_version') AS version,
        current_setting('transaction_read_only')::bool AS is_read_only,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,

@@ -1,4 +1,4 @@
-"""Queries from `.sql` files, domain values as their parameters, and their columns as domain values."""
+"""Load queries from `.sql` files, and convert their parameters and columns to and from domain values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def timestamps(between: Between) -> list[datetime | None]:
     """Its two ends; None is open.
 
     Raises:
-        Unstorable: No calendar has such a time.
+        Unstorable: The time is out of range.
     """
     return [None if at_ms is None else timestamp(at_ms) for at_ms in (between.after_ms, between.before_ms)]
 
@@ -40,7 +40,7 @@ def timestamp(at_ms: int) -> datetime:
         at_ms: Milliseconds since the Unix epoch.
 
     Raises:
-        Unstorable: No calendar has that time.
+        Unstorable: The time is out of range.
     """
     try:
         return EPOCH + timedelta(milliseconds=at_ms)
@@ -54,12 +54,12 @@ def at_ms(timestamp: datetime) -> int:
 
 
 def storable(text: str) -> str:
-    """PostgreSQL stores neither NUL characters nor halves of surrogate pairs."""
+    """Remove NUL characters and lone surrogates, which PostgreSQL cannot store."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
 
 
 def storable_json(value: object) -> object:
-    """The same of all texts in a JSON value."""
+    """Apply `storable` to all texts in a JSON value."""
     match value:
         case str():
             return storable(value)
@@ -72,21 +72,21 @@ def storable_json(value: object) -> object:
 
 
 def lookup_key(given: str) -> str:
-    """What a model or a user gave to look for. What no row can hold is left out: it is no reason to fail."""
+    """Prepare a search text of a model or user: unstorable characters match nothing and are removed."""
     return given.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
-# Who asks: the DM, who sees everything, or an NPC, from whom secrets are kept in every query.
+# The viewer: the DM, who sees everything, or an NPC, from whom every query hides secrets.
 
 
 def viewer_parameter(viewer: Viewer) -> str | None:
-    """The `$viewer` of queries: NULL for the DM, who sees everything, the NPC's id otherwise.
+    """The `$viewer` of queries: NULL for the DM, the NPC's id otherwise.
 
     Raises:
-        ValueError: The id is empty: nobody, rather than the DM.
+        ValueError: The id is empty, which must not be mistaken for the DM.
     """
     if isinstance(viewer, Dm):
         return None
     if not viewer:
-        raise ValueError("memory is asked in the name of DM or of an NPC, not of ''")
+        raise ValueError("the viewer of a query must be DM or an NPC, not ''")
     return viewer

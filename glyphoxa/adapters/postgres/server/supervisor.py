@@ -2,8 +2,8 @@
 
 Run as `python -m glyphoxa.adapters.postgres.server.supervisor DIR`.
 
-Every client holds a shared lock on the lease file for as long as it lives; the kernel frees it however the client
-ends. This process waits for the exclusive lock, without polling: getting it means that nobody is left.
+Every client holds a shared lock on the lease file while it lives; the kernel releases it however the client ends. This
+process waits for the exclusive lock without polling: acquiring it means that no client is left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POLL_S = 0.02
 
 
 def postmaster_pid(data: Path) -> int | None:
-    """Process id of the live server of this data directory. A reused id is recognised and is nobody's."""
+    """Process id of the live server of this data directory, or None. Detects reused ids."""
     try:
         pid = int((data / "postmaster.pid").read_text().split(maxsplit=1)[0])
     except (OSError, ValueError, IndexError):
@@ -35,7 +35,7 @@ def postmaster_pid(data: Path) -> int | None:
 def _is_server(pid: int, data: Path) -> bool:
     if Path("/proc/self").exists():
         try:
-            # The state follows the name, which may itself hold parentheses.
+            # The state follows the name, which may itself contain parentheses.
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
             return state not in "ZX" and Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
         except PermissionError:
@@ -46,7 +46,7 @@ def _is_server(pid: int, data: Path) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs under this id (a dead one that nobody has reaped does not)."""
+    """Whether a process with this id runs (zombies do not count)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -60,7 +60,7 @@ def is_alive(pid: int) -> bool:
 
 
 def stop(data: Path) -> None:
-    """Fast shutdown: open transactions are rolled back, everything committed is kept."""
+    """Fast shutdown: open transactions are rolled back, committed data are kept."""
     pid = postmaster_pid(data)
     if pid is None:
         return
@@ -74,7 +74,7 @@ def stop(data: Path) -> None:
 
 
 def _take(file: TextIOWrapper) -> bool:
-    """Become the supervisor, unless there is one. A client that looks whether there is one holds the lock briefly."""
+    """Become the supervisor, unless there is one. Retries, because a client's check holds the lock briefly."""
     give_up = time.monotonic() + _TAKE_TIMEOUT_S
     while True:
         try:
@@ -88,7 +88,7 @@ def _take(file: TextIOWrapper) -> bool:
 
 
 def _wait_for_launched(directory: Path) -> None:
-    """The last client may have been killed between starting a server and that one's first sign of life."""
+    """Wait for a server that the last client was starting when it was killed."""
     launching = directory / LAUNCHING
     give_up = time.monotonic() + _LAUNCH_TIMEOUT_S
     while launching.exists() and postmaster_pid(directory / "pgdata") is None and time.monotonic() < give_up:
@@ -97,8 +97,8 @@ def _wait_for_launched(directory: Path) -> None:
 
 
 def supervise(directory: Path) -> None:
-    # Opened first, so that the kernel closes it first if we are killed: a client that gets the lease must not
-    # see a supervisor that is about to end.
+    # Open this first, so that the kernel closes it first if we are killed: a client that gets the lease must not
+    # see a supervisor that is about to exit.
     with (directory / SUPERVISOR).open("a") as mine:
         if not _take(mine):
             return

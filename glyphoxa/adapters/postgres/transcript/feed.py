@@ -1,4 +1,4 @@
-"""Read a campaign's talk: page by page as it changes, and by search for words, speaker, session and time."""
+"""Read a campaign's transcript: pages of changes, and search by words, speaker, session and time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from glyphoxa.transcript.ports import Embedding, FeedUtterance, Found, IndexGene
 
 _DEADLINE_MS = 5_000
 _HEADER_BYTES = 4
-"""Of a vector as it is sent: its dimensions and two bytes that are not used; big-endian single floats follow."""
+"""Header of a vector on the wire: dimensions and two unused bytes; big-endian single floats follow."""
 
 
 class PostgresTalkFeed:
-    """A `TalkFeed`, with a deadline of 5 s for a page.
+    """Implements `TalkFeed`, with a deadline of 5 s per page.
 
     Args:
-        has_vectors: Whether they are read.
+        has_vectors: Whether to read vectors.
     """
 
     def __init__(self, database: Database, *, has_vectors: bool = False) -> None:
@@ -59,8 +59,9 @@ class PostgresTalkFeed:
 
 
 class _Page(Sequence[FeedUtterance]):
-    """Each `FeedUtterance` is made when it is looked at, and by whoever looks: five hundred at once, page after page,
-    would have the garbage collector look through all that the process holds.
+    """Creates each `FeedUtterance` on access.
+
+    Creating five hundred at once, page after page, would make the garbage collector scan the whole process.
     """
 
     def __init__(self, columns: asyncpg.Record) -> None:
@@ -92,7 +93,7 @@ class _Page(Sequence[FeedUtterance]):
         )
 
     def _audience(self, listed: str) -> frozenset[NpcId]:
-        """Of a scene it is the same for all that is said."""
+        """The audience, cached: it is the same for all utterances of a scene."""
         audience = self._audiences.get(listed)
         if audience is None:
             audience = self._audiences[listed] = frozenset(map(NpcId, from_json(listed)))
@@ -100,10 +101,10 @@ class _Page(Sequence[FeedUtterance]):
 
 
 class _Embeddings(Sequence[Embedding]):
-    """As a `_Page`; read from the bytes by whoever looks first.
+    """Like `_Page`; parsed from the bytes on first access.
 
     Args:
-        owners: Whose each vector is; those of one together.
+        owners: The utterance of each vector; those of one utterance are adjacent.
         sent: The vectors. They are of one model, and so of one length.
     """
 
@@ -113,7 +114,7 @@ class _Embeddings(Sequence[Embedding]):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Of each utterance's vectors, and the end of the last."""
+        """Start of each utterance's vectors, and the end of the last."""
         new = (at for at, owner in enumerate(self._owners) if not at or owner != self._owners[at - 1])
         return [*new, len(self._owners)]
 
@@ -139,11 +140,11 @@ class _Embeddings(Sequence[Embedding]):
 
 _SEARCH_DEADLINE_MS = 3000
 _LONGEST_QUESTION = 2_000
-"""Characters of the words that are looked for; what stands behind them is not."""
+"""Maximum characters of the search words; the rest is ignored."""
 
 
 class PostgresTalkSearch:
-    """A `TalkSearch`, with a deadline of 3 s: a word that half of all talk has takes its time."""
+    """Implements `TalkSearch`, with a deadline of 3 s: a word in half of all utterances is slow."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -171,7 +172,7 @@ class PostgresTalkSearch:
 
 
 def names_in(words: str) -> list[str]:
-    """The words that are written like names: the capitalised ones, unless a sentence is what made the first one so.
+    """The words written like names: capitalised, except for the first word of a sentence.
 
     >>> names_in("Have you seen Will?")
     ['Will']
@@ -185,7 +186,7 @@ def names_in(words: str) -> list[str]:
 
 
 def name_words(question: str) -> str:
-    """The words that are written like names: capitalised inside a sentence ("Has Will come?" gives "Will")."""
+    """The words written like names, joined: capitalised inside a sentence ("Has Will come?" gives "Will")."""
     found = re.findall(r"(?<=[\w,;:] )[A-Z][\w'’-]+", question)
     return " ".join(word for word in found if word not in ("I'm", "I'd", "I'll", "I've"))
 

@@ -1,8 +1,8 @@
 -- changes --
--- What was said or changed from the change_seq $2 on, in the order of change_seqs: one row with a column of each kind, since a row
--- for each utterance is some objects for each. With it, as of the same moment: the campaign's language; which table of
--- vectors there is (`glyphoxa worker reindex` puts another one in its place); how far talk is embedded, whose queue gets another
--- end with each batch; and a digest of how the campaign tells the time.
+-- Utterances that are new or changed from the change_seq $2 on, in that order. One row with an array per column,
+-- because a row per utterance creates several objects each. From the same snapshot: the campaign's language; the table
+-- of vectors (`glyphoxa worker reindex` replaces it); the embedding position, whose queue changes
+-- with each batch; and a digest of the campaign's time settings.
 -- Served by idx_session_entries_change_seq and idx_talk_to_embed_place.
 SELECT array_agg(change_seq) AS change_seqs, array_agg(utterance_id) AS utterance_ids, array_agg(session_id) AS session_ids,
        array_agg(ordinal) AS ordinals, array_agg(speaker_id) AS speaker_ids, array_agg(speaker_name) AS speaker_names,
@@ -21,9 +21,9 @@ SELECT array_agg(change_seq) AS change_seqs, array_agg(utterance_id) AS utteranc
   FROM (SELECT * FROM session_entries WHERE campaign_id = $1 AND change_seq >= $2 ORDER BY change_seq LIMIT $3) AS page;
 
 -- embeddings --
--- The vectors of the utterances $2 by model $3, if the table is still the one of number $4 (nobody puts another in its
--- place while this reads it), the pieces of one together, in the form in which PostgreSQL sends them,
--- one behind the other: the driver's own would make an object of each number. Served by idx_chunks_utterance_id.
+-- The vectors of the utterances $2 by model $3, if the table still has the number $4 (it is locked against
+-- replacement), with the pieces of one utterance adjacent, as the concatenated binary values of PostgreSQL:
+-- the driver would create an object per number. Served by idx_chunks_utterance_id.
 SELECT array_agg(utterance_id) AS utterance_ids, string_agg(vector_send(embedding), '') AS sent
   FROM (SELECT utterance_id, embedding FROM chunks
          WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND model = $3

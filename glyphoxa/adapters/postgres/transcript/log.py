@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 
-# Utterances and their corrections as rows of the log, and back.
+# Utterances and their corrections as rows, and back.
 
 
 _NS_PER_MS: Final = 1_000_000
@@ -73,7 +73,7 @@ def correction_rows(utterance: UtteranceId, corrections: Sequence[Correction]) -
 
 
 def utterance_of_row(row: asyncpg.Record) -> Utterance:
-    """Of a row of the view `utterances`."""
+    """The utterance in a row of the view `utterances`."""
     return Utterance(
         id=UtteranceId(row["utterance_id"]),
         campaign_id=CampaignId(row["campaign_id"]),
@@ -91,7 +91,7 @@ def utterance_of_row(row: asyncpg.Record) -> Utterance:
 
 
 def said_of_row(row: asyncpg.Record) -> CitedUtterance:
-    """Of the same rows, for the DM."""
+    """The same for the DM."""
     return CitedUtterance(
         UtteranceId(row["utterance_id"]),
         SessionId(row["session_id"]),
@@ -103,7 +103,7 @@ def said_of_row(row: asyncpg.Record) -> CitedUtterance:
     )
 
 
-# A turn's record as a row of `turns`, and back.
+# Turn records as rows of `turns`, and back.
 
 
 _KINDS: Final[Mapping[str, type[Recalled]]] = {
@@ -115,7 +115,7 @@ _STAGES: Final = {stage.value: stage for stage in Stage}
 
 
 def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
-    """What the paragraph `record_turn` takes behind the campaign. Not all of it may be storable: see `storable`."""
+    """Parameters of the query `record_turn` after the campaign. They may need `storable`."""
     return (
         turn.id,
         turn.session_id,
@@ -183,7 +183,7 @@ def _stored(one: Recalled) -> dict[str, Any]:
 
 
 def _recalled(stored: Mapping[str, Any]) -> Recalled:
-    """Also of an older version, which wrote who spoke into the text, and all fields for every kind."""
+    """Also reads the format of older versions, whose text includes the speaker and whose kinds have all fields."""
     kind = _KINDS[stored["source"]]
     known = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
     if kind is RecalledUtterance:
@@ -236,7 +236,7 @@ _UNSTORABLE = (
     asyncpg.DataError,
     asyncpg.ProgramLimitExceededError,
     asyncpg.IntegrityConstraintViolationError,
-    ValueError,  # asyncpg's for an argument that does not fit its column
+    ValueError,  # asyncpg's error for an argument that does not fit its column
 )
 _READ_DEADLINE_MS = 1000
 _WRITE_DEADLINE_MS = 10_000
@@ -244,9 +244,9 @@ _ATTEMPTS = 3
 
 
 class PostgresTranscriptLog:
-    """A `TranscriptLog`. Reads have a deadline of 1 s, writes one of 10 s; late is `Unavailable`.
+    """Implements `TranscriptLog`. Reads have a deadline of 1 s, writes one of 10 s; late is `Unavailable`.
 
-    Unstorable is a time in the year 20000, or a text of 100 MB. A batch of 500 to 1,000 is taken fastest.
+    Unstorable are a time in the year 20000 and a text of 100 MB. Batches of 500 to 1,000 are fastest.
     """
 
     def __init__(self, database: Database) -> None:
@@ -258,7 +258,7 @@ class PostgresTranscriptLog:
         for said in utterances:
             campaign = CampaignId(storable(said.campaign_id))
             by_campaign.setdefault(campaign, {}).setdefault(storable(said.id), said)
-        # In one order, so that two writers never wait for each other crosswise.
+        # In a fixed order, so that two writers cannot deadlock.
         for campaign, by_id in sorted(by_campaign.items()):
             await self._append(campaign, by_id)
 
@@ -282,7 +282,7 @@ class PostgresTranscriptLog:
                         await connection.execute(self._sql["add_corrections"], campaign, corrections)
                 return
             except asyncpg.UniqueViolationError as error:
-                # Somebody else appended one of them, under another session, since we looked. Now we see it.
+                # Another writer has appended one of them under another session since the check. Now it is visible.
                 if attempt + 1 == _ATTEMPTS:
                     raise Unavailable(f"the database is busy with the same utterances: {error}") from None
 
@@ -311,7 +311,7 @@ class PostgresTranscriptLog:
 
     @asynccontextmanager
     async def _storing(self, campaign: CampaignId) -> AsyncIterator[Connection]:
-        """A transaction. Its errors are our own, but for a key that is taken."""
+        """A transaction. Translates errors, except for a duplicate key."""
         async with self._database.use(campaign, deadline_ms=_WRITE_DEADLINE_MS) as connection:
             try:
                 async with connection.transaction():
@@ -321,7 +321,7 @@ class PostgresTranscriptLog:
             except _UNSTORABLE as error:
                 raise Unstorable(f"the database cannot hold this: {error}") from None
             except asyncpg.PostgresError as error:
-                raise Unavailable(f"the database does not take what is said: {error}") from None
+                raise Unavailable(f"the database rejects writes: {error}") from None
 
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
@@ -338,7 +338,7 @@ class PostgresTranscriptLog:
 
 
 class PostgresTalkDecisions(CampaignQueries):
-    """A `TalkDecisions`. Reading has a deadline of 1 s."""
+    """Implements `TalkDecisions`. Reading has a deadline of 1 s."""
 
     file = "transcript/log"
 
@@ -359,13 +359,13 @@ _REWORD_DEADLINE_MS = 30_000
 
 
 async def update_text_search_config(database: Database, campaign: CampaignId) -> int:
-    """Make all words of its talk those of the campaign's language as it is now. Returns how many utterances changed.
+    """Reindex the words of a campaign's utterances for its current language. Returns the number of changes.
 
-    The latest talk comes first, the first utterance last: if that has the right language, nothing is to be done,
-    and who was interrupted goes on the next time.
+    From the latest utterance to the first: if the first one is up to date, nothing is to be done, so an interrupted run
+    continues next time.
 
     Raises:
-        Unavailable: The database is away; what was done so far stays done.
+        Unavailable: The database is away; completed changes stay.
     """
     sql = load_queries("transcript/log")
     changed = 0
@@ -383,12 +383,12 @@ async def update_text_search_config(database: Database, campaign: CampaignId) ->
 
 
 class PostgresSessionSummaries(CampaignQueries):
-    """`SessionSummaries`, with a deadline of 1 s; late is `Unavailable`."""
+    """Implements `SessionSummaries`, with a deadline of 1 s; late is `Unavailable`."""
 
     file = "transcript/session_summaries"
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        """None when there is none of which `npc` may know both the entity and its two facts."""
+        """The summary, or None if `npc` may not know its entity and both of its facts."""
         rows = await self._fetch("summary", campaign, viewer_parameter(npc), episode_of(session), EPISODE)
         return str(rows[0][0]) if rows else None
 

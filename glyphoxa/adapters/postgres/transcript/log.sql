@@ -1,19 +1,19 @@
 -- place_sessions --
--- The sessions of a batch, locked in one order until the transaction ends: whoever appends to the same session
--- meanwhile waits, so that ordinals have no gap. Their start is their earliest utterance.
+-- Lock the sessions of a batch in a fixed order until the transaction ends: others that append to the same session
+-- wait, so that ordinals have no gap. A session starts with its earliest utterance.
 INSERT INTO sessions (campaign_id, id, started_at)
     SELECT $1, s.id, s.started_at FROM jsonb_to_recordset($2) AS s (id TEXT, started_at TIMESTAMPTZ) ORDER BY s.id
     ON CONFLICT (campaign_id, id) DO UPDATE SET started_at = least(sessions.started_at, excluded.started_at);
 
 -- plan_for_batch --
--- A plan that was made while the campaign's partition was empty may read all of it for each utterance, and serves until
+-- A plan made while the campaign's partition was empty may read all of it for each utterance, and stays in use until
 -- the partition is analyzed: 400 turns a second instead of 5,000.
 SET LOCAL plan_cache_mode = force_custom_plan;
 
 -- append --
--- A batch, in its order; each that is not there yet with the next ordinal of its session. The caller holds the locks of
--- the sessions. What is there already is found by session_entries_campaign_id_utterance_id_key, one by one: as an
--- anti-join it would be compared with all talk of the campaign.
+-- Append a batch in order; each new utterance gets the next ordinal of its session. The caller holds the locks of
+-- the sessions. Existing ones are found by session_entries_campaign_id_utterance_id_key, one by one: an
+-- anti-join would compare them with all utterances of the campaign.
 WITH new AS MATERIALIZED (
     SELECT s.*, row_number() OVER (PARTITION BY s.session_id ORDER BY s.place) AS nth
       FROM jsonb_to_recordset($2) AS s (place INT, session_id TEXT, utterance_id TEXT, speaker_id TEXT,
@@ -37,20 +37,20 @@ INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, spe
 RETURNING utterance_id;
 
 -- add_corrections --
--- Of utterances that were just added.
+-- Corrections of utterances that were just added.
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
     SELECT $1, c.utterance_id, c.ordinal, c.start_char, c.end_char, c.before, c.after, c.score, c.stage, c.reason
       FROM jsonb_to_recordset($2) AS c (utterance_id TEXT, ordinal INT, start_char INT, end_char INT, before TEXT,
                                         after TEXT, score FLOAT8, stage TEXT, reason TEXT);
 
 -- lock --
--- Before rows of talk are locked for a change, as every change takes this lock after its row: two changes of the same
--- talk would wait for each other crosswise.
+-- Take this lock before locking rows for a change, as every change takes it after its row: two changes of the same
+-- utterances would deadlock.
 SELECT glyphoxa_lock_talk($1);
 
 -- revise --
--- A better text for an utterance, if it still has the text $4. Locks the row until the transaction ends. The
--- columns of its words follow by themselves.
+-- Revise the text of an utterance if it is still $4. Locks the row until the transaction ends. The
+-- columns of its words are generated.
 UPDATE session_entries SET text = $3
  WHERE campaign_id = $1 AND utterance_id = $2 AND text = $4
 RETURNING true;
@@ -59,7 +59,7 @@ RETURNING true;
 SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2);
 
 -- add_later_corrections --
--- Behind those that are there. The caller holds the lock of the utterance.
+-- Add corrections after the existing ones. The caller holds the lock of the utterance.
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
     SELECT $1, $2, c.ordinal + (SELECT coalesce(max(ordinal) + 1, 0) FROM corrections
                                  WHERE campaign_id = $1 AND utterance_id = $2),
@@ -68,12 +68,12 @@ INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_cha
                                         score FLOAT8, stage TEXT, reason TEXT);
 
 -- drop_chunks --
--- The meaning of the old words. The utterance is embedded anew like one that never was. Served by
+-- Drop the chunks of the old text. The utterance is embedded again like a new one. Served by
 -- idx_chunks_utterance_id.
 DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- record_turn --
--- A finished turn; one that is already there is left as it is.
+-- Store a finished turn; an existing one is left unchanged.
 INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason,
                    outcome, reply, reply_heard, recalled, stages, omitted, prompt_text, error, rejected, looked_up,
                    utterance_id, reply_id, parts, tier, tier_reason, unsaid)
@@ -82,7 +82,7 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
     ON CONFLICT (campaign_id, id) DO NOTHING;
 
 -- recent --
--- A session's last utterances, oldest first; not what was rolled back. Served by
+-- A session's last utterances, oldest first, without rolled back ones. Served by
 -- idx_session_entries_session_timestamp.
 SELECT * FROM (
     SELECT * FROM utterances
@@ -92,7 +92,7 @@ SELECT * FROM (
  ORDER BY timestamp, ordinal;
 
 -- decided --
--- What of a session is retracted, or has other words by the DM. Served by idx_session_entries_session_id.
+-- A session's utterances that the DM retracted or corrected. Served by idx_session_entries_session_id.
 SELECT u.*, e.own_text
   FROM session_entries e
   JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
@@ -100,22 +100,22 @@ SELECT u.*, e.own_text
  ORDER BY e.ordinal;
 
 -- count --
--- Of the whole campaign, what was rolled back included: it was said. Served by idx_session_entries_session_id alone.
+-- Count the whole campaign, including rolled back utterances. Served by idx_session_entries_session_id alone.
 SELECT count(*) FROM session_entries WHERE campaign_id = $1;
 
 -- count_of_session --
 SELECT count(*) FROM session_entries WHERE campaign_id = $1 AND session_id = $2;
 
 -- first_has_language --
--- Whether the campaign's first utterance is found by the words of its language; true where there is none. Served by
+-- Whether the campaign's first utterance is indexed in the campaign's language; true if there is none. Served by
 -- the primary key.
 SELECT coalesce((SELECT e.fts_config = glyphoxa_fts_config(c.language)
                    FROM session_entries e JOIN campaigns c ON c.id = e.campaign_id
                   WHERE e.campaign_id = $1 ORDER BY e.id LIMIT 1), true);
 
 -- follow_language --
--- The words of up to $3 utterances before the id $2 (NULL: the latest) in the campaign's language; `reached` is the
--- first of them, NULL when there was none. Served by the primary key.
+-- Reindex up to $3 utterances before the id $2 (NULL: the latest) in the campaign's language; `reached` is the
+-- first of them, NULL if there were none. Served by the primary key.
 WITH batch AS MATERIALIZED (
     SELECT id FROM session_entries WHERE campaign_id = $1 AND id < coalesce($2, 9223372036854775807)
      ORDER BY id DESC LIMIT $3),

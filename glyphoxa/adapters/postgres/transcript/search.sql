@@ -1,9 +1,9 @@
 -- search --
--- Utterances that $2 witnessed (NULL: the DM, who sees all) and that have the words $3, best first.
+-- Utterances that $2 witnessed (NULL: the DM, who sees all) with the words $3, best first.
 -- Words are stemmed in the campaign's language, which drops its stop words; names ($4: words written like names) are
--- neither, because somebody may be called Will. When that leaves nothing of $3, it counts as it is written.
--- $5: one word is enough. Otherwise all must be there, and those of the names that the language drops.
--- $6 session, $7 speaker (NULL: any), $8 and $9 from when until when (NULL: ever), $10 how many.
+-- neither, because somebody may be called Will. If no words of $3 remain, it is used literally.
+-- $5: one word is enough. Otherwise all are required, including names that the language drops.
+-- $6 session, $7 speaker (NULL: any), $8 and $9 time range (NULL: open), $10 limit.
 -- Served by idx_session_entries_fts and idx_session_entries_names.
 WITH language AS MATERIALIZED (
     SELECT coalesce((SELECT glyphoxa_fts_config(language) FROM campaigns WHERE id = $1), 'english') AS config),
@@ -18,7 +18,7 @@ named AS MATERIALIZED (
            END) AS names
       FROM stemmed),
 asked AS MATERIALIZED (
-    -- No lexeme holds a blank: every ' & ' is an operator.
+    -- No lexeme contains a space: every ' & ' is an operator.
     SELECT CASE WHEN $5 THEN replace(words::text, ' & ', ' | ')::tsquery ELSE words END AS words,
            CASE WHEN $5 THEN replace(names::text, ' & ', ' | ')::tsquery ELSE names END AS names,
            $5 OR numnode(words) = 0 AS names_suffice,
@@ -41,8 +41,8 @@ SELECT u.*, b.score FROM best b JOIN utterances u ON u.campaign_id = $1 AND u.id
  ORDER BY b.score DESC, u.timestamp DESC, u.id DESC;
 
 -- latest_of_session --
--- What $2 witnessed (NULL: the DM) of session $3, the latest first. $4 speaker (NULL: any), $5 and $6 from when until
--- when (NULL: ever), $7 how many. Served by idx_session_entries_session_timestamp.
+-- Utterances of session $3 that $2 witnessed (NULL: the DM), latest first. $4 speaker (NULL: any), $5 and $6 time
+-- range (NULL: open), $7 limit. Served by idx_session_entries_session_timestamp.
 SELECT *, 0::float8 AS score FROM utterances
  WHERE campaign_id = $1 AND session_id = $3 AND NOT retracted
    AND ($2::text IS NULL OR $2 = ANY (witnesses))
@@ -52,7 +52,7 @@ SELECT *, 0::float8 AS score FROM utterances
  LIMIT $7;
 
 -- latest_of_speaker --
--- The same of speaker $3 in all sessions; $4 and $5 from when until when, $6 how many. Served by
+-- The same for speaker $3 in all sessions; $4 and $5 time range, $6 limit. Served by
 -- idx_session_entries_speaker.
 SELECT *, 0::float8 AS score FROM utterances
  WHERE campaign_id = $1 AND speaker_id = $3 AND NOT retracted
@@ -62,7 +62,7 @@ SELECT *, 0::float8 AS score FROM utterances
  LIMIT $6;
 
 -- latest --
--- The same of all speakers; $3 and $4 from when until when, $5 how many. Served by idx_session_entries_timestamp.
+-- The same for all speakers; $3 and $4 time range, $5 limit. Served by idx_session_entries_timestamp.
 SELECT *, 0::float8 AS score FROM utterances
  WHERE campaign_id = $1 AND NOT retracted
    AND ($2::text IS NULL OR $2 = ANY (witnesses))

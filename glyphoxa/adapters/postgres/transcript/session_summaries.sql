@@ -17,7 +17,7 @@ SELECT summary.value #>> '{}'
  LIMIT 1
 
 -- latest --
--- Likewise of the $5 latest sessions but $3, the latest first. $4 is the kind.
+-- The same for the $5 latest sessions except $3, latest first. $4 is the kind.
 SELECT told.text
   FROM (SELECT DISTINCT ON (s.id) s.id, s.started_at, summary.value #>> '{}' AS text
           FROM sessions AS s

@@ -1,4 +1,4 @@
-"""Commands from the DM to an open table, its answers, and its controls."""
+"""The DM's commands to an open table, the table's answers, and its controls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWERED_WITHIN_S: Final = 5.0
 class PastCommand:
     """
     Attributes:
-        answer: What the table said to it; empty if it never did.
+        answer: The table's answer; empty if there was none.
     """
 
     at_ms: int
@@ -33,8 +33,9 @@ class PastCommand:
 
 
 class PostgresTableCommands(CampaignQueries):
-    """A `CommandInbox` and a `ControlsStore` of an open table, and the way to it for others. Reading and writing have a
-    deadline of 1 s.
+    """Implements `CommandInbox` and `ControlsStore` for an open table, and sends commands to it.
+
+    Reading and writing have a deadline of 1 s.
     """
 
     file = "transcript/table_commands"
@@ -43,7 +44,7 @@ class PostgresTableCommands(CampaignQueries):
         super().__init__(database)
         self._listener = listener
 
-    # -- for who commands
+    # -- for the sender
 
     async def command(
         self,
@@ -53,21 +54,21 @@ class PostgresTableCommands(CampaignQueries):
         session: SessionId | None = None,
         within_s: float = ANSWERED_WITHIN_S,
     ) -> str:
-        """Have an open table of this campaign obey.
+        """Send a command to an open table of this campaign.
 
         Args:
-            session: Of several tables, the one that plays this.
+            session: The table of this session, if there are several.
 
-        Returns: What it did.
+        Returns: The table's answer.
 
         Raises:
-            InvalidInput: It did not, and says why.
-            Unavailable: No table answers; nothing is done then, now or later. Or the database is away.
+            InvalidInput: The table rejected it; the message says why.
+            Unavailable: No table answers, and the command is withdrawn. Or the database is away.
         """
         command = uuid.uuid4().hex
         try:
             async with asyncio.timeout(within_s), aclosing(self.changes(campaign)) as changes:
-                await anext(changes)  # from here on no answer is missed
+                await anext(changes)  # subscribed: no later answer is missed
                 await self._fetch("ask", campaign, command, session, dict(told))
                 async for _ in changes:
                     [row] = await self._fetch("answered", campaign, command)
@@ -77,14 +78,14 @@ class PostgresTableCommands(CampaignQueries):
             pass
         of = f"campaign {campaign!r}" if session is None else f"session {session!r}"
         if await self._fetch("withdraw", campaign, command):
-            raise Unavailable(f"no table of {of} is open: nothing was done. `glyphoxa serve` opens one")
+            raise Unavailable(f"no table of {of} is open: the command was not executed. `glyphoxa serve` opens one")
         for row in await self._fetch("answered", campaign, command):
             if row["answer"] is not None:
                 return _as_told(row["answer"], is_done=row["is_done"])
-        raise Unavailable(f"the table of {of} did not answer within {within_s:g} s: it may have obeyed, or not")
+        raise Unavailable(f"the table of {of} did not answer within {within_s:g} s and may have executed the command")
 
     async def latest(self, campaign: CampaignId, *, session: SessionId | None, limit: int) -> list[PastCommand]:
-        """What tables took, the newest first."""
+        """The commands that tables took, newest first."""
         return [
             PastCommand(
                 row["asked_ms"], SessionId(row["taken_by"]), row["command"], row["answer"] or "", bool(row["is_done"])

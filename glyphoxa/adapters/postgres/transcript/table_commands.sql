@@ -1,12 +1,12 @@
 -- ask --
--- The notification comes when the row is there for others.
+-- The notification is sent when the row is visible to others.
 WITH asked AS (
     INSERT INTO table_commands (campaign_id, id, session_id, command) VALUES ($1, $2, $3, $4) RETURNING campaign_id
 )
 SELECT pg_notify('glyphoxa_table', json_build_object('campaign', campaign_id)::text) FROM asked;
 
 -- take --
--- One table takes a command, and a command that nobody took in time is taken by none.
+-- One table takes a command; an expired command is taken by none.
 UPDATE table_commands SET taken_by = $2
  WHERE campaign_id = $1
    AND id = (SELECT id FROM table_commands
@@ -25,11 +25,11 @@ SELECT pg_notify('glyphoxa_table', json_build_object('campaign', campaign_id)::t
 SELECT answer, is_done, taken_by FROM table_commands WHERE campaign_id = $1 AND id = $2;
 
 -- withdraw --
--- Nobody takes it from now on. Nothing is withdrawn that was taken.
+-- Withdraw a command, unless a table has taken it.
 DELETE FROM table_commands WHERE campaign_id = $1 AND id = $2 AND taken_by IS NULL RETURNING id;
 
 -- latest --
--- What was commanded in a campaign (and session), the newest first.
+-- The commands in a campaign (and session), newest first.
 SELECT (extract(epoch FROM asked_at) * 1000)::bigint AS asked_ms, taken_by, command, answer, is_done FROM table_commands
  WHERE campaign_id = $1 AND taken_by IS NOT NULL AND ($2::text IS NULL OR taken_by = $2) AND command ->> 'do' <> 'show'
  ORDER BY asked_at DESC, id LIMIT $3;

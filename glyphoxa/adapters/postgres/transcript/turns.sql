@@ -1,5 +1,5 @@
 -- latest --
--- The newest turns; of the session $2 and the NPC $3 if they are not NULL. Without prompts: they are long. Served by
+-- The newest turns; of the session $2 and the NPC $3 if they are not NULL. Without their long prompts. Served by
 -- idx_turns_latest, idx_turns_session_id and idx_turns_of_npc.
 SELECT id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address_reason, outcome, reply, reply_heard,
        recalled, stages, omitted, '' AS prompt_text, error, rejected, looked_up, utterance_id, reply_id,
@@ -19,7 +19,7 @@ SELECT id, session_id, speaker_id, speaker_name, raw_text, text, npc_id, address
 
 -- ending_with --
 -- The newest turns whose id ends with $2; of the session $3 and the NPC $4 if they are not NULL. Reads the ids of all
--- turns that may be meant: a DM types this a few times in an evening.
+-- candidate turns: a DM types this a few times in an evening.
 SELECT id
   FROM turns
  WHERE campaign_id = $1 AND right(id, length($2)) = $2

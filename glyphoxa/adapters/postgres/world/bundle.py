@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 _MADE_AGAIN: Final = ("chunks", "talk_to_embed")
-"""Embeddings, and what is still to be embedded: all talk of a campaign that came in is."""
+"""Embeddings and their queue: after an import, all utterances of the campaign are embedded again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
-"""Tables whose rows a bundle has: what others refer to comes first."""
+"""Tables in a bundle, referenced tables first."""
 
 _NUMBERED: Final = {"session_entries": "session_entries_id_seq", "story_days": None, "learned_name_events": None}
-"""Tables whose `id` comes from a sequence of the whole database; a bundle counts from 1 instead. None: an identity."""
+"""Tables whose `id` comes from a database-wide sequence; a bundle counts from 1 instead. None: an identity column."""
 _OF_THIS_DATABASE: Final[Mapping[str, Row]] = {
     "session_entries": {"change_seq": None},
     "chronicle_rereads": {"change_seq": 0},
     "chronicle_progress": {"taken_by": None, "taken_until": None},
 }
-"""What means nothing elsewhere, with what stands for it there; None: what the table itself puts there."""
+"""Columns without meaning in another database, with their replacement; None: the table's default."""
 
 _DEADLINE_MS: Final = 3_600_000
 _AT_A_TIME: Final = 500
@@ -62,11 +62,11 @@ _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table; `type` is its name in PostgreSQL.
+    """A column of a table; `type` is its PostgreSQL type.
 
     Attributes:
         needed: It cannot be null.
-        required: A row that leaves it out is none.
+        required: A row must contain it.
     """
 
     name: str
@@ -75,7 +75,7 @@ class _Column:
     required: bool
 
     def fault_of(self, value: object) -> str | None:
-        """What would be valid, unless the value is."""
+        """A description of valid values if the value is invalid, otherwise None."""
         if value is None:
             can_be = not self.needed or (self.type == "jsonb" and self.name not in _JSON_KINDS)
             return None if can_be else "something: it cannot be null"
@@ -92,7 +92,7 @@ class _Column:
 
 
 async def export_campaign(database: Database, campaign: CampaignId) -> CampaignBundle:
-    """All that is stored of a campaign, as of one moment.
+    """Export all stored data of a campaign, from one snapshot.
 
     Raises:
         NotFound: There is no such campaign.
@@ -113,8 +113,9 @@ async def import_campaign(database: Database, bundle: CampaignBundle, *, into: C
     """Store a new campaign, all of it or nothing.
 
     Raises:
-        InvalidInput: There is a campaign of the name `into`, or talk of one; or a row is none that its table can hold,
-            or what the bundle says is known is not what its events tell. The message names the place.
+        InvalidInput: A campaign or transcript with the id `into` exists, a row does not fit its table, or the
+            projections
+            do not match the events. The message names the place.
         Unavailable: The database is away, or an hour was not enough; nothing was written.
     """
     sql = load_queries("world/bundle")
@@ -122,17 +123,17 @@ async def import_campaign(database: Database, bundle: CampaignBundle, *, into: C
         connection = world.connection
         await connection.execute(sql["utc"])
         if await connection.fetchval(sql["new_campaign"], into, bundle.name, bundle.language) is None:
-            raise InvalidInput(f"there is a campaign {into!r} already: import it as another, with --as NEWID")
+            raise InvalidInput(f"the campaign {into!r} already exists: choose another id with --as NEWID")
         for table in BUNDLED:
             query = f"SELECT EXISTS (SELECT FROM {table} WHERE campaign_id = $1)"  # noqa: S608 - ours, see COPIED
             if await connection.fetchval(query, into):
-                raise InvalidInput(f"there is talk of a campaign {into!r} already: import it as another, --as NEWID")
+                raise InvalidInput(f"a transcript of {into!r} already exists: choose another id with --as NEWID")
         for name in bundle.tables:
             if name not in BUNDLED:
-                raise InvalidInput(f"tables.{name[:60]} is no table of a bundle: {did_you_mean(name, BUNDLED)}")
+                raise InvalidInput(f"tables.{name[:60]} is not a table of a bundle: {did_you_mean(name, BUNDLED)}")
         for table in BUNDLED:
             if table not in bundle.tables:
-                raise InvalidInput(f"tables has no {table!r}: it has {', '.join(sorted(BUNDLED))}")
+                raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted(BUNDLED))}")
             await _put(connection, into, table, bundle.tables[table])
         for at, row in enumerate(bundle.tables["campaign_documents"]):
             try:
@@ -187,9 +188,9 @@ async def _put(connection: Connection, into: CampaignId, table: str, rows: list[
         block = whole[first : first + _AT_A_TIME]
         if await _refused(connection, query, into, block) is None:
             continue
-        for at, row in enumerate(block, start=first):  # once more, to find the one
+        for at, row in enumerate(block, start=first):  # again, to find the invalid row
             if (error := await _refused(connection, query, into, [row])) is not None:
-                raise InvalidInput(f"tables.{table}[{at}] is no row that can be stored: {error}")
+                raise InvalidInput(f"tables.{table}[{at}] cannot be stored: {error}")
 
 
 async def _refused(connection: Connection, query: str, into: CampaignId, rows: Sequence[Row]) -> str | None:
@@ -205,10 +206,10 @@ async def _refused(connection: Connection, query: str, into: CampaignId, rows: S
 def _check_columns(table: str, rows: list[Row], columns: Mapping[str, _Column]) -> None:
     for name in rows[0]:
         if name not in columns:
-            raise InvalidInput(f"tables.{table}[0] has {name[:40]!r}, no column: {did_you_mean(name, columns)}")
+            raise InvalidInput(f"tables.{table}[0] has {name[:40]!r}, not a column: {did_you_mean(name, columns)}")
     for column in columns.values():
         if column.required and column.name not in rows[0]:
-            raise InvalidInput(f"tables.{table}[0] has no {column.name!r}: a row has {', '.join(columns)}")
+            raise InvalidInput(f"tables.{table}[0] has no {column.name!r}: a row must have {', '.join(columns)}")
     for at, row in enumerate(rows):
         for name, value in row.items():
             if (valid := columns[name].fault_of(value)) is not None:
@@ -216,13 +217,13 @@ def _check_columns(table: str, rows: list[Row], columns: Mapping[str, _Column]) 
 
 
 async def _numbered_here(connection: Connection, table: str, rows: list[Row]) -> list[Row]:
-    """The same with numbers that this database has not given yet, in the same order."""
+    """Renumber rows with new numbers of this database, in the same order."""
     for at, row in enumerate(rows):
         if row.get("id") != at + 1:
-            raise InvalidInput(f"tables.{table}[{at}].id is {str(row.get('id'))[:40]}: rows count from 1, so {at + 1}")
+            raise InvalidInput(f"tables.{table}[{at}].id is {str(row.get('id'))[:40]}: it must be {at + 1} (from 1)")
         undoes = row.get("undoes")
         if undoes is not None and not 1 <= int(str(undoes)) <= at:
-            raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it is the id of a row before this one")
+            raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
     sql = load_queries("world/bundle")
     sequence = _NUMBERED[table] or await connection.fetchval(sql["identity"], table)
     numbers = await connection.fetchval(sql["next_numbers"], sequence, len(rows))
@@ -234,18 +235,18 @@ async def _numbered_here(connection: Connection, table: str, rows: list[Row]) ->
 
 
 async def _check_world(world: WorldTransaction, seqs: Sequence[object]) -> None:
-    """What is known must follow from what happened."""
+    """Check that the projections follow from the events."""
     for at, seq in enumerate(seqs):
         if seq != at + 1:
-            raise InvalidInput(f"tables.world_events[{at}].seq is {seq}: events count from 1, so {at + 1}")
+            raise InvalidInput(f"tables.world_events[{at}].seq is {seq}: it must be {at + 1} (events count from 1)")
     try:
         told = await world.log.state_at(len(seqs))
         held = await world.tables.read()
     except (Corrupt, KeyError, TypeError, ValueError, InvalidInput) as error:
-        raise InvalidInput(f"tables.world_events holds an event that cannot be read: {error}") from None
+        raise InvalidInput(f"tables.world_events contains an unreadable event: {error}") from None
     odd = difference(held, told)
     if not odd.is_empty:
         raise InvalidInput(
-            "tables.world_events tells another world than tables.entities, relationships, attribute_facts and "
-            "fact_history hold: a bundle is as `glyphoxa campaign export` wrote it"
+            "tables.world_events does not match tables.entities, relationships, attribute_facts and "
+            "fact_history: do not edit a bundle written by `glyphoxa campaign export`"
         )

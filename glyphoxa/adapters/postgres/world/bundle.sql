@@ -2,11 +2,11 @@
 SELECT name, language FROM campaigns WHERE id = $1;
 
 -- utc --
--- Times are written with the zone of the session: always the same one.
+-- Times are written in the session's zone: always use the same one.
 SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true);
 
 -- columns --
--- What a row is made of: not the campaign, nor what the table computes by itself.
+-- The columns of a row, without the campaign and generated columns.
 SELECT a.attname AS name, t.typname AS type, a.attnotnull AS needed,
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
@@ -15,7 +15,7 @@ SELECT a.attname AS name, t.typname AS type, a.attnotnull AS needed,
  ORDER BY a.attnum;
 
 -- key --
--- Texts by their bytes: databases sort them by rules of their own.
+-- Sort texts by their bytes: databases have different collations.
 SELECT 't.' || quote_ident(a.attname) || CASE WHEN a.atttypid = 'text'::regtype THEN ' COLLATE "C"' ELSE '' END
   FROM pg_index i
  CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
@@ -27,7 +27,7 @@ SELECT 't.' || quote_ident(a.attname) || CASE WHEN a.atttypid = 'text'::regtype 
 INSERT INTO campaigns (id, name, language) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING RETURNING id;
 
 -- next_numbers --
--- So many numbers of the sequence from which rows of a table get theirs, the least first.
+-- Reserve numbers of a table's sequence, in ascending order.
 SELECT array_agg(n ORDER BY n)
   FROM (SELECT nextval($1::text::regclass) AS n FROM generate_series(1, $2::int)) AS given;
 

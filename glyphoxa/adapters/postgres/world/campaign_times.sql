@@ -1,5 +1,5 @@
 -- put_times --
--- As the campaign's file has them.
+-- The times in the campaign file.
 INSERT INTO campaign_times (campaign_id, time_zone, calendar, story_day) VALUES ($1, $2, $3, $4)
     ON CONFLICT (campaign_id) DO UPDATE
     SET time_zone = excluded.time_zone, calendar = excluded.calendar, story_day = excluded.story_day;
@@ -8,7 +8,7 @@ INSERT INTO campaign_times (campaign_id, time_zone, calendar, story_day) VALUES 
 SELECT time_zone, calendar, story_day FROM campaign_times WHERE campaign_id = $1;
 
 -- told --
--- What day it was said to be, in order. Served by story_days_pkey.
+-- The recorded story days, in order. Served by story_days_pkey.
 SELECT session_id, day, file_day, (extract(epoch FROM told_at) * 1000)::bigint AS told_ms
   FROM story_days WHERE campaign_id = $1 ORDER BY id;
 
@@ -16,7 +16,7 @@ SELECT session_id, day, file_day, (extract(epoch FROM told_at) * 1000)::bigint A
 INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ($1, $2, $3, $4);
 
 -- put_right --
--- As of when it was told before: who puts an evening right does not play it.
+-- Keep the time of the earlier record: correcting a session's day is not playing it.
 INSERT INTO story_days (campaign_id, session_id, day, file_day, told_at)
     VALUES ($1, $2, $3, $4, to_timestamp($5::bigint / 1000.0));
 
@@ -24,6 +24,6 @@ INSERT INTO story_days (campaign_id, session_id, day, file_day, told_at)
 DELETE FROM story_days WHERE campaign_id = $1 AND session_id = $2;
 
 -- last_said --
--- The session in which something was said last, and when. Served by idx_session_entries_timestamp.
+-- The session with the latest utterance, and its time. Served by idx_session_entries_timestamp.
 SELECT session_id, (extract(epoch FROM timestamp) * 1000)::bigint AS at_ms
   FROM session_entries WHERE campaign_id = $1 AND NOT retracted ORDER BY timestamp DESC LIMIT 1;

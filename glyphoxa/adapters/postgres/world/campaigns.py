@@ -1,4 +1,4 @@
-"""Store campaigns as documents, with their calendar, and commit to the world what changed in them."""
+"""Store campaigns as documents, with their calendar, and commit changes to the world."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _calendar: Final = TypeAdapter(StoryCalendar)
 class KeptTimes:
     """
     Attributes:
-        file_day: Where the story stands, as the campaign file says; "" if it does not.
-        told: What was said of it, in order.
+        file_day: The current story day in the campaign file; "" if not given.
+        told: Recorded story days, in order.
     """
 
     time_zone: str = ""
@@ -48,7 +48,7 @@ class KeptTimes:
 
 
 class PostgresCampaignTimes:
-    """`TimesOfCampaigns`, and where a DM's word on the story's days is kept. All with a deadline of 1 s."""
+    """Implements `TimesOfCampaigns`, and stores the story days that the DM sets. All with a deadline of 1 s."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class PostgresCampaignTimes:
         return times_of(kept.time_zone, kept.calendar, kept.file_day, kept.told)
 
     async def kept(self, campaign: CampaignId) -> KeptTimes:
-        """What `times` follows from; that of a campaign which is not stored is empty.
+        """The records from which `times` is derived; empty for a campaign that is not stored.
 
         Raises:
             Unavailable: The database cannot be reached in time.
@@ -68,7 +68,7 @@ class PostgresCampaignTimes:
             return await self._read(connection, campaign)
 
     async def last_said(self, campaign: CampaignId) -> tuple[SessionId, int] | None:
-        """The session in which something was said last, and when (ms since the Unix epoch).
+        """The session with the latest utterance, and its time (ms since the Unix epoch).
 
         Raises:
             Unavailable: As above.
@@ -78,7 +78,7 @@ class PostgresCampaignTimes:
         return None if row is None else (SessionId(row["session_id"]), row["at_ms"])
 
     async def begin(self, campaign: CampaignId, session: SessionId) -> None:
-        """A session is played from now on, on the day where the story stands. Said again, it changes nothing.
+        """Record that a session is played from the current story day on. Idempotent.
 
         Raises:
             Unavailable: As above.
@@ -93,10 +93,10 @@ class PostgresCampaignTimes:
                 await self._tell(connection, campaign, session, day, kept.file_day)
 
     async def tell(self, campaign: CampaignId, session: str, day: str) -> None:
-        """It is that day now.
+        """Set the current story day.
 
         Args:
-            session: That is played on it; or `BETWEEN`.
+            session: The session played on that day, or `BETWEEN`.
 
         Raises:
             Unavailable: As above.
@@ -106,8 +106,9 @@ class PostgresCampaignTimes:
             await self._tell(connection, campaign, session, day, kept.file_day)
 
     async def set_days(self, campaign: CampaignId, session: SessionId, days: Sequence[str]) -> None:
-        """A session was played on those days and on no others. Where the story stands follows if that was said last
-        of this session.
+        """Set the days on which a session was played, replacing earlier ones.
+
+        The current story day changes too if the latest record is of this session.
 
         Raises:
             Unavailable: As above.
@@ -141,7 +142,7 @@ class PostgresCampaignTimes:
 
 
 async def put_times(connection: Connection, campaign: Campaign) -> None:
-    """Keep what a campaign file says of times."""
+    """Store the times in a campaign file."""
     calendar = None if campaign.calendar is None else _calendar.dump_python(campaign.calendar, mode="json")
     sql = load_queries("world/campaign_times")["put_times"]
     await connection.execute(sql, campaign.id, campaign.time_zone, calendar, campaign.story_day)
@@ -157,9 +158,9 @@ class Described:
     """A campaign in its parts.
 
     Attributes:
-        file: What its campaign file says; only a name, if it was made of tables.
-        tables: What came from tables besides.
-        is_told: Whether the world knows it; False for what is from before there were events.
+        file: The content of its campaign file; only a name if it was made from tables.
+        tables: Additional content from tables.
+        is_told: Whether it was committed to the world; False for data from before there were events.
     """
 
     file: Campaign
@@ -172,8 +173,9 @@ class Described:
 
 
 class PostgresCampaigns:
-    """Reading has a deadline of 1 s, loading that of committing what it brings; late is `Unavailable`, and nothing
-    was loaded. A campaign and what it does to the world are stored in one transaction.
+    """Stored campaigns. Reading has a deadline of 1 s, loading that of its commit; late is `Unavailable`.
+
+    A campaign and its changes to the world are stored in one transaction, or not at all.
     """
 
     def __init__(self, database: Database, world: PostgresWorld) -> None:
@@ -185,7 +187,7 @@ class PostgresCampaigns:
         return list(await self.names())
 
     async def names(self) -> dict[CampaignId, str]:
-        """Of all campaigns, by id."""
+        """Names of all campaigns, by id."""
         async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["list_campaigns"])
         return {CampaignId(row["id"]): row["name"] for row in rows}
@@ -207,33 +209,33 @@ class PostgresCampaigns:
             return await self._read(connection, campaign)
 
     async def changes(self, campaign: Campaign) -> CampaignChanges:
-        """What loading it now would do."""
+        """Preview what loading the campaign would change."""
         return await self._preview(campaign.id, lambda was: _of_file(campaign, was), "campaign_file")
 
     async def load(self, campaign: Campaign, *, only_if: CampaignChanges | None = None) -> CampaignChanges:
-        """Make the stored campaign that of the file; what came from tables stays. Done again, it does nothing.
+        """Replace the stored campaign by the file's; content from tables stays. Idempotent.
 
         Args:
-            only_if: Only if it does this, which was shown to the DM.
+            only_if: Fail unless the changes equal these, which the DM was shown.
 
         Raises:
-            InvalidInput: It would do something else by now, or the database cannot hold it.
+            InvalidInput: The changes differ from `only_if`, or the database cannot hold them.
         """
         done = await self._load(campaign.id, lambda was: _of_file(campaign, was), "campaign_file", only_if)
         try:
             await update_text_search_config(self._database, campaign.id)
         except Unavailable as error:
-            logger.warning("earlier talk is not found by the words of {!r} yet: {}", campaign.language, error)
+            logger.warning("earlier utterances are not indexed for the language {!r} yet: {}", campaign.language, error)
         return done
 
     async def changes_by_tables(self, campaign: CampaignId, tables: Tables) -> CampaignChanges:
-        """What adding them now would do."""
+        """Preview what adding the tables would change."""
         return await self._preview(campaign, lambda was: _of_tables(campaign, tables, was), "import")
 
     async def add_tables(
         self, campaign: CampaignId, tables: Tables, *, only_if: CampaignChanges | None = None
     ) -> CampaignChanges:
-        """Add to a campaign, or make one of that name. As `load` otherwise."""
+        """Add to a campaign, or create it. Otherwise like `load`."""
         return await self._load(campaign, lambda was: _of_tables(campaign, tables, was), "import", only_if)
 
     async def _preview(
@@ -243,7 +245,7 @@ class PostgresCampaigns:
         new = renewed(was)
         if was == new:
             return CampaignChanges()
-        # What is from before there were events left nothing in the world; nor did a campaign that was never loaded.
+        # Data from before there were events left nothing in the world; nor did a campaign that was never loaded.
         world = WorldState() if campaign not in await self.ids() else await self._world.now(campaign)
         return await _compare(was, new, world, origin, self._world.accept_at)
 
@@ -263,11 +265,11 @@ class PostgresCampaigns:
             await connection.execute(self._sql["put_campaign"], campaign, new.file.name, new.file.language)
 
         async with self._world.writing(campaign, amount=_size(new.whole), first=put_campaign) as world:
-            was = await self._read(world.connection, campaign)  # nobody else writes to it from here on
+            was = await self._read(world.connection, campaign)  # locked against other writers from here on
             new = renewed(was)
             found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
             if only_if is not None and _shown(only_if) != _shown(found):
-                raise InvalidInput(f"campaign {campaign!r} has changed meanwhile; nothing was loaded, look again")
+                raise InvalidInput(f"campaign {campaign!r} has changed in the meantime; nothing was loaded, try again")
             document = await offload(lambda: _document(new), amount=_size(new.whole))
             events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
             seq = events[-1].seq if events else None
@@ -287,7 +289,7 @@ def _of_file(campaign: Campaign, was: Described | None) -> Described:
     if was is None:
         return Described(campaign, is_told=True)
     left = {e.id for e in was.whole.entities} - {e.id for e in with_tables(campaign, was.tables).entities}
-    # What a table relates to something that leaves the file goes with it.
+    # Drop relations of tables to entities that were removed from the file.
     kept = tuple(r for r in was.tables.relationships if not left & {r.source, r.target})
     return Described(campaign, replace(was.tables, relationships=kept), is_told=True)
 
@@ -312,16 +314,16 @@ async def _compare(
 def check_document(document: Mapping[str, object], campaign: CampaignId) -> None:
     """
     Raises:
-        InvalidInput: It describes no campaign, or another one.
+        InvalidInput: It does not describe a campaign, or another one.
     """
     try:
         described = _described(document, is_told=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f".{part}" for part in first["loc"])
-        raise InvalidInput(f"document{place[:200]}: {first['msg']}: it is what a campaign file says") from None
+        raise InvalidInput(f"document{place[:200]}: {first['msg']}: it must be as in a campaign file") from None
     if described.file.id != campaign:
-        raise InvalidInput(f"document.id is {described.file.id!r}: it is the id of the campaign, {campaign!r}")
+        raise InvalidInput(f"document.id is {described.file.id!r}: it must be the campaign's id, {campaign!r}")
 
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
@@ -330,14 +332,14 @@ def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
 
 
 def _length(document: Mapping[str, object]) -> int:
-    """About how many entities and relationships are in it."""
+    """Approximate number of entities and relationships."""
     return sum(len(part) for part in document.values() if isinstance(part, list))
 
 
 def _document(described: Described) -> dict[str, object]:
     document: dict[str, object] = _campaign.dump_python(described.file, mode="json")
     for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # they are a list
-        # A set has no order, and the same file must give the same document.
+        # A set has no order, but equal files must give equal documents.
         dumped["known_by"] = sorted(secret.known_by)
     if described.tables != NO_TABLES:
         document["tables"] = _tables.dump_python(described.tables, mode="json")
@@ -349,7 +351,7 @@ def _shown(found: CampaignChanges) -> tuple[object, ...]:
 
 
 def _size(campaign: Campaign) -> int:
-    """About how much happens when it is loaded for the first time."""
+    """Approximate number of events of a first load."""
     return len(campaign.relationships) + sum(1 + len(entity.attributes) for entity in campaign.entities)
 
 

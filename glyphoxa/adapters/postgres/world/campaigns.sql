@@ -1,5 +1,5 @@
 -- put_campaign --
--- What may be listed without knowing which campaign is asked for.
+-- The part of a campaign that may be listed without naming it.
 INSERT INTO campaigns (id, name, language) VALUES ($1, $2, $3)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, language = excluded.language, updated_at = now()
     WHERE (campaigns.name, campaigns.language) IS DISTINCT FROM (excluded.name, excluded.language);
@@ -11,7 +11,7 @@ SELECT id, name FROM campaigns ORDER BY id;
 SELECT document, seq FROM campaign_documents WHERE campaign_id = $1;
 
 -- put_document --
--- $3: the last event of this loading, or the one that was the last when it had none.
+-- $3: the last event of this load, or the last event before if it had none.
 INSERT INTO campaign_documents (campaign_id, document, seq)
     VALUES ($1, $2, coalesce($3, (SELECT max(seq) FROM world_events WHERE campaign_id = $1), 0))
     ON CONFLICT (campaign_id) DO UPDATE SET document = excluded.document, seq = excluded.seq, loaded_at = now();

@@ -1,4 +1,4 @@
-"""Erase talk for good: in one transaction, in the campaign and in its forks."""
+"""Erase utterances for good: in one transaction, in the campaign and in its forks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ALL_EVENTS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Whose talk, of when; None is any.
+    """A selection of utterances; None matches any.
 
     Attributes:
         before_ms: Milliseconds since the Unix epoch; exclusive.
@@ -44,10 +44,10 @@ class Meant:
 
 @dataclass(frozen=True, slots=True)
 class ErasedTalk:
-    """What is, or would be, erased of one campaign.
+    """What is, or would be, erased from one campaign.
 
     Attributes:
-        n_events: Of what was learned from it.
+        n_events: Number of events learned from it.
     """
 
     campaign: CampaignId
@@ -67,7 +67,7 @@ class _Entry:
 
 
 class PostgresErasure:
-    """Erases talk. It has a deadline of ten minutes; late is `Unavailable`, and nothing was erased."""
+    """Erases utterances, with a deadline of ten minutes; late is `Unavailable`, and nothing was erased."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -75,10 +75,10 @@ class PostgresErasure:
         self._sql = load_queries("world/erasure")
 
     async def player(self, campaign: CampaignId, wanted: str) -> PlayerId:
-        """Who is meant by an id or a name.
+        """Find a player by id or name.
 
         Raises:
-            NotFound: Nobody, or more than one.
+            NotFound: There is none, or more than one.
         """
         async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["said_by"], campaign)
@@ -89,23 +89,23 @@ class PostgresErasure:
         if len(named) == 1:
             return PlayerId(named[0])
         if named:
-            raise NotFound(f"{wanted!r} is the name of {len(named)} players: say which by id: {', '.join(named)}")
+            raise NotFound(f"{wanted!r} is the name of {len(named)} players: use an id: {', '.join(named)}")
         raise NotFound(f"no player {wanted!r} in campaign {campaign!r}: {did_you_mean(wanted, ids)}")
 
     async def erased(self, campaign: CampaignId) -> frozenset[UtteranceId]:
-        """All that was ever erased of a campaign's talk."""
+        """All utterances ever erased from a campaign."""
         async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["erased"], campaign)
         return frozenset(UtteranceId(row["utterance_id"]) for row in rows)
 
     async def preview(self, campaign: CampaignId, meant: Meant) -> list[ErasedTalk]:
-        """What `erase` would take: of the campaign, then of each fork that has some of it."""
+        """What `erase` would erase: in the campaign, then in each affected fork."""
         async with self._transaction(campaign) as world:
             found = await self._found(world.connection, campaign, meant)
             return [await self._counted(world.connection, each, entries) for each, entries in found]
 
     async def export(self, campaign: CampaignId, meant: Meant) -> dict[str, list[dict[str, object]]]:
-        """What is kept of it: `utterances`, `turns`, `learned` and `names`, as JSON. Without prompts and secrets."""
+        """Export the selection as JSON: `utterances`, `turns`, `learned` and `names`. Without prompts and secrets."""
         async with self._transaction(campaign) as world:
             entries = (await self._found(world.connection, campaign, meant))[0][1]
             events = [each.seq for each in await self._events(world, entries)]
@@ -114,7 +114,7 @@ class PostgresErasure:
         return json.loads(text)  # type: ignore[no-any-return] # as the query makes it
 
     async def erase(self, campaign: CampaignId, meant: Meant, *, at_ms: int) -> list[ErasedTalk]:
-        """Erase it; returns as `preview`. All of it or nothing. Again, it finds nothing more.
+        """Erase the selection, all of it or nothing; returns as `preview`. Idempotent.
 
         Args:
             at_ms: Now, for the log. Milliseconds since the Unix epoch.
@@ -129,7 +129,7 @@ class PostgresErasure:
                 done.append(await self._counted(connection, each, entries))
                 await self._erase(of_it, entries, meant, at_ms)
             await connection.execute(self._sql["enter"], campaign)
-        with suppress(Unavailable):  # it is erased all the same
+        with suppress(Unavailable):  # the erasure itself is committed
             async with self._database.administer(deadline_ms=_DEADLINE_MS) as administering:
                 await administering.execute(self._sql["analyze"])
         return done
@@ -207,7 +207,7 @@ class PostgresErasure:
         ]
         await self._run(world, "events", json.dumps(rows))
         await self._run(world, "snapshots")
-        # What follows the log learns by a new event that an old one is not so any more.
+        # Followers of the log learn from a new event that an old one no longer applies.
         head = await world.log.head()
         erased = TalkErased(tuple(each.seq for each in changed if isinstance(each.event, TalkErased)))
         await world.log.append([encode(erased)], Cause("dm", at_ms), after=head.seq)

@@ -1,17 +1,17 @@
 -- allow --
--- Until the end of the transaction, the log may lose the words of what is erased; and the talk is locked.
+-- Until the end of the transaction, allow the log to lose erased words, and lock the utterances.
 SELECT set_config('glyphoxa.erasing', 'on', true), glyphoxa_lock_talk($1);
 
 -- enter --
--- The campaign whose rows are there from now on, until the end of the transaction.
+-- Select the campaign whose rows are visible, until the end of the transaction.
 SELECT set_config('glyphoxa.campaign', $1, true);
 
 -- campaigns --
 SELECT id FROM campaigns WHERE id <> $1 ORDER BY id;
 
 -- chosen --
--- What of a campaign is meant and not erased yet: what the player $2 said, what was said in the session $3, what was said
--- before $4; each NULL for any. With what a player said goes what an NPC answered to it: it repeats and follows from it.
+-- Selected utterances that are not erased yet: said by player $2, in session $3,
+-- before $4; NULL for any. Includes NPCs' answers to a player, which may repeat what the player said.
 WITH meant AS (
     SELECT utterance_id FROM session_entries
      WHERE campaign_id = $1 AND NOT is_erased
@@ -38,7 +38,7 @@ SELECT e.utterance_id, e.session_id, e.ordinal, e.timestamp, md5(e.raw_text) AS 
  ORDER BY e.session_id, e.ordinal;
 
 -- said_by --
--- Who a name or an id means: players who spoke, and those of the campaign's file.
+-- Players with a name or an id: those who spoke, and those of the campaign file.
 SELECT DISTINCT id, name FROM (
     SELECT speaker_id AS id, speaker_name AS name FROM session_entries
      WHERE campaign_id = $1 AND npc_id = '' AND NOT is_erased
@@ -50,7 +50,7 @@ SELECT DISTINCT id, name FROM (
  ORDER BY id, name;
 
 -- tombstones --
--- What stays of an utterance: its session, ordinal, time and who was there.
+-- What remains of an utterance: its session, ordinal, time and witnesses.
 UPDATE session_entries
    SET text = '', raw_text = '', own_text = NULL, speaker_id = '', speaker_name = '', retracted = TRUE, is_erased = TRUE
  WHERE campaign_id = $1 AND utterance_id = ANY ($2);
@@ -63,30 +63,31 @@ DELETE FROM corrections WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
 -- to_embed --
--- Also what the tombstones have just put there.
+-- Including the entries that the tombstones have just created.
 DELETE FROM talk_to_embed WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
 -- role --
 SELECT current_setting('role');
 
 -- become --
--- Until the end of the transaction. The table that is being filled by `glyphoxa worker reindex` is the owner's alone ("none").
+-- Until the end of the transaction. The table filled by `glyphoxa worker reindex` is only accessible to its owner
+-- ("none").
 SELECT set_config('role', $1, true);
 
 -- reindexed --
--- Where all talk is being embedded anew, the next table has them too.
+-- During a reindexing, the next table contains them too.
 SELECT to_regclass('reindex.chunks') IS NOT NULL;
 
 -- chunks_to_come --
 DELETE FROM reindex.chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
 -- interrupt --
--- Who reads these sessions ($2) now, with the words in mind, loses them, and begins anew. Before the world is locked: who
--- reads takes the locks in this order.
+-- Workers that read these sessions ($2) have the words in memory: end their leases so that they start over. Before
+-- locking the world, because readers take the locks in this order.
 UPDATE chronicle_progress SET taken_by = NULL, taken_until = NULL WHERE campaign_id = $1 AND session_id = ANY ($2);
 
 -- rereads --
--- Nothing is to be read again of what says nothing; and what a reading failed over may be its words.
+-- Empty utterances need no rereading, and a reader's error message may quote the words.
 WITH places AS (
     DELETE FROM chronicle_rereads r USING unnest($2::text[], $3::bigint[]) AS p (session_id, ordinal)
      WHERE r.campaign_id = $1 AND r.session_id = p.session_id AND r.ordinal = p.ordinal
@@ -94,14 +95,14 @@ WITH places AS (
 UPDATE chronicle_progress SET error = NULL, refused = NULL WHERE campaign_id = $1 AND session_id = ANY ($2);
 
 -- turns --
--- Turns that these utterances began or were the answer of, and of the player $3 or the session $4, each of whom may be
--- NULL; all of them ($5).
+-- Turns that begin or end with these utterances, and those of the player $3 or the session $4 (NULL: none);
+-- all turns if $5.
 DELETE FROM turns
  WHERE campaign_id = $1
    AND (utterance_id = ANY ($2) OR reply_id = ANY ($2) OR speaker_id = $3 OR session_id = $4 OR $5);
 
 -- prompts --
--- Any later prompt may quote them, or what was concluded from them: all that was sent since the earliest ($2) goes.
+-- Later prompts may quote them or conclusions from them: delete all prompts since the earliest ($2).
 UPDATE turns
    SET prompt_text = '', parts = '[]', recalled = '[]', rejected = '[]', looked_up = '[]', unsaid = '[]', omitted = '{}',
        error = ''
@@ -111,7 +112,7 @@ UPDATE turns
                                              WHERE campaign_id = $1 AND id = ANY ($2)));
 
 -- names_of_others --
--- Forms of which something was learned from these utterances alone ($2).
+-- Forms learned only from these utterances ($2).
 SELECT DISTINCT e.heard
   FROM learned_name_events e
  WHERE e.campaign_id = $1 AND e.utterance_id = ANY ($2)
@@ -120,12 +121,12 @@ SELECT DISTINCT e.heard
                       AND NOT o.utterance_id = ANY ($2));
 
 -- forget_names --
--- Forms that rest on nothing else.
+-- Forms without other evidence.
 WITH events AS (DELETE FROM learned_name_events WHERE campaign_id = $1 AND heard = ANY ($2))
 DELETE FROM learned_names WHERE campaign_id = $1 AND heard = ANY ($2);
 
 -- forget_name_events --
--- Of the other forms what these utterances said, and who took it back.
+-- Evidence from these utterances for other forms, and its undoings.
 WITH gone AS (
     DELETE FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2) RETURNING id, heard
 ), undoing AS (
@@ -135,7 +136,7 @@ WITH gone AS (
 SELECT DISTINCT heard FROM gone;
 
 -- name_mentions --
--- A form that was only counted once more.
+-- Counted mentions of a form.
 UPDATE learned_names
    SET provenance = provenance || jsonb_build_object('utterances', (
            SELECT coalesce(jsonb_agg(u), '[]') FROM jsonb_array_elements_text(provenance -> 'utterances') AS u
@@ -143,7 +144,7 @@ UPDATE learned_names
  WHERE campaign_id = $1 AND provenance -> 'utterances' ?| $2;
 
 -- commands --
--- What the game master told a table: whispers to the player $2, and all of the session $3; all there is ($4).
+-- Commands to a table: whispers to the player $2, and all of the session $3; all if $4.
 DELETE FROM table_commands
  WHERE campaign_id = $1 AND (command ->> 'player' = $2 OR session_id = $3 OR taken_by = $3 OR $4);
 
@@ -157,17 +158,17 @@ UPDATE world_events w
 DELETE FROM world_snapshots WHERE campaign_id = $1;
 
 -- analyze --
--- The planner keeps common values of columns: words among them.
+-- The planner stores common values of columns, which may include words.
 ANALYZE session_entries, chunks, corrections, turns, learned_names, learned_name_events, world_events, entities,
         relationships, attribute_facts, fact_history;
 
 -- erased --
--- All that was ever erased of a campaign's talk.
+-- All utterances ever erased from a campaign.
 SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND is_erased;
 
 -- export --
--- What is kept of the utterances $2, and the events $3 that were learned from them. Without prompts, and without what an
--- NPC meant to say: these may hold secrets.
+-- Stored data of the utterances $2, and the events $3 learned from them. Without prompts and unspoken parts of NPCs'
+-- replies, which may contain secrets.
 SELECT jsonb_build_object(
     'utterances', (
         SELECT coalesce(jsonb_agg(jsonb_build_object(

@@ -1,4 +1,4 @@
-"""The event log of one campaign: append, read, replay with snapshots, and the feed for a process that follows it."""
+"""The event log of one campaign: append, read, replay from snapshots, and the feed for followers."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 SNAPSHOT_EVERY: Final = 2_000
-"""Events after which a state is kept, once one that far on had to be replayed."""
+"""Store a snapshot after a replay of this many events."""
 _BLOCK: Final = 500
 _LONGEST_SNAPSHOT: Final = 100_000_000
-"""Bytes: PostgreSQL holds no JSON of more than 256 MB."""
+"""Maximum size in bytes: PostgreSQL limits JSON to 256 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a log stands.
+    """The end of a log.
 
     Attributes:
-        seq: Of its last event; 0: there is none.
+        seq: Number of the last event; 0 if there is none.
         rules: The campaign's own slot rules.
     """
 
@@ -54,7 +54,7 @@ class Head:
 
 
 class WorldLog:
-    """The events of one campaign, on a connection that is in a transaction."""
+    """The events of one campaign, on a connection in a transaction."""
 
     def __init__(self, connection: Connection, campaign: CampaignId) -> None:
         self._connection = connection
@@ -68,7 +68,7 @@ class WorldLog:
     async def append(self, events: Sequence[Encoded], cause: Cause, *, after: int) -> None:
         """
         Args:
-            after: The last event so far.
+            after: Number of the last event so far.
         """
         numbered = enumerate(events, start=after + 1)
         while block := list(islice(numbered, _BLOCK)):
@@ -87,17 +87,18 @@ class WorldLog:
         return await self._decoded(await self._fetch("events_last" if latest_first else "events_first", after, limit))
 
     async def undoing(self) -> list[WorldEvent]:
-        """Those that speak of other events, in order."""
+        """The undoing events, in order."""
         return await self._decoded(await self._fetch("undoing_events"))
 
     async def first_after(self, at_ms: int) -> int | None:
-        """The first event that happened later than that."""
+        """The first event later than that time."""
         ((first,),) = await self._fetch("first_after", timestamp(at_ms))
         return None if first is None else int(first)
 
     async def state_at(self, seq: int, *, at_ms: int | None = None) -> WorldState:
-        """The state after that event, without those that happened later than `at_ms`, by replay; from a snapshot on,
-        if one can be used. Keeps one when it had far to go.
+        """The state after an event, without events later than `at_ms`.
+
+        Replays from a usable snapshot if there is one, and stores one after a long replay.
         """
         undoing = [e for e in await self.undoing() if e.seq <= seq and (at_ms is None or e.cause.at_ms <= at_ms)]
         left_out = None if at_ms is None else await self.first_after(at_ms)
@@ -143,7 +144,7 @@ class WorldLog:
 
 
 def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
-    """Whether none of these events that come after `seq` takes back something that is in the state there."""
+    """Whether none of these later events undoes something in the state at `seq`."""
     for recorded in undoing:
         if recorded.seq > seq:
             match recorded.event:
@@ -159,13 +160,13 @@ def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
 
 
 def retractions_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
-    """Those of these events that retract talk (rollbacks are such) and are not undone."""
+    """Numbers of retractions (including rollbacks) among these events that are not undone."""
     without = dropped(undoing)
     return {e.seq for e in undoing if isinstance(e.event, RolledBack | UtteranceRetracted) and e.seq not in without}
 
 
 def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:
-    """The words that the DM has put for others, as far as that is not undone."""
+    """The DM's corrections among these events that are not undone."""
     without = dropped(undoing)
     return {
         recorded.event.utterance: recorded.event.text
@@ -184,14 +185,14 @@ _MUCH: Final = 10_000
 
 
 class PostgresWorldFeed:
-    """A `WorldFeed`. Events have a deadline of 1 s, a whole world one of a minute."""
+    """Implements `WorldFeed`. Events have a deadline of 1 s, a whole world one of a minute."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._of_campaign = load_queries("world/event_log")["campaign"]
 
     async def read(self, campaign: CampaignId) -> WorldRead:
-        # All of one moment.
+        # All from one snapshot.
         async with (
             self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),

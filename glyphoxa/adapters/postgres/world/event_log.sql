@@ -1,5 +1,5 @@
 -- head --
--- The last event, and the campaign's own rules, which nearly every event asks for.
+-- The last event, and the campaign's own rules, which nearly every event needs.
 SELECT (SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1) AS seq,
        (SELECT coalesce(jsonb_object_agg(predicate, rule), '{}') FROM slot_rules WHERE campaign_id = $1) AS rules;
 
@@ -9,7 +9,7 @@ INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session
       FROM jsonb_to_recordset($2::text::jsonb) AS e (seq BIGINT, event_type TEXT, payload JSONB);
 
 -- events --
--- In order. Of those after $2 up to $3; $4 not null: only what happened by that time.
+-- Events after $2 up to $3, in order; $4 not null: only those up to that time.
 SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
   FROM world_events
  WHERE campaign_id = $1 AND seq > $2 AND seq <= $3 AND ($4::timestamptz IS NULL OR at <= $4)
@@ -24,33 +24,33 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, s
   FROM world_events WHERE campaign_id = $1 AND seq > $2 ORDER BY seq DESC LIMIT $3;
 
 -- undoing_events --
--- Those that speak of other events. Served by idx_world_events_undoing.
+-- Events that undo others. Served by idx_world_events_undoing.
 SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
   FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_retracted', 'utterance_corrected')
  ORDER BY seq;
 
 -- first_after --
--- The first event that happened later than $2.
+-- The first event later than $2.
 SELECT min(seq) FROM world_events WHERE campaign_id = $1 AND at > $2;
 
 -- snapshots --
--- Up to the event $2, the latest first.
+-- Snapshots up to the event $2, latest first.
 SELECT seq FROM world_snapshots WHERE campaign_id = $1 AND seq <= $2 AND projection_version = $3 ORDER BY seq DESC;
 
 -- snapshot --
--- In its parts.
+-- The parts of a snapshot.
 SELECT part::text AS part FROM world_snapshots, jsonb_array_elements(payload) AS part
  WHERE campaign_id = $1 AND seq = $2;
 
 -- put_snapshot --
--- Snapshots of other rules ($4) are of no use any more.
+-- Deletes snapshots of other projection versions ($4), which are unusable.
 WITH outdated AS (DELETE FROM world_snapshots WHERE campaign_id = $1 AND seq <> $2 AND projection_version <> $4)
 INSERT INTO world_snapshots (campaign_id, seq, payload, projection_version) VALUES ($1, $2, $3::text::jsonb, $4)
     ON CONFLICT (campaign_id, seq) DO UPDATE
     SET payload = excluded.payload, projection_version = excluded.projection_version, created_at = now();
 
 -- campaign --
--- Its language, and what its file calls its NPCs.
+-- Its language, and the NPCs' names in its file.
 SELECT c.language,
        (SELECT jsonb_agg(jsonb_build_object('entity', npc -> 'entity_id', 'name', npc -> 'name',
                                             'aliases', npc -> 'aliases'))

@@ -1,4 +1,4 @@
-"""Ask the knowledge graph in the name of a viewer, and find talk inside a neighbourhood of it."""
+"""Query the knowledge graph for a viewer, and search transcripts inside a neighbourhood of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from glyphoxa.world.graph import (
 
 
 class PostgresGraph(CampaignQueries):
-    """A `KnowledgeGraph`. Each question is one statement with a deadline of 1 s; late is `Unavailable`."""
+    """Implements `KnowledgeGraph`. Each call is one statement with a deadline of 1 s; late is `Unavailable`."""
 
     file = "world/graph"
 
@@ -163,10 +163,10 @@ _DEADLINE_MS = 1_000
 
 
 class PostgresGraphRag:
-    """A `GraphRag`. Each question is one statement with a deadline of 1 s; late is `Unavailable`.
+    """Implements `GraphRag`. Each call is one statement with a deadline of 1 s; late is `Unavailable`.
 
     Args:
-        model: Of the embeddings that are asked with. Chunks that another model embedded are not compared with them.
+        model: The model of the query embeddings. Chunks of other models are ignored.
     """
 
     def __init__(self, database: Database, *, model: str) -> None:
@@ -201,14 +201,14 @@ class PostgresGraphRag:
         seer = viewer_parameter(viewer)
         if limit <= 0:
             return []
-        # The index is over an expression that names the dimensions.
+        # The index is over an expression that contains the dimensions.
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
         middle, depth = lookup_key(around.entity), around.depth
         try:
             async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, generic_plan=True) as connection:
                 rows = await connection.fetch(query, campaign, seer, middle, depth, embedding, self._model, limit)
         except asyncpg.DataError as error:
-            raise InvalidInput(f"an embedding of {len(embedding)} dimensions cannot be asked with: {error}") from None
+            raise InvalidInput(f"cannot search with an embedding of {len(embedding)} dimensions: {error}") from None
         return [_passage(row, viewer, similarity=True) for row in rows]
 
 

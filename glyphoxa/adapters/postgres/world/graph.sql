@@ -1,22 +1,22 @@
--- Level 3 as it is asked. Everything in the name of a viewer, NULL for the DM: see glyphoxa_may_know. What the viewer
--- may not know is left out before anything is counted, limited or walked through.
+-- Queries on level 3, each for a viewer, NULL for the DM: see glyphoxa_may_know. What the viewer
+-- may not know is excluded before anything is counted, limited or traversed.
 
 -- entities --
--- All of a campaign, or those of one type ($3 not null). Served by idx_entities_type.
+-- All entities of a campaign, or those of one type ($3 not null). Served by idx_entities_type.
 SELECT id, type, name, aliases, attributes AS entity_attributes
   FROM entities
  WHERE campaign_id = $1 AND glyphoxa_may_know($2, scope, knowers) AND ($3::text IS NULL OR type = $3)
  ORDER BY type, name, id;
 
 -- entities_if_few --
--- The same, and one more than $4 when there are more, whichever: not all are read to be counted.
+-- The same, at most $4 + 1 in any order, so that a large campaign is not read completely.
 SELECT id, type, name, nullif(aliases, '{}') AS aliases, nullif(attributes, '{}') AS entity_attributes
   FROM entities
  WHERE campaign_id = $1 AND glyphoxa_may_know($2, scope, knowers) AND ($3::text IS NULL OR type = $3)
  LIMIT $4 + 1;
 
 -- entities_like --
--- Those of whose names a word begins as $4 says, of the type $3 (NULL: any). Served by idx_entities_words.
+-- Entities with a word in a name that begins as in $4, of type $3 (NULL: any). Served by idx_entities_words.
 SELECT id, type, name, nullif(aliases, '{}') AS aliases, nullif(attributes, '{}') AS entity_attributes
   FROM entities
  WHERE campaign_id = $1 AND words @@ to_tsquery('simple', $4) AND glyphoxa_may_know($2, scope, knowers)
@@ -24,23 +24,23 @@ SELECT id, type, name, nullif(aliases, '{}') AS aliases, nullif(attributes, '{}'
  ORDER BY type, name, id;
 
 -- entities_called --
--- Those whose names hold all the words of $3. Served by idx_entities_words.
+-- Entities whose names contain all words of $3. Served by idx_entities_words.
 SELECT id, type, name, aliases, attributes AS entity_attributes
   FROM entities
  WHERE campaign_id = $1 AND words @@ plainto_tsquery('simple', $3) AND glyphoxa_may_know($2, scope, knowers)
  ORDER BY type, name, id;
 
 -- entities_of --
--- Those with the ids $3. Served by the table's key.
+-- Entities with the ids $3. Served by the table's key.
 SELECT id, type, name, aliases, attributes AS entity_attributes
   FROM entities
  WHERE campaign_id = $1 AND id = ANY ($3::text[]) AND glyphoxa_may_know($2, scope, knowers)
  ORDER BY type, name, id;
 
 -- known --
--- Part 0: the entity $3. Part 1: facts about it, each with its other end, without the attributes of that. Part 2, if $4:
--- the viewer's secrets about others. Nothing is read that is not needed, since an NPC's identity may be hundreds of
--- facts: no words, no empty JSON and lists, provenance as text. A relation that holds both ways is found from its own
+-- Part 0: the entity $3. Part 1: facts about it, each with its other end without that end's attributes. Part 2, if $4:
+-- the viewer's secrets about other entities. Reads only what is needed, since an NPC's identity may be hundreds of
+-- facts: no words, no empty JSON and lists, provenance as text. A symmetric relation is found from its own
 -- side. Served by idx_rel_source (or the table's key), idx_rel_target, idx_attribute_facts_entity, idx_rel_secret and
 -- idx_attribute_facts_secret.
 WITH node AS MATERIALIZED (
@@ -104,7 +104,7 @@ SELECT 2, a.fact_id, a.entity_id, a.attribute, NULL, a.value, nullif(a.attribute
    AND glyphoxa_may_know($2, a.status, a.scope, a.knowers) AND glyphoxa_may_know($2, s.scope, s.knowers);
 
 -- visible_subgraph --
--- What is at most $4 relations away from $3: the first of any type, those beyond of the types $5. Part 0: entities with
+-- Entities at most $4 relations away from $3: the first of any type, later ones of the types $5. Part 0: entities with
 -- their depth. Part 1: relations between them.
 WITH walk AS MATERIALIZED (SELECT * FROM glyphoxa_walk($1, $2, $3, $4, types => $5, first_of_any => true)),
 reached AS MATERIALIZED (SELECT l.id FROM walk w CROSS JOIN LATERAL unnest(w.level) AS l (id))
@@ -130,7 +130,7 @@ SELECT 1, r.fact_id, r.source_id, r.rel_type, r.target_id, NULL, nullif(r.attrib
 
 -- traverse --
 -- Everything at most $4 relations away from $3, along relations of the types $6 (NULL: all) in the direction $5,
--- nearest first, at most $7. A level is not left when those before it are enough already.
+-- nearest first, at most $7. A level is not expanded if the previous ones suffice.
 SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.depth
   FROM glyphoxa_walk($1, $2, $3, $4, direction => $5, types => $6, enough => $7) w
  CROSS JOIN LATERAL (SELECT * FROM entities e WHERE e.campaign_id = $1 AND e.id = ANY (w.level)) e
@@ -139,9 +139,9 @@ SELECT e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes, w.dep
 
 -- path --
 -- A shortest chain of relations from $3 to $4, at most $5 long: a row for each relation with the entity it leads to,
--- in order, and one without a relation for the end (so that no row means no way). The walk finds the levels up to that
--- of the end; the way back picks a relation to the level before. How long the chain is nobody knows when this is
--- planned: each of its facts is looked up by itself, or all of them would be read.
+-- in order, and one without a relation for the start (so that no row means no path). The walk finds the levels up to
+-- the target; the way back picks a relation to the previous level. The length of the chain is unknown when this is
+-- planned: each of its facts is looked up separately, or all of them would be read.
 WITH RECURSIVE ends AS MATERIALIZED (SELECT glyphoxa_entity($1, $3) AS source, glyphoxa_entity($1, $4) AS target),
 walk AS MATERIALIZED (SELECT * FROM glyphoxa_walk($1, $2, $3, $5, target => (SELECT target FROM ends))),
 back (depth, id, fact_id, leads_to) AS (
@@ -172,10 +172,10 @@ SELECT f.*, e.id, e.type, e.name, e.aliases, e.attributes AS entity_attributes
 
 -- facts_by_words --
 -- Facts that share a word with $3, in their own words or in the names of their ends, best first. $4: words of $3 that
--- are surely names; stop words count only as such, or when there are no others. $5: an end; $6, $7: when stated.
--- $8: how many. $9 (NULL: none is): the facts from which on a word is too common ("know" is in each relation KNOWS). By it
--- alone a fact is found only where nobody is named and every other word is as common; and of all names that have a word,
--- the 16 that have most of the words count. What makes a word common is only what $2 may know.
+-- are certainly names; stop words count only as such, or if there are no others. $5: an end; $6, $7: when stated.
+-- $8: limit. $9 (NULL: no limit): the number of facts that makes a word too common ("know" is in each relation KNOWS).
+-- Such a word finds a fact only if there is no name and every other word is as common; and of all names with a word,
+-- the 16 with the most matching words count. Only facts that $2 may know make a word common.
 -- Served by idx_rel_words, idx_attribute_facts_words, idx_entities_words and idx_entities_restricted.
 WITH language AS MATERIALIZED (
     SELECT coalesce((SELECT glyphoxa_fts_config(c.language) FROM campaigns c WHERE c.id = $1), 'simple') AS config),
@@ -195,7 +195,7 @@ named AS MATERIALIZED (
      ORDER BY rank DESC, e.id
      LIMIT CASE WHEN $9::int IS NOT NULL THEN 16 END),
 named_ids AS MATERIALIZED (SELECT coalesce(array_agg(id), '{}') AS ids FROM named),
--- Looked up once, and not for the ends of each fact.
+-- Looked up once, not for the ends of each fact.
 not_known AS MATERIALIZED (
     SELECT e.id
       FROM entities e
@@ -228,7 +228,7 @@ SELECT f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, nullif(f.attr
  WHERE f.campaign_id = $1
    AND (f.words @@ (SELECT words FROM telling)
         OR f.subject_id = ANY ((SELECT ids FROM named_ids)::text[])
-        -- Said of attributes as well, an arm that is never true would keep the others from their indexes.
+        -- With attributes here as well, an arm that is never true would prevent the others from using their indexes.
         OR (f.object_id IS NOT NULL AND f.object_id = ANY ((SELECT ids FROM named_ids)::text[])))
    AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
    AND f.subject_id NOT IN (SELECT id FROM not_known)
@@ -241,7 +241,7 @@ SELECT f.fact_id, f.subject_id, f.predicate, f.object_id, f.value, nullif(f.attr
  LIMIT $8;
 
 -- facts_about --
--- Facts of which $3 is an end, the latest first; $4, $5: when stated. Served by idx_rel_source, idx_rel_target and
+-- Facts with $3 at one end, latest first; $4, $5: when stated. Served by idx_rel_source, idx_rel_target and
 -- idx_attribute_facts_entity.
 WITH about AS MATERIALIZED (
     SELECT e.id
@@ -261,7 +261,7 @@ SELECT f.*
  LIMIT $6;
 
 -- facts_latest --
--- All facts, the latest first; $3, $4: when stated.
+-- All facts, latest first; $3, $4: when stated.
 SELECT f.*
   FROM facts f
   JOIN entities s ON s.campaign_id = $1 AND s.id = f.subject_id AND glyphoxa_may_know($2, s.scope, s.knowers)

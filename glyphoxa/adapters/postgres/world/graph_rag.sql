@@ -1,18 +1,18 @@
--- Talk near to a question that speaks of what is in a neighbourhood of the graph: at most $4 relations from $3, along
--- what $2 (NULL: the DM) may know, and of what it heard. The neighbourhood is found first (`scope`), then what speaks of
--- it (served by idx_chunks_entity_ids).
+-- Chunks that match a question and mention an entity in a neighbourhood: at most $4 relations from $3, along
+-- what $2 (NULL: the DM) may know, and heard by $2. The neighbourhood is found first (`scope`), then the chunks that
+-- mention it (served by idx_chunks_entity_ids).
 
 -- by_meaning --
--- $5: the embedding, $6: the model that made it, $7: how many. Score is the cosine. One way leads to the other:
--- `little`: so little talk speaks of the neighbourhood that all of it is compared. (Not
---   where rules about rows forbid the index, see 0006_chunks_by_campaign.sql. A campaign that is small beside the others of
---   its partition is never searched by the index of vectors, which holds them all.)
--- `nearest`: the hundred nearest of all talk; many of them speak of a wide neighbourhood. That may be enough.
--- `much`: how few do, or were heard, tells how much there is in all: of little all is compared, up to where the index
---   takes as long. (A chunk in question costs 7 µs, one that the index looks at 20 to 40.)
--- The rest: what is nearest in all talk, on and on until there is enough. Some more than is wanted, because the order
---   of idx_chunks_embedding is only nearly right.
--- To plan it takes a sixth of the time that it takes in all, and which way it goes does not depend on the plan: it is
+-- $5: the embedding, $6: its model, $7: limit. The score is the cosine. Strategies, in order:
+-- `little`: so few chunks mention the neighbourhood that all of them are compared. (Not
+--   where row rules forbid the index, see 0006_chunks_by_campaign.sql. A campaign that is small beside the others of
+--   its partition never uses the vector index, which covers them all.)
+-- `nearest`: the hundred nearest of all chunks; many of them mention a wide neighbourhood, which may suffice.
+-- `much`: the share of matches estimates their total: if small, all are compared, up to the point where the index
+--   takes as long. (Comparing a chunk costs 7 µs, one visited by the index 20 to 40.)
+-- The rest: the nearest of all chunks until there are enough. Fetches a few more than needed, because the order
+--   of idx_chunks_embedding is approximate.
+-- Planning takes a sixth of the total time, and the strategy does not depend on the plan: it is
 -- planned once, for any values.
 WITH scope AS MATERIALIZED (
     SELECT l.id, w.depth FROM glyphoxa_walk($1, $2, $3, $4) w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
@@ -115,16 +115,16 @@ SELECT e.utterance_id, e.session_id, e.speaker_id, e.speaker_name, e.text, e.tim
   FROM best b
   JOIN about m ON m.utterance_id = b.utterance_id
   JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = b.utterance_id
- -- A chunk that was being embedded while talk was rolled back does not know of it for a moment.
+ -- A chunk that was being embedded during a rollback is not marked for a moment.
  WHERE NOT e.retracted
  ORDER BY b.score DESC, e.timestamp DESC, e.utterance_id;
 
 -- by_words --
--- $5: the question, any word of which is enough; $6: words of it that are surely names, which are found unstemmed;
--- $7: how many. What has a word of it is collected first, up to the bound: served by idx_session_entries_fts and
--- idx_session_entries_names. Of words that are everywhere in a wide neighbourhood not all is ranked, but in any case
--- what has all of them.
--- The bound is where words and lists take as long; of lists it is 0 where rules about rows forbid their index.
+-- $5: the question, any word of which is enough; $6: words of it that are certainly names, matched unstemmed;
+-- $7: limit. Matches are collected first, up to the bound: served by idx_session_entries_fts and
+-- idx_session_entries_names. For words that are everywhere in a wide neighbourhood, only some matches are ranked, but
+-- always those with all words.
+-- At the bound, word and list look-ups take equally long; for lists it is 0 where row rules forbid their index.
 WITH scope AS MATERIALIZED (
     SELECT l.id, w.depth FROM glyphoxa_walk($1, $2, $3, $4) w CROSS JOIN LATERAL unnest(w.level) AS l (id)),
 bound AS MATERIALIZED (

@@ -1,4 +1,4 @@
-"""Look into memory for the DM: facts that need review, what is known and why, what was said, and how it is stored."""
+"""Inspect memory for the DM: facts that need review, knowledge and its sources, utterances, and their storage."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from glyphoxa.world.events import WorldEvent
 
 @dataclass(frozen=True, slots=True)
 class SessionTalk:
-    """How much was said in a session.
+    """Utterance counts of a session.
 
     Attributes:
-        n_retracted: Of these, how many were rolled back.
-        last_at_ms: When the last began; None when nothing was said.
+        n_retracted: How many of them were rolled back.
+        last_at_ms: Start of the last one; None if there are none.
     """
 
     id: SessionId
@@ -44,7 +44,7 @@ class SessionTalk:
 
 @dataclass(frozen=True, slots=True)
 class InspectedUtterance:
-    """An utterance as it is kept, and as it was heard."""
+    """A stored utterance and its raw text."""
 
     said: CitedUtterance
     raw_text: str
@@ -52,7 +52,7 @@ class InspectedUtterance:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a session is within reach of recall by meaning.
+    """How much of a session can be recalled by meaning.
 
     Attributes:
         n_embedded: Utterances that have a chunk.
@@ -68,8 +68,8 @@ class Coverage:
 class NearChunk:
     """
     Attributes:
-        cosine: 1 is the same, 0 has nothing to do with it.
-        knowers: NPCs who were there.
+        cosine: 1 is identical, 0 unrelated.
+        knowers: NPCs that were present.
     """
 
     session_id: SessionId
@@ -83,7 +83,7 @@ class NearChunk:
 
 @dataclass(frozen=True, slots=True)
 class SeenEntity:
-    """An entity with who may know of it."""
+    """An entity and who may know of it."""
 
     entity: Entity
     visibility: Visibility
@@ -93,7 +93,7 @@ class SeenEntity:
 class ReachedEntity:
     """
     Attributes:
-        depth: Relations between it and the beginning, the fewest there are.
+        depth: Smallest number of relations from the start.
     """
 
     id: EntityId
@@ -103,12 +103,12 @@ class ReachedEntity:
 
 
 class PostgresInspection(CampaignQueries):
-    """The DM's `Review`, and more to look at. One query each, with a deadline of 10 s."""
+    """The DM's `Review` and further inspection. One query each, with a deadline of 10 s."""
 
     file = "world/inspection"
     deadline_ms = 10_000
 
-    # As `Review`
+    # Implements `Review`
 
     async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
         return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, limit)]
@@ -166,10 +166,10 @@ class PostgresInspection(CampaignQueries):
             for row in await self._fetch("sessions", campaign)
         ]
 
-    # To look at
+    # Further inspection
 
     async def entries_per_session(self, campaign: CampaignId) -> list[SessionTalk]:
-        """By session, the earliest first."""
+        """By session, earliest first."""
         return [
             SessionTalk(
                 SessionId(row["id"]),
@@ -182,7 +182,7 @@ class PostgresInspection(CampaignQueries):
         ]
 
     async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[InspectedUtterance]:
-        """The latest first."""
+        """Latest first."""
         return [_entry(row) for row in await self._fetch("recent", campaign, session, limit)]
 
     async def lines(
@@ -192,28 +192,28 @@ class PostgresInspection(CampaignQueries):
         return [_entry(row) for row in await self._fetch("lines", campaign, session, first, limit)]
 
     async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[InspectedUtterance]:
-        """What players said that is kept otherwise than it was heard, in order."""
+        """Players' utterances whose text differs from the raw text, in order."""
         return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
 
     async def coverage(self, campaign: CampaignId) -> list[Coverage]:
-        """By session, the earliest first."""
+        """By session, earliest first."""
         return [
             Coverage(SessionId(row["id"]), row["n_entries"], row["n_embedded"], row["n_chunks"])
             for row in await self._fetch("coverage", campaign)
         ]
 
     async def models(self, campaign: CampaignId) -> dict[str, int]:
-        """Which models embedded the campaign's talk, and how many chunks each."""
+        """Number of the campaign's chunks by embedding model."""
         return {row["model"]: row["n"] for row in await self._fetch("models", campaign)}
 
     async def nearest(
         self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int
     ) -> list[NearChunk]:
-        """The chunks nearest to an embedding, by cosine, exactly.
+        """The chunks nearest to an embedding by cosine, exactly.
 
         Args:
             embedding: Of unit length.
-            model: That made it; what others embedded is not compared.
+            model: Its model; chunks of other models are ignored.
         """
         return [
             NearChunk(
@@ -229,7 +229,7 @@ class PostgresInspection(CampaignQueries):
         ]
 
     async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[SeenEntity]:
-        """Whoever may know of them."""
+        """All entities, whoever may know of them."""
         return [
             SeenEntity(
                 Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"]), row["attributes"]),
@@ -239,13 +239,13 @@ class PostgresInspection(CampaignQueries):
         ]
 
     async def relations(self, campaign: CampaignId, entity: EntityId) -> list[Fact]:
-        """Of every status."""
+        """Relations of every status."""
         return [fact_of_row(row) for row in await self._fetch("relations", campaign, entity)]
 
     async def relations_among(
         self, campaign: CampaignId, viewer: Viewer, entities: Collection[EntityId], *, limit: int
     ) -> list[Fact]:
-        """Accepted ones between two of these entities that the viewer may know."""
+        """Accepted relations between two of these entities that the viewer may know."""
         rows = await self._fetch("relations_among", campaign, viewer_parameter(viewer), list(entities), limit)
         return [fact_of_row(row) for row in rows]
 

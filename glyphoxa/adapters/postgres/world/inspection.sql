@@ -1,6 +1,6 @@
 -- of_status --
--- Facts that wait for the DM's word, for one, the least certain first. Reads all facts of the campaign,
--- of which a DM is shown a page.
+-- Facts of one status, least certain first. Reads all facts of the campaign,
+-- of which the DM is shown a page.
 SELECT *
   FROM facts
  WHERE campaign_id = $1 AND status = $2
@@ -8,12 +8,12 @@ SELECT *
  LIMIT $3;
 
 -- waiting --
--- How many facts are of each status.
+-- Number of facts of each status.
 SELECT status, count(*) AS n FROM facts WHERE campaign_id = $1 GROUP BY status;
 
 -- current --
--- Current facts that the viewer $2 may know (NULL: the DM), of which $3 is an end if it is not NULL. An NPC knows only
--- facts between entities of which it knows. Served by idx_rel_source, idx_rel_target and idx_attribute_facts_entity
+-- Current facts that the viewer $2 may know (NULL: the DM), with $3 at one end if it is not NULL. An NPC knows only
+-- facts between entities it knows of. Served by idx_rel_source, idx_rel_target and idx_attribute_facts_entity
 -- when $3 is given; otherwise this reads all facts of the campaign.
 SELECT f.*
   FROM facts f
@@ -27,11 +27,11 @@ SELECT f.*
  LIMIT $4;
 
 -- facts --
--- By their ids. Served by idx_rel_fact and the primary key of attribute_facts.
+-- Facts by their ids. Served by idx_rel_fact and the primary key of attribute_facts.
 SELECT * FROM facts WHERE campaign_id = $1 AND fact_id = ANY ($2) ORDER BY array_position($2, fact_id);
 
 -- resting_on --
--- What was derived from a fact. Served by the primary key of fact_supports.
+-- Facts derived from a fact. Served by the primary key of fact_supports.
 SELECT f.*
   FROM fact_supports s
   JOIN facts f ON f.campaign_id = $1 AND f.fact_id = s.fact_id
@@ -43,7 +43,7 @@ SELECT f.*
 SELECT * FROM facts WHERE campaign_id = $1 AND starts_with(fact_id, $2) ORDER BY fact_id LIMIT $3;
 
 -- like --
--- Those that have most digits where $2 has them, for who mistyped an id.
+-- Ids that share most digits with $2 at the same positions, for a mistyped id.
 SELECT fact_id
   FROM facts
  WHERE campaign_id = $1
@@ -52,21 +52,21 @@ SELECT fact_id
  LIMIT $3;
 
 -- ended --
--- What was held once, by the beginning of its id; the last that ended first.
+-- Ended facts by the beginning of their id, latest first.
 SELECT * FROM fact_history WHERE campaign_id = $1 AND starts_with(fact_id, $2) ORDER BY ended_seq DESC, fact_id LIMIT $3;
 
 -- once_held --
--- Of each fact of $2 that ended, its last time. Served by the primary key of fact_history.
+-- The last ended version of each fact of $2. Served by the primary key of fact_history.
 SELECT DISTINCT ON (fact_id) *
   FROM fact_history WHERE campaign_id = $1 AND fact_id = ANY ($2) ORDER BY fact_id, ended_seq DESC;
 
 -- ended_by --
--- What these events brought to an end.
+-- Facts that these events ended.
 SELECT * FROM fact_history WHERE campaign_id = $1 AND ended_seq = ANY ($2) ORDER BY ended_seq, fact_id;
 
 -- events_about --
--- What may have happened to the fact $2 of the predicate $3 between the entities $4: who asks picks what did. It was
--- stated of these, or of what was merged into them; whatever else happened to it names it. Reads all events of the
+-- Events that may concern the fact $2 with the predicate $3 between the entities $4; the caller filters them. It was
+-- stated of these or of entities merged into them; all other events name it. Reads all events of the
 -- campaign.
 WITH RECURSIVE ends (id) AS (
     SELECT unnest($4::text[])
@@ -87,7 +87,7 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
   FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- said_ending_with --
--- The latest utterances whose id ends with $2, rolled back or not. Reads the ids of all talk: a DM types this a few times
+-- The latest utterances whose id ends with $2, rolled back or not. Reads all utterance ids: a DM types this a few times
 -- in an evening.
 SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries
@@ -99,7 +99,8 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
 SELECT id, started_at, last_ordinal FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
 
 -- talk_after --
--- What a rollback to the ordinal $3 of the session $2 would retract. Served by idx_session_entries_ordinal.
+-- Number of utterances that a rollback to the ordinal $3 of the session $2 would retract. Served by
+-- idx_session_entries_ordinal.
 SELECT count(*)
   FROM sessions s
   JOIN sessions of ON of.campaign_id = $1 AND of.id = $2
@@ -108,7 +109,7 @@ SELECT count(*)
    AND ((s.id = of.id AND e.ordinal > $3) OR (s.started_at, s.id) > (of.started_at, of.id));
 
 -- entries_per_session --
--- How much was said in each session. Served by idx_session_entries_session_id.
+-- Utterance counts of each session. Served by idx_session_entries_session_id.
 SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.retracted) AS n_retracted,
        max(e.timestamp) AS last_at
   FROM sessions s
@@ -118,7 +119,7 @@ SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.re
  ORDER BY s.started_at, s.id;
 
 -- recent --
--- The last entries of a session, the latest first. Served by idx_session_entries_ordinal.
+-- The last entries of a session, latest first. Served by idx_session_entries_ordinal.
 SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2
@@ -134,8 +135,8 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  LIMIT $4;
 
 -- corrected --
--- Where what is kept differs from what the recogniser heard. What an NPC meant to say and what was heard of it
--- differ, too, but nobody corrected that. Served by idx_session_entries_ordinal.
+-- Players' utterances whose text differs from the raw text. For NPCs, the intended and the heard text
+-- differ without a correction. Served by idx_session_entries_ordinal.
 SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2 AND npc_id = '' AND raw_text <> '' AND raw_text <> text
@@ -143,7 +144,7 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  LIMIT $3;
 
 -- coverage --
--- How much of each session's talk is embedded, in how many chunks.
+-- Embedded utterances and chunks of each session.
 -- Served by idx_session_entries_session_id and idx_chunks_utterance_id.
 WITH chunked AS (
     SELECT session_id, count(*) AS n_chunks, count(DISTINCT utterance_id) AS n_embedded
@@ -161,7 +162,7 @@ SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_e
 
 -- nearest --
 -- The chunks nearest to an embedding, by cosine. Exact: it reads all chunks of the campaign that the same model
--- embedded, so that who looks for why something was not recalled is not misled by an approximation.
+-- embedded, so that an approximation does not hide why something was not recalled.
 SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timestamp, 1 - (c.embedding <=> $2) AS cosine
   FROM chunks c
  WHERE c.campaign_id = $1 AND c.model = $3
@@ -169,7 +170,7 @@ SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timest
  LIMIT $4;
 
 -- models --
--- Which models embedded a campaign's talk, and how much of it.
+-- Number of the campaign's chunks by embedding model.
 SELECT model, count(*) AS n FROM chunks WHERE campaign_id = $1 GROUP BY model ORDER BY n DESC, model;
 
 -- entities --
@@ -180,7 +181,7 @@ SELECT id, type, name, aliases, attributes, scope, knowers, known_how, origin
  ORDER BY type, name, id;
 
 -- relations --
--- What an entity is related to, of every status, with how sure we are of it and from where.
+-- Relations of an entity, of every status, with their confidence and source.
 -- Served by idx_rel_source and idx_rel_target.
 SELECT * FROM facts
  WHERE campaign_id = $1 AND object_id IS NOT NULL AND $2 IN (subject_id, object_id)
@@ -188,7 +189,7 @@ SELECT * FROM facts
 
 -- reach --
 -- Everything within $3 relations of the entity $2, along accepted ones in either direction. Each entity is
--- looked at once a depth, so that circles end and hubs cost no more than their neighbours.
+-- visited once per depth, so that cycles end and hubs cost no more than their neighbours.
 -- Served by idx_rel_source and idx_rel_target.
 WITH RECURSIVE reached (id, depth) AS (
     SELECT $2::text, 0
@@ -210,7 +211,7 @@ SELECT e.id, e.type, e.name, min(reached.depth) AS depth
  ORDER BY depth, e.name, e.id;
 
 -- relations_among --
--- Accepted relations whose both ends are of $3 and which the viewer $2 may know (NULL: the DM), the two entities too.
+-- Accepted relations with both ends in $3 that the viewer $2 may know (NULL: the DM), including their ends.
 -- Served by idx_rel_source.
 SELECT f.*
   FROM facts f

@@ -7,15 +7,15 @@ SELECT s.id
  ORDER BY s.started_at, s.id;
 
 -- end_of_session --
--- The last moment of which anything is known: of what was said, or learned from it. NULL: there is no such session.
+-- The time of the last utterance of a session or event learned from it. NULL: there is no such session.
 SELECT greatest((SELECT started_at FROM sessions WHERE campaign_id = $1 AND id = $2),
                 (SELECT max(timestamp + duration_ns / 1000 * interval '1 microsecond')
                    FROM session_entries WHERE campaign_id = $1 AND session_id = $2),
                 (SELECT max(at) FROM world_events WHERE campaign_id = $1 AND session_id = $2));
 
 -- learned_behind --
--- What was learned from talk of the session $2 behind the ordinal $3 or from all of it (a summary), or of the sessions $4.
--- Undoing is nothing learned: somebody decided it. Served by idx_world_events_ordinal.
+-- Events learned from utterances of the session $2 after the ordinal $3 or from the whole session (a summary), or from
+-- the sessions $4. Undoings are decisions, not learned. Served by idx_world_events_ordinal.
 SELECT seq
   FROM world_events
  WHERE campaign_id = $1 AND by = 'talk' AND ((session_id = $2 AND (ordinal > $3 OR ordinal IS NULL)) OR session_id = ANY ($4))
@@ -23,7 +23,7 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from --
--- What was learned from one utterance, the ordinal $4 of the session $3, or from it and later ones of that session.
+-- Events learned from one utterance, the ordinal $4 of the session $3, or from it and later ones of that session.
 -- Served by idx_world_events_ordinal.
 SELECT seq
   FROM world_events
@@ -32,7 +32,7 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from_any --
--- Likewise of the utterances $2.
+-- The same for the utterances $2.
 SELECT seq
   FROM world_events w
  WHERE campaign_id = $1 AND by = 'talk' AND event_type <> 'undone'
@@ -44,7 +44,7 @@ SELECT seq
 SELECT session_id, ordinal, text, retracted FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- talk_behind --
--- Floors behind $3 in the session $2, and all those of the sessions $4, with how many of them are not retracted.
+-- Ranges after $3 in the session $2, and all of the sessions $4, with the number of utterances not yet retracted.
 SELECT session_id, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_ordinal, max(ordinal) AS last_ordinal,
        count(*) FILTER (WHERE NOT retracted) AS heard
   FROM session_entries
@@ -61,8 +61,8 @@ INSERT INTO retracted_talk (campaign_id, seq, session_id, after_ordinal, last_or
 SELECT glyphoxa_lock_talk($1);
 
 -- settle_retracted --
--- Of all talk that the events $2 retracted: it stays so if one of those that count ($3) retracted it. Returns what is
--- otherwise now. What is erased stays retracted.
+-- For all utterances that the events $2 retracted: retracted if one of the events in effect ($3) did. Returns the
+-- changes. Erased utterances stay retracted.
 WITH settled AS (
     SELECT DISTINCT e.id, e.utterance_id,
            EXISTS (SELECT FROM retracted_talk by
@@ -83,8 +83,8 @@ UPDATE session_entries e SET retracted = settled.retracted
 RETURNING e.utterance_id;
 
 -- settle_words --
--- The words $3 for those of the utterances $2; NULL gives one its own back. What was embedded of the others goes: it is
--- embedded anew like one that never was.
+-- Set the texts $3 of the utterances $2; NULL restores the original. Their chunks are deleted and
+-- embedded again like new ones.
 WITH wanted AS (
     SELECT utterance_id, words FROM unnest($2::text[], $3::text[]) AS w (utterance_id, words)
 ), chunk AS (

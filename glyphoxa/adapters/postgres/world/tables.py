@@ -1,4 +1,4 @@
-"""Rows of the projections as domain values, and the other way around as JSON for `jsonb_to_recordset`."""
+"""Convert rows of the projections to domain values, and back to JSON for `jsonb_to_recordset`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _SHARED: Final = 2_048
-"""Of what facts have in common, so much is kept: all of one load have one provenance, all of one utterance too."""
+"""Cache size for shared parts: all facts of one load, or of one utterance, have the same provenance."""
 
 
 class Row(Protocol):
@@ -51,8 +51,11 @@ class Row(Protocol):
 
 
 def fact_of_row(row: Row) -> Fact:
-    """Of the view `facts`, or of columns of these names. An NPC's identity has hundreds of them in every turn: a query
-    does better to give NULL for what is empty, and `provenance` and `known_how` as text, which many facts share.
+    """A fact from the view `facts`, or from columns with these names.
+
+    For speed (an NPC's identity has hundreds in every turn), a query should return NULL for empty values, and
+    `provenance`
+    and `known_how` as text, which many facts share.
     """
     subject, predicate, entity = row["subject_id"], row["predicate"], row["object_id"]
     provenance, origin, supports, disputes = row["provenance"], row["origin"], row["supports"], row["disputes"]
@@ -75,13 +78,13 @@ def fact_of_row(row: Row) -> Fact:
 
 
 def ended_of_row(row: Row) -> EndedFact:
-    """Of `fact_history`."""
+    """An ended fact from `fact_history`."""
     by = row["superseded_by"]
     return EndedFact(fact_of_row(row), row["ended_seq"], row["ended_as"], None if by is None else FactId(by))
 
 
 def entity_of_row(row: Row) -> WorldEntity:
-    """Of `entities`."""
+    """An entity from `entities`."""
     return WorldEntity(
         EntityId(row["id"]),
         row["type"],
@@ -93,13 +96,13 @@ def entity_of_row(row: Row) -> WorldEntity:
 
 
 def visibility_of_row(row: Row) -> Visibility:
-    """Of any row with `scope` and `known_how`."""
+    """The visibility in any row with `scope` and `known_how`."""
     scope, known_how = row["scope"], row["known_how"]
     return _visibility_of_text(scope, known_how) if isinstance(known_how, str) else _visibility_of(scope, known_how)
 
 
 def cause_of_row(row: Row) -> Cause:
-    """Of `world_events`."""
+    """The cause in a row of `world_events`."""
     session, utterance = row["session_id"], row["source_turn_id"]
     return Cause(
         row["by"],
@@ -162,7 +165,7 @@ def json_of(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def row_of_fact(fact: Fact) -> dict[str, object]:
-    """Columns of either kind of fact. `value` is JSON text: as JSON, null would be no value at all."""
+    """Columns of either kind of fact. `value` is JSON text, because JSON null would count as no value."""
     claim, validity, provenance = fact.claim, fact.validity, fact.provenance
     return {
         "fact_id": fact.id,
@@ -239,11 +242,11 @@ def _iso(time_ms: int | None) -> str | None:
 
 _T = TypeVar("_T")
 _BLOCK: Final = 250
-"""Rows that are read or written at a time: whoever plays meanwhile waits for one block, a few milliseconds."""
+"""Rows to read or write at a time: one block delays a running table by a few milliseconds."""
 
 
 class WorldTables:
-    """The projections of one campaign's world, on a connection that is in a transaction."""
+    """The projections of one campaign's world, on a connection in a transaction."""
 
     def __init__(self, connection: Connection, campaign: CampaignId) -> None:
         self._connection = connection
@@ -251,19 +254,19 @@ class WorldTables:
         self._sql = load_queries("world/tables")
 
     async def load(self, state: WorldState, keys: Collection[Key]) -> None:
-        """Put into a partial state what the keys ask for, and what will be asked of the facts that come with it."""
+        """Load what the keys ask for into a partial state, and the keys that the loaded facts will need."""
         await self._load_entities(state, keys)
         facts = await self._load_facts(state, keys)
         if around := await offload(lambda: read_set.of_facts(facts) - set(keys), amount=len(facts)):
             await self._load_facts(state, around)
 
     async def read(self) -> WorldState:
-        """All of it, as it stands in the tables."""
+        """The complete state in the tables."""
         ended = await self._all("all_ended")
         return await self._read(ended=ended)
 
     async def read_current(self) -> WorldState:
-        """Likewise without what ended, of which there may be much more: only which facts were refused is known."""
+        """The same without ended facts, which may be many more; only which facts were refused is known."""
         refused = await self._fetch("all_refused", sorted(REFUSED))
         return await self._read(refused=refused)
 
@@ -292,7 +295,7 @@ class WorldTables:
         return await offload(build, amount=len(facts) + len(ended))
 
     async def write(self, changes: Changes) -> None:
-        """The events that stated these facts are in the log already."""
+        """Write changes. The events that stated these facts must be in the log already."""
         moved = [fact.id for fact in changes.facts_put]
         touched: dict[str, None] = {}
         for facts in _blocks([*changes.facts_gone, *moved]):

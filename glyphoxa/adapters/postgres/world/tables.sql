@@ -1,6 +1,6 @@
 -- load_entities --
--- What became of the entities $2: they are there, or were merged; and which of the facts $3 the DM refused once ($4: how
--- such a fact ends).
+-- Entities $2 with the ones they were merged into; and which of the facts $3 the DM refused ($4: the ends that mean
+-- a refusal).
 SELECT 'there' AS found, id, type, name, aliases, scope, known_how, origin, NULL AS kept_id
   FROM entities WHERE campaign_id = $1 AND id = ANY ($2)
 UNION ALL
@@ -12,9 +12,9 @@ SELECT 'refused', fact_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- load_facts --
 -- Current facts: by id ($2), those that rest on ($3) or dispute ($4) others, those of slots ($5, $6: subject and
--- predicate) and of objects ($7, $8), those of which an entity ($9) is an end, those that say the same ($10 to $13:
--- subject, predicate, object or nothing, value as JSON text or nothing). The tables at the end, not their view: through
--- that, attributes that were never analyzed are all read. Served by idx_rel_source, idx_rel_target,
+-- predicate) and of objects ($7, $8), those with an entity ($9) at one end, those with the same claim ($10 to $13:
+-- subject, predicate, object or NULL, value as JSON text or NULL). Uses the tables, not their view: with
+-- the view, unanalyzed attributes are read completely. Served by idx_rel_source, idx_rel_target,
 -- idx_attribute_facts_entity, idx_rel_disputes and idx_attribute_facts_disputes.
 WITH wanted AS (
     SELECT unnest($2::text[]) AS fact_id
@@ -90,7 +90,7 @@ SELECT fact_id, ended_seq, ended_as, superseded_by, subject_id, predicate, objec
   FROM fact_history WHERE campaign_id = $1;
 
 -- all_refused --
--- Facts that the DM refused once; $2: how such a fact ends.
+-- Facts that the DM refused; $2: the ends that mean a refusal.
 SELECT DISTINCT fact_id FROM fact_history WHERE campaign_id = $1 AND ended_as = ANY ($2);
 
 -- put_entities --
@@ -103,7 +103,7 @@ INSERT INTO entities (campaign_id, id, type, name, aliases, origin, scope, knowe
         scope = excluded.scope, knowers = excluded.knowers, known_how = excluded.known_how, updated_at = now();
 
 -- remove_entities --
--- After their facts are gone or moved.
+-- Run after their facts are deleted or moved.
 DELETE FROM entities WHERE campaign_id = $1 AND id = ANY ($2);
 
 -- put_merges --
@@ -123,15 +123,15 @@ INSERT INTO slot_rules (campaign_id, predicate, rule)
 DELETE FROM slot_rules WHERE campaign_id = $1 AND predicate = ANY ($2);
 
 -- remove_facts --
--- Those that are gone, and those that are put anew: a relation's key are its ends, which a merge changes. Returns the
+-- Facts that are deleted or rewritten: a relation's key contains its ends, which a merge changes. Returns the
 -- entities that lose an attribute. Served by idx_rel_fact, the key of attribute_facts, idx_fact_supports_fact.
 WITH relations AS (DELETE FROM relationships WHERE campaign_id = $1 AND fact_id = ANY ($2)),
      supports AS (DELETE FROM fact_supports WHERE campaign_id = $1 AND fact_id = ANY ($2))
 DELETE FROM attribute_facts WHERE campaign_id = $1 AND fact_id = ANY ($2) RETURNING entity_id;
 
 -- put_facts --
--- $2: facts of either kind, none of which is there. A relation of $3 holds both ways and is stored both ways. A fact is
--- as old as the event that stated it.
+-- $2: new facts of either kind. A relation of a type in $3 is symmetric and stored both ways. A fact's
+-- creation time is that of the event that stated it.
 WITH fact AS (
     SELECT r.*, (SELECT created_at FROM world_events e WHERE e.campaign_id = $1 AND e.seq = r.seq) AS created_at
       FROM jsonb_to_recordset($2::text::jsonb) AS r (
@@ -190,7 +190,7 @@ DELETE FROM fact_history h
  WHERE h.campaign_id = $1 AND h.fact_id = gone.fact_id AND h.ended_seq = gone.ended_seq;
 
 -- put_attributes --
--- What everybody may know of the entities $2 and the DM has nothing to say about, as one object. Several values of an
+-- The public attributes of the entities $2 that need no decision by the DM, as one object. Several values of an
 -- attribute are a list, in the order in which they were stated. Served by idx_attribute_facts_entity.
 UPDATE entities e
    SET attributes = told.attributes, updated_at = now()

@@ -1,4 +1,4 @@
-"""A transaction on one campaign's world: its log, its tables, and its talk, which events may retract or correct."""
+"""A transaction on one campaign's world: its log, its tables, and the utterances that events retract or correct."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TalkRange:
-    """Part of the talk of one session.
+    """A range of utterances of one session.
 
     Attributes:
-        after_ordinal: It begins behind that one.
-        last_ordinal: It ends with that one.
-        n_heard: How many of its utterances are not retracted yet.
+        after_ordinal: It begins after this ordinal.
+        last_ordinal: Its last ordinal.
+        n_heard: Number of its utterances that are not retracted yet.
     """
 
     session: SessionId
@@ -39,7 +39,7 @@ class TalkRange:
 
 @dataclass(frozen=True, slots=True)
 class LoggedUtterance:
-    """An utterance as it stands in the log."""
+    """An utterance in the log."""
 
     utterance: UtteranceId
     session: SessionId
@@ -48,8 +48,9 @@ class LoggedUtterance:
 
 
 class TalkRetraction:
-    """What rollbacks, and the DM's word on one utterance, do to the talk of one campaign, on a connection that is in a
-    transaction: it stays in the log, and nobody recalls it, or what it said before.
+    """Applies rollbacks, retractions and corrections to the transcript, on a connection in a transaction.
+
+    Retracted utterances and replaced words stay in the log, but nobody recalls them.
     """
 
     def __init__(self, connection: Connection, campaign: CampaignId) -> None:
@@ -58,22 +59,22 @@ class TalkRetraction:
         self._sql = load_queries("world/retraction")
 
     async def session_and_later(self, session: SessionId) -> list[SessionId]:
-        """In the order in which they began; empty: there is no such session."""
+        """These sessions in the order in which they began; empty: there is no such session."""
         rows = await self._connection.fetch(self._sql["session_and_later"], self._campaign, session)
         return [SessionId(row["id"]) for row in rows]
 
     async def end_of(self, session: SessionId) -> int | None:
-        """Its last trace, milliseconds since the Unix epoch; None: there is no such session."""
+        """Time of the session's last trace, milliseconds since the Unix epoch; None: there is no such session."""
         end = await self._connection.fetchval(self._sql["end_of_session"], self._campaign, session)
         return None if end is None else at_ms(end)
 
     async def learned_behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[int]:
-        """Events that come from talk behind that ordinal of the session, or from later sessions."""
+        """Events learned after that ordinal of the session, or from later sessions."""
         rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, ordinal, later)
         return [row["seq"] for row in rows]
 
     async def behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[TalkRange]:
-        """What was said there until now."""
+        """The utterances there so far."""
         rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, ordinal, later)
         return [
             TalkRange(SessionId(row["session_id"]), row["after_ordinal"], row["last_ordinal"], row["heard"])
@@ -83,30 +84,30 @@ class TalkRetraction:
     async def spoken(self, utterance: UtteranceId) -> LoggedUtterance:
         """
         Raises:
-            NotFound: Nobody said it.
+            NotFound: There is no such utterance.
             InvalidInput: It is retracted.
         """
         row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
         if row is None:
             raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
         if row["retracted"]:
-            raise InvalidInput(f"utterance {utterance!r} is retracted already: nobody recalls it")
+            raise InvalidInput(f"utterance {utterance!r} is already retracted")
         return LoggedUtterance(utterance, SessionId(row["session_id"]), row["ordinal"], row["text"])
 
     async def learned_from(self, said: LoggedUtterance) -> list[int]:
-        """Events that come from that utterance."""
+        """Events learned from that utterance."""
         rows = await self._connection.fetch(
             self._sql["learned_from"], self._campaign, said.utterance, said.session, said.ordinal
         )
         return [row["seq"] for row in rows]
 
     async def learned_from_any(self, utterances: Sequence[UtteranceId]) -> list[int]:
-        """Events that were learned from one of these, or from it and others."""
+        """Events learned from one of these, alone or together with others."""
         rows = await self._connection.fetch(self._sql["learned_from_any"], self._campaign, list(utterances))
         return [row["seq"] for row in rows]
 
     async def retract(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
-        """Note what an event took: see `settle`."""
+        """Record what an event retracted: see `settle`."""
         await self._connection.execute(
             self._sql["retract"],
             self._campaign,
@@ -117,11 +118,11 @@ class TalkRetraction:
         )
 
     async def settle(self, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]) -> list[UtteranceId]:
-        """Retract, give back and word the talk as the second of these says, where that is not as the first says.
-        Returns what is otherwise now.
+        """Apply the difference between two sets of undoing events to the transcript. Returns the changed utterances.
 
         Args:
-            before: All events of the campaign that speak of others, as they were; `after`: as they are now.
+            before: All undoing events of the campaign as they were.
+            after: The same as they are now.
         """
         retracted = retractions_in_effect(after)
         old, new = words_in_effect(before), words_in_effect(after)
@@ -141,7 +142,7 @@ class TalkRetraction:
     async def _settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
         """
         Args:
-            words: The DM's; None gives an utterance its own back.
+            words: The DM's texts; None restores the original one.
         """
         if not words:
             return []
@@ -153,13 +154,13 @@ class TalkRetraction:
 
 
 _USUAL_TIMEOUT_MS: Final = 20_000
-"""A statement of a transaction that may take longer has as long as the transaction."""
+"""Default time limit of a statement; in a longer transaction, statements have its full time."""
 _UNSTORABLE: Final = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
 
 @dataclass(frozen=True, slots=True)
 class WorldTransaction:
-    """What a transaction works on."""
+    """The parts of a transaction."""
 
     connection: Connection
     campaign: CampaignId
@@ -171,7 +172,7 @@ class WorldTransaction:
     def of(cls, connection: Connection, campaign: CampaignId) -> Self:
         """
         Args:
-            connection: In a transaction, and entered for that campaign.
+            connection: In a transaction, and set to that campaign.
         """
         on = connection, campaign
         return cls(connection, campaign, WorldLog(*on), WorldTables(*on), TalkRetraction(*on))
@@ -184,7 +185,7 @@ class WorldTransaction:
         await self._require("campaign")
 
     async def lock_campaign(self) -> None:
-        """Nobody else writes to this world until the transaction ends.
+        """Lock this world against other writers until the transaction ends.
 
         Raises:
             NotFound: There is no such campaign.

@@ -1,5 +1,5 @@
 -- lock_campaign --
--- Whoever writes to a campaign's world waits for the others who do, until the end of the transaction.
+-- Serialise writers of a campaign's world until the end of the transaction.
 SELECT id FROM campaigns WHERE id = $1 FOR NO KEY UPDATE;
 
 -- campaign --
@@ -9,5 +9,6 @@ SELECT id FROM campaigns WHERE id = $1;
 SELECT id FROM campaigns ORDER BY id;
 
 -- set_timeouts --
--- For what takes longer than a statement of a live table may: until the end of the transaction, in milliseconds.
+-- For work that takes longer than a statement of a running table may: until the end of the transaction, in
+-- milliseconds.
 SELECT set_config('statement_timeout', $1::text, true), set_config('idle_in_transaction_session_timeout', $1, true);

@@ -1,6 +1,6 @@
 """Commit events to a world, undo them, and fork a campaign.
 
-Each event is checked on what it reads, appended to the log, and applied to the tables, in one transaction.
+Each event is checked against the state it reads, appended to the log, and applied to the tables, in one transaction.
 """
 
 from __future__ import annotations
@@ -65,26 +65,26 @@ COPIED: Final = (
     "chronicle_progress",
     "chronicle_rereads",
 )
-"""Tables that belong to a campaign: what others refer to comes first. Snapshots are made again when they are needed.
+"""Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
 
-A command to an open table is not copied: a table of the fork must not obey what was said to another.
+Commands to an open table are not copied: a table of the fork must not execute commands to another.
 """
 
 
 async def fork_campaign(connection: Connection, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
-    """Give a new campaign a copy of all that another has, vectors included.
+    """Copy everything of a campaign, including vectors, to a new one.
 
     Args:
-        connection: In a transaction whose queries all see the same state, and which lets them take their time.
+        connection: In a transaction with one snapshot and without short time limits.
 
     Raises:
-        InvalidInput: There is a campaign of the name `into`.
+        InvalidInput: A campaign with the id `into` exists.
     """
     sql = load_queries("world/world")
     if not into:
         raise InvalidInput("the new campaign needs an id")
     if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:
-        raise InvalidInput(f"there is a campaign {into!r} already: fork into another id")
+        raise InvalidInput(f"a campaign {into!r} already exists: choose another id")
     for table in COPIED:
         await connection.execute(sql["copy_rows"], table, campaign, into)
     await connection.execute(sql["fork_document"], into, name)
@@ -93,7 +93,7 @@ async def fork_campaign(connection: Connection, campaign: CampaignId, into: Camp
 _COMMIT_DEADLINE_MS: Final = 10_000
 _PER_EVENT_MS: Final = 5
 _MANY: Final = 50
-"""Events for which it is worth while to plan each statement anew, which takes some milliseconds."""
+"""Number of events from which planning each statement anew, some milliseconds each, pays off."""
 _WORTH_ANALYZING: Final = 1_000
 _ANALYZE_DEADLINE_MS: Final = 10_000
 
@@ -111,12 +111,12 @@ async def commit(
 
 
 async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) -> None:
-    """After many events at once that made the world twice as large, or more."""
+    """Analyze the tables after a large commit that at least doubled the world."""
     if len(committed) < _MANY or committed[-1].seq < _WORTH_ANALYZING:
         return
     if (committed[0].seq - 1).bit_length() == committed[-1].seq.bit_length():
         return
-    with suppress(Unavailable):  # what was committed is kept all the same
+    with suppress(Unavailable):  # the commit itself stands
         async with database.administer(deadline_ms=_ANALYZE_DEADLINE_MS) as connection:
             await connection.execute(load_queries("world/world")["analyze"])
 
@@ -130,8 +130,8 @@ async def _commit(
     head = await world.log.head()
     if expect is not None and expect != head.seq:
         raise InvalidInput(
-            f"the world of campaign {world.campaign!r} has changed meanwhile: its last event is {head.seq}, "
-            f"not {expect}; look again"
+            f"the world of campaign {world.campaign!r} has changed in the meantime: its last event is {head.seq}, "
+            f"not {expect}; try again"
         )
     recorded = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=head.seq + 1)]
     state = WorldState.partial()
@@ -155,22 +155,22 @@ async def _apply(world: WorldTransaction, state: WorldState, events: Sequence[Wo
 
 
 def _with_threshold(event: Event, accept_at: float) -> Event:
-    """What is stated is judged by the settings of its time, in every replay too."""
+    """Store the threshold in effect with the statement, so that every replay judges it the same."""
     if not isinstance(event, FactStated) or event.provenance.accept_at == accept_at:
         return event
     return replace(event, provenance=replace(event.provenance, accept_at=accept_at))
 
 
 def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> tuple[int, frozenset[Key]]:
-    """As many as the state knows enough for: how many, and what the next one lacks.
+    """Apply as many events as the state has data for. Returns their number, and the keys that the next one lacks.
 
     Raises:
-        InvalidInput: One of them cannot be said of this world.
+        InvalidInput: One of them cannot be applied to this world.
     """
     for n, recorded in enumerate(events):
         try:
             if (problem := recorded.event.failed_precondition(state)) is not None:
-                which = f"{total - len(events) + n + 1}. of {total} events, " if total > 1 else ""
+                which = f"event {total - len(events) + n + 1} of {total}, " if total > 1 else ""
                 raise InvalidInput(f"{which}{event_type(recorded.event)}: {problem}")
             apply(state, recorded)
         except Missing as missing:
@@ -181,15 +181,15 @@ def _apply_some(state: WorldState, events: Sequence[WorldEvent], total: int) -> 
 _DEADLINE_MS: Final = 1_000
 _REPLAY_DEADLINE_MS: Final = 60_000
 _TAKE_BACK_DEADLINE_MS: Final = 600_000
-"""To retract a chunk, or give it back, is to index its vector anew: some milliseconds each."""
+"""Retracting or restoring a chunk reindexes its vector: some milliseconds each."""
 _FORK_DEADLINE_MS: Final = 3_600_000
 
 
 class WorldWriting:
-    """A world that nobody else writes to meanwhile. What is written on the connection is kept with the events, or not.
+    """A world locked for writing. Other writes on the connection are committed together with the events.
 
     Attributes:
-        recorded: What was committed here.
+        recorded: Events committed here.
     """
 
     def __init__(self, world: WorldTransaction, *, accept_at: float) -> None:
@@ -199,7 +199,7 @@ class WorldWriting:
         self._accept_at = accept_at
 
     async def read(self) -> WorldState:
-        """The world before what is committed here, without what ended."""
+        """The world before these commits, without ended facts."""
         return await self._world.tables.read_current()
 
     async def commit(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
@@ -209,23 +209,26 @@ class WorldWriting:
         return made
 
     async def undo(self, seqs: Sequence[int], cause: Cause) -> None:
-        """As if these events had not been, as far as that is not so already."""
+        """Undo these events, as far as they are not undone already."""
         head, gone = await self._world.log.head(), dropped(await self._world.log.undoing())
         if left := sorted(set(seqs) - gone):
             events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
             await _append_undoing(self._world, events)
 
     async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
-        """As if nothing had been learned from these utterances so far."""
+        """Drop everything learned from these utterances so far."""
         await self.undo(await self._world.talk.learned_from_any(utterances), cause)
 
 
 class PostgresWorld:
-    """A `World`. Reading events has a deadline of 1 s, a commit one of 10 s and 5 ms for each event, a look back
-    one of a minute, taking back one of ten, a fork one of an hour; late is `Unavailable`, and nothing was written.
+    """Implements `World`; late is `Unavailable`, and nothing was written.
+
+    Deadlines: reading events 1 s, a commit 10 s and 5 ms per event, a past state a minute, undoing ten minutes, a fork
+        an
+    hour.
 
     Args:
-        accept_at: The confidence from which facts that are stated now are accepted without the DM.
+        accept_at: The confidence from which newly stated facts need no review.
     """
 
     def __init__(self, database: Database, *, accept_at: float = AUTO_ACCEPT) -> None:
@@ -245,11 +248,11 @@ class PostgresWorld:
     async def writing(
         self, campaign: CampaignId, *, amount: int, first: Callable[[Connection], Awaitable[object]]
     ) -> AsyncIterator[WorldWriting]:
-        """One transaction for a look at the world, what is committed because of it, and what belongs to that.
+        """One transaction for reading the world, committing events based on it, and related writes.
 
         Args:
-            amount: Of events, about: the deadline is that of their commit.
-            first: Done before the world is locked: it may make the campaign.
+            amount: Approximate number of events, for the deadline.
+            first: Runs before the world is locked, and may create the campaign.
 
         Raises:
             NotFound: There is no such campaign.
@@ -262,7 +265,7 @@ class PostgresWorld:
         await analyze_if_grown(self._database, writing.recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
-        """The world as it stands in the tables, without what ended.
+        """The current world in the tables, without ended facts.
 
         Raises:
             NotFound: There is no such campaign.
@@ -284,7 +287,7 @@ class PostgresWorld:
                 if not 1 <= seq <= head.seq:
                     raise NotFound(f"there is no event {seq} in campaign {campaign!r}: its last is {head.seq}")
                 if seq in dropped([*undoing, *events]):
-                    raise NotFound(f"event {seq} of campaign {campaign!r} is undone already")
+                    raise NotFound(f"event {seq} of campaign {campaign!r} is already undone")
                 events.append(WorldEvent(head.seq + 1 + len(events), cause, Undone(seq)))
             await _append_undoing(world, events)
             await self._settle_talk(world, before=undoing, after=[*undoing, *events])
@@ -318,7 +321,7 @@ class PostgresWorld:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             said = await world.talk.spoken(utterance)
             if said.text == text:
-                raise InvalidInput(f"utterance {utterance!r} says just this already: {text!r}")
+                raise InvalidInput(f"utterance {utterance!r} already has the text {text!r}")
             return await self._unlearn(
                 world,
                 said,
@@ -335,7 +338,7 @@ class PostgresWorld:
     ) -> WorldEvent:
         """
         Args:
-            undoing_event: Of the events that come from the utterance and are left out from now on.
+            undoing_event: Creates the undoing event from the numbers of the dropped events.
         """
         head, undoing = await world.log.head(), await world.log.undoing()
         left = tuple(sorted(set(await world.talk.learned_from(said)) - dropped(undoing)))
@@ -368,7 +371,7 @@ class PostgresWorld:
         seq: int | None = None,
     ) -> WorldState:
         if sum(given is not None for given in (at_ms, session, seq)) > 1:
-            raise InvalidInput("the world is looked at as of a time, a session or an event: name one of them")
+            raise InvalidInput("give only one of a time, a session or an event")
         async with self._transaction(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
             await world.require_campaign()
             head = await world.log.head()
@@ -382,7 +385,7 @@ class PostgresWorld:
                 return await world.log.state_at(head.seq if seq is None else seq, at_ms=at_ms)
 
     async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
-        # Copied table by table, all of one moment.
+        # Copied table by table, from one snapshot.
         async with world_transaction(
             self._database, campaign, deadline_ms=_FORK_DEADLINE_MS, isolation="repeatable_read"
         ) as world:
@@ -391,7 +394,7 @@ class PostgresWorld:
 
     @asynccontextmanager
     async def _writing(self, campaign: CampaignId, *, deadline_ms: int) -> AsyncIterator[WorldTransaction]:
-        """Nobody else writes to this world meanwhile."""
+        """Locks the world against other writers."""
         async with self._transaction(campaign, deadline_ms=deadline_ms) as world:
             await world.lock_campaign()
             yield world
@@ -401,7 +404,7 @@ class PostgresWorld:
 
 
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:
-    """What is left out from now on may be anything: the tables are compared with a replay of the log."""
+    """Append undoing events. They may drop anything, so the tables are compared with a replay of the log."""
     await world.log.append([encode(recorded.event) for recorded in events], events[0].cause, after=events[0].seq - 1)
     with gc_paused(amount=events[-1].seq):
         before, after = await world.tables.read(), await world.log.state_at(events[-1].seq)
