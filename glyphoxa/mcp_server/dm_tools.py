@@ -149,7 +149,7 @@ async def _turn(desk: Desk, arguments: Arguments) -> _Found:
     return [
         {
             **_turn_in_short(desk, turn),
-            "stood in its prompt": [_recalled(desk, one) for one in explained.selected],
+            "in its prompt": [_recalled(desk, one) for one in explained.selected],
             "recalled and left out": [_recalled(desk, one) for one in explained.rejected],
             "parts left out": list(turn.omitted),
             "looked up": [

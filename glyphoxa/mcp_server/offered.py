@@ -20,7 +20,7 @@ from glyphoxa.domain.campaign import BudgetTier, Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 
@@ -162,8 +162,8 @@ PATIENT: Final = RecallSettings(
 """Within the limit of a tool of that tier; the first question reads years of transcripts."""
 
 
-def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
-    return MemoryOf(
+def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
+    return NpcMemory(
         campaign.id,
         npc,
         store.graph,
@@ -175,7 +175,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
     )
 
 
-def memory_tools(memory: MemoryOf) -> list[OfferedTool]:
+def memory_tools(memory: NpcMemory) -> list[OfferedTool]:
     """All four memory tools. The viewer is fixed here; no argument of a call changes it."""
     tools = MemoryTools(memory, tier=TIER)
     return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]
