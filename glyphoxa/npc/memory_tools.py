@@ -17,7 +17,7 @@ from glyphoxa.context.facts import fact_sentence, is_secret, why_known
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import (
-    MOST_LISTED,
+    MAX_LISTED,
     GlyphoxaError,
     InvalidInput,
     NotFound,
@@ -221,7 +221,7 @@ class LookUps:
         if near := nearest(name, [one.name for one in like]):
             return None, f"; did you mean {near!r}?"
         # A list of thousands is useless and slow to load.
-        few = await graph.entities_if_few(*asked, most=MOST_LISTED, of_type=kind or None)
+        few = await graph.entities_if_few(*asked, most=MAX_LISTED, of_type=kind or None)
         return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in few])}"
 
     async def search_sessions(self, arguments: Mapping[str, object]) -> Found:
