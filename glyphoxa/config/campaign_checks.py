@@ -247,8 +247,8 @@ _CLOSE: Final = 0.8
 
 
 def hint_for(relation: str, words: RelationWords) -> str | None:
-    """Return a remark on a custom relationship type; None for a usual one, or if the campaign gives its sentence."""
-    if relation in RELATIONSHIP_TYPES or relation in words.own:
+    """Return a remark on a custom relationship type; None for one that has a sentence."""
+    if words.knows(relation):
         return None
     near = get_close_matches(relation, RELATIONSHIP_TYPES, n=1, cutoff=_CLOSE)
     shown = f"relationship type {relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}"
@@ -445,7 +445,7 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
     yield from _of_persona(block.persona, name=name, language=primary_language(language))
     if not block.examples:
         text = (
-            f"{name!r} has no `examples`: neutral ones with its name, occupation and place are used "
+            f"{name!r} has no `examples`: default ones of a medieval village with its name, occupation and place are used "
             f"(show them: glyphoxa campaign prompt FILE --npc {name!r})"
         )
         yield ("entity",), text

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import Lexicon, lexicon, primary_language
 
 _ENDS: Final = re.compile(r"\{(source|target)\}")
 
@@ -29,6 +29,10 @@ class RelationWords:
     @classmethod
     def of(cls, campaign: Campaign) -> RelationWords:
         return cls(campaign.language, campaign.relation_types)
+
+    def knows(self, relation: str) -> bool:
+        """Whether the language or the campaign has a sentence of its own for a relation type."""
+        return relation in self.own or relation.upper() in _data(primary_language(self.language)).value("sentences")
 
     def sentence(self, relation: str, source: str, target: str) -> str:
         """Return a relation as a sentence without a full stop.
@@ -58,9 +62,13 @@ def in_words(predicate: str) -> str:
 IN_ENGLISH: Final = RelationWords()
 
 
+def _data(language: str) -> Lexicon:
+    return lexicon("relations", language) or lexicon("relations", "en")
+
+
 @lru_cache(1024)
 def _template(relation: str, language: str) -> str:
-    data = lexicon("relations", language) or lexicon("relations", "en")
+    data = _data(language)
     known: str | None = data.value("sentences").get(relation.upper())
     if known is not None:
         return known

@@ -114,7 +114,7 @@ async def test_what_comes_in_goes_out_the_same_byte_by_byte(town: Store, cli: Co
     await cli.told("campaign", "export", three, "--campaign", "town")
     assert three.read_bytes() == one.read_bytes()
     assert one.stat().st_mode & 0o077 == 0
-    assert f"{one} is there already" in await cli.problem("campaign", "export", one, "--campaign", "town")
+    assert f"{one} exists already" in await cli.problem("campaign", "export", one, "--campaign", "town")
 
 
 async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
@@ -194,10 +194,10 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "whose": (lambda b: b["campaign"].update(id="village"), "document.id is 'town': it must be the campaign's id"),
     "time": (_of("sessions", 0, started_at="soon"), r"tables.sessions\[0\] cannot be stored: .*soon"),
-    "twice": (_of("session_entries", 2, utterance_id="first-1"), r"tables.session_entries\[2\] cannot be stored .*unique"),
+    "twice": (_of("session_entries", 2, utterance_id="first-1"), r"tables.session_entries\[2\] cannot be stored: .*unique"),
     "long": (_of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))), r"tables.entities\[0\] cannot be stored"),
     "order": (_of("session_entries", 2, id=9), r"tables.session_entries\[2\].id is 9: it must be 3 \(from 1\)"),
-    "column": (lambda b: b["tables"]["sessions"][0].update(x=1), r"tables.sessions\[0\] has 'x', no column"),
+    "column": (lambda b: b["tables"]["sessions"][0].update(x=1), r"tables.sessions\[0\] has 'x', not a column"),
     "gap": (_of("world_events", 2, seq=30), r"events count from 1"),
     "world": (_of("entities", 0, name="Nobody"), "does not match"),
     "event": (_of("world_events", 0, event_type="dreamt"), "tables.world_events"),
