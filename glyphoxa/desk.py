@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns

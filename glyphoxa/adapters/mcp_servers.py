@@ -28,7 +28,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
+from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.tool_spec import ToolSpec

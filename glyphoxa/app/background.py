@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog, PostgresEpisodes
-from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
+from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
+from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama

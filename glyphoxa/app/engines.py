@@ -30,7 +30,7 @@ from glyphoxa.names.corrector import Corrected
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.providers.building import NONE, STT, names, unknown_language
 from glyphoxa.providers.extras import not_installed
 

@@ -54,8 +54,7 @@ from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
 from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
-from glyphoxa.observability.loop_lag import measure_lag
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime, measure_lag
 from glyphoxa.providers.extras import need
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.journal import SessionMark

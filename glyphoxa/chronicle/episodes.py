@@ -13,7 +13,7 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.quoted import as_label, quoted
+from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words

@@ -74,7 +74,7 @@ async def _serve(options: argparse.Namespace) -> int:
 @VERB.action("serve one tool that rolls dice: an example of a tool server for NPCs", *_HTTP)
 async def _dice(options: argparse.Namespace) -> int:
     _need_sdk()
-    from glyphoxa.mcp_server.dice import dice_tools
+    from glyphoxa.mcp_server.offered import dice_tools
     from glyphoxa.mcp_server.protocol import NPC_TOKEN, token_from
 
     if not options.http:

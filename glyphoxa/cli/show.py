@@ -356,7 +356,7 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     argument("--all", help="include lines below the threshold, with reasons"),
 )
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+    from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
     from glyphoxa.chronicle.chronicler import PAGE
     from glyphoxa.chronicle.rules_extractor import names_of
     from glyphoxa.chronicle.salience import SalienceJudge

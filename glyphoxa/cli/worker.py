@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.app.background import (
     chronicle_log,

@@ -445,8 +445,8 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
     yield from _of_persona(block.persona, name=name, language=primary_language(language))
     if not block.examples:
         text = (
-            f"{name!r} has no `examples`: default ones of a medieval village with its name, occupation and place are used "
-            f"(show them: glyphoxa campaign prompt FILE --npc {name!r})"
+            f"{name!r} has no `examples`: default ones of a medieval village are used, with its name, occupation and "
+            f"place (show them: glyphoxa campaign prompt FILE --npc {name!r})"
         )
         yield ("entity",), text
     for n, example in enumerate(block.examples):

@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
-from glyphoxa.language.quoted import as_said, in_one_line
+from glyphoxa.language.prompt_quotes import as_said, in_one_line
 
 _SAID = re.compile(r": ")
 """A speaker's words start after one of these."""

@@ -24,7 +24,7 @@ from glyphoxa.domain.knowledge import (
     Visibility,
     secret_of,
 )
-from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.terms import Terms

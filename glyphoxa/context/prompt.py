@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import Rejected, TierChoice
-from glyphoxa.language.quoted import as_fact, as_told, in_one_line
+from glyphoxa.language.prompt_quotes import as_fact, as_told, in_one_line
 
 # The interface between a pipeline's hot-context injector and the assembly of hot context.
 

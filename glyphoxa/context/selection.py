@@ -41,7 +41,7 @@ from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import asks_what_it_said, speaks_of_the_past
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.quoted import in_one_line
+from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS

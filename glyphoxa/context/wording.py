@@ -16,7 +16,7 @@ from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.content import language_of
 from glyphoxa.language.lexicon import lexicon, primary_language
-from glyphoxa.language.quoted import as_fact, as_label, as_said, as_told
+from glyphoxa.language.prompt_quotes import as_fact, as_label, as_said, as_told
 
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "

@@ -11,7 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from glyphoxa.domain.events import Degraded, MemoryChanged, TableEvent, Trouble, TurnFinished, UtteranceKept
 from glyphoxa.domain.turn import Fault, Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.observability.tracing import STEPS, steps_of
 
 _FIRST_AUDIO_S: Final = (0.2, 0.35, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)

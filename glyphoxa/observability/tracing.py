@@ -18,7 +18,7 @@ from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime
 
 # A turn is one span with a child span for each step. No spoken words are included.
 

@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
 from glyphoxa.recall.days import TimesOfCampaigns
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
-from glyphoxa.recall.recap import Recaps, asks_for_recap
+from glyphoxa.recall.recap_questions import Recaps, asks_for_recap
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
 from glyphoxa.recall.transcript_memory import Another, TranscriptMemory

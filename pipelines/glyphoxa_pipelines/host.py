@@ -28,7 +28,7 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime
 from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.frames import service_times
 from glyphoxa_processors.speaker import Sample

@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from aioice.ice import get_host_addresses
 from loguru import logger
-from pipecat.frames.frames import OutputAudioRawFrame, TTSStoppedFrame
+from pipecat.frames.frames import Frame, InputAudioRawFrame, OutputAudioRawFrame, TTSStoppedFrame
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.transports.base_transport import TransportParams
 from pipecat.transports.smallwebrtc.connection import IceServer, SmallWebRTCConnection
 from pipecat.transports.smallwebrtc.transport import SmallWebRTCTransport
@@ -22,7 +23,6 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
 from glyphoxa.web.sound import Offer, OfferedServer
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.webrtc import BrowserMicrophone
 
 CONNECT_WITHIN_MS = 20_000
 HANG_UP_WITHIN_MS = 5_000
@@ -285,3 +285,18 @@ def _warm_up() -> None:
     opus = RTCRtpCodecParameters(mimeType="audio/opus", clockRate=48_000, channels=2, payloadType=96)
     get_encoder(opus)
     get_decoder(opus)
+
+
+class BrowserMicrophone(FrameProcessor):
+    """Passes one browser's sound to its seat. The sound goes no further, so players do not hear themselves."""
+
+    def __init__(self, hear: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._hear = hear
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, InputAudioRawFrame):
+            self._hear(frame.audio)
+        else:
+            await self.push_frame(frame, direction)

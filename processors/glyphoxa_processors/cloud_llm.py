@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
+from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.adapters.openai_models import IDLE_S
 from glyphoxa.providers.building import LLM, Choice, Connection, build
 

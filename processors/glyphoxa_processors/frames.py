@@ -19,7 +19,7 @@ from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Asked, Stage, TierChoice, Unsaid
 from glyphoxa.npc.mouth import Listener, Marked
-from glyphoxa.observability.service_time import Measure, ServiceTime
+from glyphoxa.observability.timing import Measure, ServiceTime
 
 
 @dataclass

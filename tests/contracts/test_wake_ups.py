@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.adapters.postgres.names.learned import NameChanges
+from glyphoxa.adapters.postgres.learned_names import NameChanges
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.domain.ids import CampaignId

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from glyphoxa.adapters.local.gguf import joined, read_header
+from glyphoxa.adapters.local.gguf_metadata import joined, read_header
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import ModelWeights

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle.log import MAX_ATTEMPTS, PostgresChronicleLog
+from glyphoxa.adapters.postgres.chronicle_log import MAX_ATTEMPTS, PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.postgres.names.learned import NameChanges, PostgresLearnedNames
+from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity
@@ -283,7 +283,7 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
 async def test_what_is_asked_often_is_served_by_its_index(
     store: Store, query: str, arguments: tuple[object, ...], index: str
 ) -> None:
-    sql = load_queries("names/learned")[query]
+    sql = load_queries("learned_names")[query]
     async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
         await connection.execute(
             "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at) "

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main

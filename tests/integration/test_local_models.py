@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.local.gguf import ELSEWHERE
+from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE
 from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine
 from glyphoxa.adapters.local.llama import (
     SPOKEN_MAX_TOKENS,

@@ -16,8 +16,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.mcp_server.dice import dice_tools
-from glyphoxa.mcp_server.offered import OfferedTool
+from glyphoxa.mcp_server.offered import OfferedTool, dice_tools
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import Found
 from glyphoxa.npc.tool_spec import ToolSpec

@@ -14,8 +14,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle.log import PostgresChronicleLog, PostgresEpisodes
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.app.background import chronicle_worker, episode_writer

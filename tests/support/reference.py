@@ -20,7 +20,7 @@ from prometheus_client import Metric
 from glyphoxa.cli.main import ENVIRONMENT, EXAMPLES, GROUPS, parser
 from glyphoxa.config.reference import reference
 from glyphoxa.observability.metrics import TableMetrics
-from glyphoxa.observability.service_time import Measure, ServiceTime
+from glyphoxa.observability.timing import Measure, ServiceTime
 from tests.structure.product import sources
 from tests.support.supply import everything, rendered
 

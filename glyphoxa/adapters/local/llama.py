@@ -34,7 +34,7 @@ import httpx
 from loguru import logger
 
 from glyphoxa.adapters.local import machine as native_env
-from glyphoxa.adapters.local.gguf import (
+from glyphoxa.adapters.local.gguf_metadata import (
     ELSEWHERE,
     ControlTokens,
     GgufHeader,

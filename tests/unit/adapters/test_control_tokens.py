@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens, of_gguf, read_header
+from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens, of_gguf, read_header
 from glyphoxa.domain.errors import Corrupt
 from tests.support.gguf import gguf
 

@@ -193,7 +193,7 @@ def test_npc_without_problems_gets_no_warning(tmp_path: Path) -> None:
             "is not in the second person ('Oskar is a harbourmaster who cares about...'): write 'You are Oskar, ...'",
         ),
         ({"persona": "You are Oskar. " * 100}, "persona: ", "more than 1,200 leave too little room"),
-        ({"examples": []}, "entity: Oskar", "'Oskar' has no `examples`: neutral ones"),
+        ({"examples": []}, "entity: Oskar", "'Oskar' has no `examples`: default ones"),
         (
             {"examples": [{"said": "Peter says: Hello.", "reply": "Good day."}]},
             "said: 'Peter says: Hello.'",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from glyphoxa.adapters.local.gguf import ELSEWHERE, ControlTokens
+from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.adapters.mcp_servers import told
 from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation

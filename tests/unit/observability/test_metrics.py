@@ -14,9 +14,8 @@ from prometheus_client import generate_latest
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble, TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Fault, Outcome, Stage, Unaddressed, Unsaid
-from glyphoxa.observability.loop_lag import measure_lag
 from glyphoxa.observability.metrics import MAX_SERVICES, OTHER, TableMetrics
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime, measure_lag
 from tests.unit.observability.test_turn_spans import ANSWERED
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
-from glyphoxa.observability.service_time import ServiceTime
+from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.observability.tracing import steps_of, trace_of
 
 ANSWERED = TurnRecord(

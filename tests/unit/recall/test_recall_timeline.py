@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
 from glyphoxa.recall.days import DAY_MS, Days, Story
-from glyphoxa.recall.recap import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
+from glyphoxa.recall.recap_questions import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
 from glyphoxa.recall.signals import Fit, PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.time_reader import Anchor, SessionReference, TimeAsk, read_time
 from tests.support.proof import n_examples

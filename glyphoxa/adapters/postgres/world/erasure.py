@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.names.learned import PostgresLearnedNames
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp

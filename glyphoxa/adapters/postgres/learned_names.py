@@ -42,7 +42,7 @@ class PostgresLearnedNames:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = load_queries("names/learned")
+        self._sql = load_queries("learned_names")
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         only = None if entities is None else sorted(entities)

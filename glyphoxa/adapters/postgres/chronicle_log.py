@@ -49,7 +49,7 @@ class PostgresChronicleLog:
         self._worker = uuid.uuid4().hex if worker is None else worker
         self._lease_ms = lease_ms
         self._known: dict[CampaignId, tuple[int, Sequence[KnownEntity]]] = {}
-        self._sql = load_queries("chronicle/log")
+        self._sql = load_queries("chronicle_log")
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
@@ -163,7 +163,7 @@ class _Advance:
         Raises:
             LeaseLost: The position has moved, or another worker holds the lease.
         """
-        sql, step = load_queries("chronicle/log"), self.step
+        sql, step = load_queries("chronicle_log"), self.step
         on = (self.campaign, step.session)
         refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
         moved = (self.worker, step.read_from, step.read_to, self.lease_ms)
@@ -208,7 +208,7 @@ class PostgresEpisodes:
     def __init__(self, database: Database, world: PostgresWorld) -> None:
         self._database = database
         self._world = world
-        self._sql = load_queries("chronicle/episodes")
+        self._sql = load_queries("episodes")
 
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:

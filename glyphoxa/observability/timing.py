@@ -1,7 +1,9 @@
-"""Processing time of one service in a graph, as measured by the framework that runs it."""
+"""Processing time of one service in a graph, and event loop lag."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,3 +27,19 @@ class ServiceTime:
     measure: Measure
     took_s: float
     at_ms: int
+
+
+EVERY_S = 0.5
+
+
+async def measure_lag(report: Callable[[float], None], *, every_s: float = EVERY_S) -> None:
+    """Measure until cancelled how late a timer is: whatever blocks the loop stops all voices at the table.
+
+    Args:
+        report: Receives the seconds by which a timer was late.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + every_s
+        await asyncio.sleep(every_s)
+        report(max(0.0, loop.time() - due_s))
