@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.graph import Neighbourhood, Walk
 
@@ -190,7 +190,7 @@ class Operations:
 
     def _tools_of(self, npc: Npc) -> MemoryTools:
         summaries = PostgresSessionSummaries(self._store.database)
-        memory = MemoryOf(self._id, npc.id, self._store.graph, self._store.past_talk, summaries)
+        memory = NpcMemory(self._id, npc.id, self._store.graph, self._store.past_talk, summaries)
         return MemoryTools(memory, tier="DEEP")
 
     # -- topics

@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from demo.console import Programme
+from demo.console import ConsoleReport
 from demo.evening import LOCAL, STOPPED, Run, run_evening
 from demo.play import OpenTable, play_session
 from demo.script import read_evening
@@ -60,7 +60,7 @@ async def _session(arguments: argparse.Namespace) -> int:
     evening = read_evening(arguments.script)
     script = evening.session(arguments.number)
     campaign = read_campaign(arguments.campaign).campaign
-    programme = Programme(campaign)
+    programme = ConsoleReport(campaign)
     programme.open(script.number, script.title)
     open_table = _opener(arguments.opener)
 

@@ -65,7 +65,7 @@ def waterfall(turn: TurnRecord) -> list[tuple[str, int, int]]:
     return spans
 
 
-class Programme:
+class ConsoleReport:
     """Prints a session as it happens. Subscribe `told` to a table."""
 
     def __init__(self, campaign: Campaign, console: Console | None = None) -> None:
@@ -189,7 +189,7 @@ def summary_rows(figures: Figures, sessions: Iterable[SessionPlayed]) -> list[tu
     rows = [
         ("first audio", _percentiles(figures.first_audio_p50_ms, figures.first_audio_p95_ms)),
         ("with fillers", _percentiles(figures.first_sound_p50_ms, figures.first_sound_p95_ms)),
-        ("names right", names),
+        ("names recognised", names),
         (
             "names corrected",
             f"{figures.corrections} corrections; ordinary words changed: {figures.ordinary_words_changed}",

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from demo.console import Programme
+from demo.console import ConsoleReport
 from demo.page import page
 from demo.play import RATE_HZ, check
 from demo.played import SessionPlayed, read_played, session_json, session_wav
@@ -78,7 +78,7 @@ def run_evening(run: Run) -> int:
             break
         if run.opener == LOCAL and session is not evening.sessions[-1]:
             stored = read_campaign(campaign_file).campaign
-            between(run.config.resolve(), stored.id, f"{stored.id}-{session.number}", Programme(stored).note)
+            show_recaps(run.config.resolve(), stored.id, f"{stored.id}-{session.number}", ConsoleReport(stored).note)
     played = [p for session in evening.sessions if (p := read_played(run.out, session.number)) is not None]
     if not played:
         return code
@@ -153,7 +153,7 @@ def write_evening(out: Path, evening: Evening, campaign: Campaign, played: list[
     (out / "evening.json").write_text(json.dumps(evening_json(found, played), indent=1, ensure_ascii=False), "utf-8")
     titles = {session.number: session.title for session in evening.sessions}
     (out / "evening.html").write_text(page(campaign, found, played, sound, titles=titles), "utf-8")
-    programme = Programme(campaign)
+    programme = ConsoleReport(campaign)
     programme.summary(found, played)
     for name in ("evening.html", "evening.wav", "evening.json"):
         programme.note(f"  {out / name}")
@@ -229,7 +229,7 @@ _ASKED: Final = (
 )
 
 
-def between(config: Path, campaign: CampaignId, session: str, note: Callable[[str], None]) -> None:
+def show_recaps(config: Path, campaign: CampaignId, session: str, note: Callable[[str], None]) -> None:
     """Run each command and print its output. A command that fails is reported and does not stop the evening."""
     for title, words in _ASKED:
         asked = [word.format(session=session) for word in words]

@@ -102,7 +102,7 @@ class Microphone:
 
 
 @dataclass(slots=True)
-class Witness:
+class EventRecorder:
     """Records everything that happens at the table, and wakes waiters for an NPC's voice."""
 
     clock: Clock
@@ -160,7 +160,7 @@ class Performance:
     script: SessionScript
     table: Table
     clock: Clock
-    witness: Witness
+    witness: EventRecorder
     began_ms: int
     microphones: dict[str, Microphone] = field(default_factory=dict)
     lines: list[LinePlayed] = field(default_factory=list)
@@ -285,7 +285,7 @@ async def play_session(
 ) -> SessionPlayed:
     """Play a session and close the table. On cancellation or failure, still write what was played."""
     clock = Clock()
-    witness = Witness(clock, tell)
+    witness = EventRecorder(clock, tell)
     performance = Performance(evening, script, table, clock, witness, began_ms=clock.now_ms())
     ends = [table.subscribe(witness.on_event), table.add_sink(witness.on_sound)]
     try:

@@ -52,7 +52,7 @@ class DemoCheck:
     """A condition that must hold in every evening, whatever words the model chooses.
 
     Attributes:
-        what: For example "names are heard right".
+        what: For example "names are recognised".
         wrong: One line for each violation; empty if the check passes.
     """
 
@@ -112,7 +112,7 @@ def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlay
         interruptions=outcomes["interrupted"],
         lines=scores,
         checks=(
-            DemoCheck("names are heard right", _misheard(scores)),
+            DemoCheck("names are recognised", _misheard(scores)),
             DemoCheck("the addressed NPC answers every line", _unanswered(evening, campaign, sessions)),
             DemoCheck("an NPC remembers the next evening", _forgotten(evening.memory, campaign, sessions)),
             DemoCheck("an absent NPC does not know it", _leaked(evening.memory, campaign, sessions)),

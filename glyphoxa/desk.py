@@ -22,7 +22,7 @@ from glyphoxa.app.background import make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
-from glyphoxa.app.table import Mind, mind_of, state_of
+from glyphoxa.app.table import TableContext, state_of, table_context
 from glyphoxa.chronicle.episodes import TOKENS, for_players, heard_by, said_in, summary_of
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -519,7 +519,7 @@ class Rehearsal:
 
     settings: Settings
     memory: Store | None
-    mind: Mind
+    mind: TableContext
     npc: Npc
     player: Player
 
@@ -574,5 +574,5 @@ def rehearsal_of(
         state.scene = scene
     elif npc.id not in state.scene.npcs:
         state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    mind = mind_of(settings, state, store, None if store is None else guard_at_a_desk(store))
+    mind = table_context(settings, state, store, None if store is None else guard_at_a_desk(store))
     return Rehearsal(settings, store, mind, npc, player)

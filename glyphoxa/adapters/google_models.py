@@ -19,7 +19,7 @@ from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
 DEADLINE_MS = 10_000
-MOST_TEXTS = 100
+MAX_TEXTS = 100
 """Provider limit: "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch"."""
 _TRIES = 3
 _FIRST_PAUSE_S = 0.5
@@ -48,7 +48,7 @@ class GoogleEmbeddings:
             ),
         )
 
-    most_texts = MOST_TEXTS
+    most_texts = MAX_TEXTS
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
         return await self._embed(texts, task="RETRIEVAL_DOCUMENT", prefix=self._prefixes.found)
@@ -72,7 +72,7 @@ class GoogleEmbeddings:
             ask,
             model=self._model,
             dimensions=self._dimensions,
-            most_texts=MOST_TEXTS,
+            most_texts=MAX_TEXTS,
         )
 
     async def _ask(self, texts: list[str], config: types.EmbedContentConfig) -> list[list[float]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.recall.vectors import WrongDimensions
 
-_MOST_BYTES = 8_000
+_MAX_BYTES = 8_000
 """Maximum bytes of one text: models read 8,192 tokens (Gemini's first one 2,048), and a token is at least one byte.
 
 Transcript chunks have a few hundred bytes; this protects against anything else."""
@@ -52,7 +52,7 @@ async def embed_in_batches(
 
 def _sendable(text: str) -> str:
     """Remove lone surrogates, which cannot be sent, and truncate; never empty, which providers reject."""
-    return text.encode("utf-8", "replace")[:_MOST_BYTES].decode("utf-8", "ignore") or " "
+    return text.encode("utf-8", "replace")[:_MAX_BYTES].decode("utf-8", "ignore") or " "
 
 
 def _unit(vector: Sequence[float]) -> NDArray[float32]:

@@ -39,11 +39,11 @@ from glyphoxa.npc.toolbox import OutsideTool
 # A server may send anything: a megabyte, chat template markers, arguments nested a thousand levels deep.
 
 
-MOST_TOOLS: Final = 16
-MOST_ANSWERED: Final = 2_000
-_MOST_ARGUMENTS: Final = 10
-_MOST_DESCRIBED: Final = 300
-_MOST_ASKED: Final = 2_000
+MAX_TOOLS: Final = 16
+MAX_ANSWERED: Final = 2_000
+_MAX_ARGUMENTS: Final = 10
+_MAX_DESCRIBED: Final = 300
+_MAX_ASKED: Final = 2_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 _KINDS: Final = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 _MARKERS: Final = ControlTokens(ELSEWHERE)
@@ -62,9 +62,9 @@ def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec 
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         return None
     shown = {name: one for name, each in properties.items() if (one := _argument(name, each)) is not None}
-    if len(shown) > _MOST_ARGUMENTS or any(name not in shown for name in required):
+    if len(shown) > _MAX_ARGUMENTS or any(name not in shown for name in required):
         return None
-    description = plain(str(tool["description"] or tool["name"]), most=_MOST_DESCRIBED)
+    description = plain(str(tool["description"] or tool["name"]), most=_MAX_DESCRIBED)
     return ToolSpec(f"{server}.{tool['name']}", description, shown, tuple(required), usual_ms)
 
 
@@ -78,7 +78,7 @@ def _argument(name: object, schema: object) -> Mapping[str, object] | None:
     described = schema.get("description")
     shown: dict[str, object] = {
         "type": kind,
-        "description": plain(described, most=_MOST_DESCRIBED) if isinstance(described, str) else name,
+        "description": plain(described, most=_MAX_DESCRIBED) if isinstance(described, str) else name,
     }
     choices = schema.get("enum")
     if kind == "string" and isinstance(choices, list) and all(isinstance(each, str) for each in choices):
@@ -98,7 +98,7 @@ def checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object
             continue
         kind = str(spec.parameters[key]["type"])
         is_kind = isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)  # type: ignore[arg-type]
-        if not is_kind or len(str(value)) > _MOST_ASKED:
+        if not is_kind or len(str(value)) > _MAX_ASKED:
             raise InvalidInput(f"argument {key!r} must be a short {kind}")
         given[key] = value
     if missing := [key for key in spec.required if key not in given]:
@@ -108,7 +108,7 @@ def checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object
 
 def told(texts: Iterable[str], *, is_error: bool) -> Found:
     """The result that a model is shown."""
-    text = plain(" ".join(texts), most=MOST_ANSWERED)
+    text = plain(" ".join(texts), most=MAX_ANSWERED)
     if is_error:
         return nothing(f"it failed: {text}" if text else "it failed")
     return {"found": [text]} if text else nothing("it returned no text")
@@ -128,7 +128,7 @@ def plain(text: str, *, most: int) -> str:
 # The SDK's own transports read messages of any length in the table's event loop.
 
 
-MOST_BYTES: Final = 256 * 1024
+MAX_BYTES: Final = 256 * 1024
 """Maximum size of one message."""
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 30.0
@@ -148,7 +148,7 @@ async def program(command: Sequence[str], *, env: Mapping[str, str]) -> AsyncIte
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env=get_default_environment() | dict(env),
-        limit=MOST_BYTES,
+        limit=MAX_BYTES,
         start_new_session=True,
     )
     heard, from_server = anyio.create_memory_object_stream[Any](0)
@@ -218,7 +218,7 @@ async def address(url: str, *, token: str) -> AsyncIterator[tuple[Any, Any]]:
             )
         )
         yield await stack.enter_async_context(
-            streamable_http_client(url, http_client=client, max_sse_event_size=MOST_BYTES)
+            streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES)
         )
 
 
@@ -235,11 +235,11 @@ class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc, unused-ignore] # A
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MOST_BYTES
+        left = MAX_BYTES
         async for chunk in self._stream:
             left -= len(chunk)
             if left < 0:
-                raise httpx2.ReadError(f"the answer has more than {MOST_BYTES:,} bytes")
+                raise httpx2.ReadError(f"the answer has more than {MAX_BYTES:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:
@@ -401,7 +401,7 @@ class _Server:
             spec = spec_of(row.name, as_sent, usual_ms=row.usual_ms)
             if spec is None:
                 logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), row.name)
-            elif len(found) < MOST_TOOLS:
+            elif len(found) < MAX_TOOLS:
                 found.append(spec)
         if missing := (row.allowed or frozenset()) - {tool.name for tool in tools}:
             logger.warning("the MCP server {} has no tool {}", row.name, ", ".join(sorted(missing)))

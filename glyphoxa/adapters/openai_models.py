@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
 
 DEADLINE_MS = 10_000
-MOST_TEXTS = 128
+MAX_TEXTS = 128
 """Texts per request. The limit is 2,048 texts or 300,000 tokens (platform.openai.com/docs/api-reference/embeddings).
 
 128 chunks of a transcript have about 5,000 tokens, the most work a killed process must repeat."""
@@ -82,7 +82,7 @@ class OpenAiEmbeddings:
             api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=kept_open()
         )
 
-    most_texts = MOST_TEXTS
+    most_texts = MAX_TEXTS
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
         """As `Embedder.embed`.
@@ -107,7 +107,7 @@ class OpenAiEmbeddings:
             self._ask,
             model=self._model,
             dimensions=self._dimensions,
-            most_texts=MOST_TEXTS,
+            most_texts=MAX_TEXTS,
         )
 
     async def _ask(self, texts: list[str]) -> list[list[float]]:

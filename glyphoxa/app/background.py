@@ -367,7 +367,7 @@ async def open_asking(
     return Asking(llm, deadline_ms=CLOUD_LOOK_MS, low_confidence=settings.low_confidence)
 
 
-def make_reviser(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+def make_reviser(  # noqa: PLR0913 - independent parts, passed once
     campaign: Campaign,
     names: TableNames,
     *,
@@ -406,7 +406,7 @@ _REST_OF_A_CALL_MS: Final = 1_000
 """Time of a tool call for finding facts, with a margin."""
 
 
-def open_deep_recall(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,
@@ -464,7 +464,7 @@ async def load_deep_recall(
     return open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
 
 
-def open_deep_talk(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,

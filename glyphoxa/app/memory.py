@@ -15,7 +15,7 @@ from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import TalkReaders, chronicle_worker, episode_writer
-from glyphoxa.app.models import LaterEmbedders, LocalModels, open_embedder
+from glyphoxa.app.models import EmbedderReloader, LocalModels, open_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
@@ -24,7 +24,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.npc.session import SaidBefore
+from glyphoxa.npc.session import EarlierTalk
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -49,7 +49,7 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
     if not settings.has_memory:
         return None
     embedder = await open_embedder(settings, local, stack)
-    later = LaterEmbedders(settings.file)
+    later = EmbedderReloader(settings.file)
     stack.push_async_callback(later.close)
     return await stack.enter_async_context(
         open_store(
@@ -87,7 +87,7 @@ class TableMemory:
         around: Search for talk around an entity; None if the graph does not support it.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         store: Store | None,
         campaign: Campaign,
@@ -191,12 +191,12 @@ class TableMemory:
         except Exception as error:
             logger.opt(exception=error).error("{} could not be loaded into memory", what)
 
-    async def said_before(self, session: SessionId) -> SaidBefore:
+    async def said_before(self, session: SessionId) -> EarlierTalk:
         """Return what was said in a session before a restart."""
         campaign = self._campaign.id
         if self.store is None:
             said = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
-            return SaidBefore(said, said)
+            return EarlierTalk(said, said)
         if not self._watch.is_away:
             # Utterances in the log that the disk does not have may have been rolled back there.
             await self.journal.delivery.send(FLUSH_MS)
@@ -206,9 +206,9 @@ class TableMemory:
         except GlyphoxaError as error:
             logger.debug("earlier utterances could not be read: {}", error)
             on_disk = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
-            return SaidBefore(_in_order(unsent), [_as_heard(one) for one in _in_order(on_disk)])
+            return EarlierTalk(_in_order(unsent), [_as_heard(one) for one in _in_order(on_disk)])
         said = _in_order([*unsent, *logged])
-        return SaidBefore(said, said)
+        return EarlierTalk(said, said)
 
     async def kept(self, session: SessionId) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""

@@ -234,7 +234,7 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
         return _embedder(_name_of(settings), await load_minilm(settings, stack))
 
 
-class LaterEmbedders:
+class EmbedderReloader:
     """Loads the new embedder after `glyphoxa worker reindex` changed it under an open table.
 
     Args:

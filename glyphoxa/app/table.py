@@ -48,7 +48,7 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
@@ -191,7 +191,7 @@ def make_observers(settings: ObservabilitySettings) -> Observers:
 
 
 @dataclass(frozen=True, slots=True)
-class Mind:
+class TableContext:
     """The shared state of a table, and the context of its NPCs.
 
     Attributes:
@@ -224,7 +224,9 @@ def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
     return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
 
 
-def mind_of(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> Mind:
+def table_context(
+    settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None
+) -> TableContext:
     """Create the shared state and context.
 
     Args:
@@ -257,7 +259,7 @@ def mind_of(settings: Settings, state: TableState, store: Store | None, guard: M
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
-    return Mind(state, prefetch, context)
+    return TableContext(state, prefetch, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +319,7 @@ class _Wiring:
         if opening.observers.any:
             self.host.measure(opening.observers.measured)
             self.state.events.subscribe(opening.observers.on)
-        self.mind = mind_of(settings, self.state, store, self.memory.guard)
+        self.mind = table_context(settings, self.state, store, self.memory.guard)
         stack.push_step("recall", STEP_MS, self.mind.prefetch.close)
         self.deep_talk = self._deep_talk(stack)
         self._latencies = ToolLatencies()
@@ -415,7 +417,7 @@ class _Wiring:
         memory: MemoryTools | None = None
         if guard is not None and self.deep_talk is not None:
             campaign = self.opening.campaign
-            may_ask = MemoryOf(
+            may_ask = NpcMemory(
                 campaign.id,
                 npc.id,
                 guard,

@@ -171,7 +171,7 @@ class ChronicleWorker:
         gather_ms: Time without speech after which an incomplete stretch is read.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         log: ChronicleLog,
         *,

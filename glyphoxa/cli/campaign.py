@@ -40,7 +40,7 @@ from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
 from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
-from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, check_new_id, read_bundle
+from glyphoxa.dm.campaign_bundle import MAX_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
@@ -402,7 +402,7 @@ async def _import(options: argparse.Namespace) -> int:
     if options.new is not None:
         check_new_id(options.new)
     settings = settings_with_memory(options.config, to_hold="campaigns")
-    text = await asyncio.to_thread(text_of, options.file, most_bytes=MOST_BYTES)
+    text = await asyncio.to_thread(text_of, options.file, most_bytes=MAX_BYTES)
     try:
         bundle = read_bundle(text)
         into = options.new or bundle.id
@@ -426,8 +426,8 @@ def _held(bundle: CampaignBundle) -> str:
 def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
     """Write the whole file or none; only its owner may read it."""
     data = bundle.text().encode("utf-8")
-    if len(data) > MOST_BYTES:
-        raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes; a bundle can have {MOST_BYTES:,}")
+    if len(data) > MAX_BYTES:
+        raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes; a bundle can have {MAX_BYTES:,}")
     write_new_file(path, data)
     return len(data)
 

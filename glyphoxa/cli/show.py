@@ -32,7 +32,7 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm import turns
-from glyphoxa.dm.entities import MOST_FACTS, NameResolver
+from glyphoxa.dm.entities import MAX_FACTS, NameResolver
 from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printable, short
@@ -95,8 +95,8 @@ async def _entity(desk: Desk, options: argparse.Namespace) -> int:
     if entity.aliases:
         print(f"  also called: {', '.join(entity.aliases)}")
     print(f"  known to: {visibility_in_words(seen.visibility, desk.resolver)}")
-    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MOST_FACTS)
-    show_facts(facts, desk.resolver, limit=MOST_FACTS, nothing="nothing is known about it")
+    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MAX_FACTS)
+    show_facts(facts, desk.resolver, limit=MAX_FACTS, nothing="nothing is known about it")
     return 0
 
 

@@ -28,7 +28,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.commands import MOST_IN_A_ROW, MOST_TURNS
+from glyphoxa.domain.commands import MAX_IN_A_ROW, MAX_TURNS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.links import Links, links_of
@@ -131,7 +131,7 @@ _command(
     _NPC,
     argument("words", metavar="WORDS", nargs="*", help='"be short with them; you are afraid"'),
     argument(
-        "--turns", type=int, metavar="N", default=_DIRECTED_TURNS, help=f"1 to {MOST_TURNS}; default {_DIRECTED_TURNS}"
+        "--turns", type=int, metavar="N", default=_DIRECTED_TURNS, help=f"1 to {MAX_TURNS}; default {_DIRECTED_TURNS}"
     ),
     argument("--off", help="end the instruction"),
     told=_directed,
@@ -158,7 +158,7 @@ _command(
 _command(
     "talk",
     "let NPCs answer each other when they are called by name, at most N times in a row",
-    argument("turns", type=int, metavar="N", help=f"1 to {MOST_IN_A_ROW}; 0: NPCs answer only players"),
+    argument("turns", type=int, metavar="N", help=f"1 to {MAX_IN_A_ROW}; 0: NPCs answer only players"),
     told=lambda options: {"turns": options.turns},
 )
 

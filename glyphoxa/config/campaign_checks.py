@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short
 from glyphoxa.context.prompt import PERSONA_TOKENS
 from glyphoxa.context.wording import SAYS
-from glyphoxa.domain.calendar import MOST_DAYS, StoryCalendar, name_words
+from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
 from glyphoxa.domain.campaign import (
     BIDIRECTIONAL_RELATIONS,
     DEFAULT_PRIORITY,
@@ -104,7 +104,7 @@ class CalendarBlock(_Block):
         today: The day that the story stands at.
     """
 
-    months: dict[Name, Annotated[int, Field(strict=True, ge=1, le=MOST_DAYS)]] = Field(default_factory=dict)
+    months: dict[Name, Annotated[int, Field(strict=True, ge=1, le=MAX_DAYS)]] = Field(default_factory=dict)
     weekdays: tuple[Name, ...] = ()
     today: Annotated[str, BeforeValidator(_as_text)] = ""
 

@@ -16,7 +16,7 @@ from glyphoxa.domain.ids import CampaignId, slug
 
 FORMAT: Final = "glyphoxa-campaign"
 VERSION: Final = 1
-MOST_BYTES: Final = 512 * 1024 * 1024
+MAX_BYTES: Final = 512 * 1024 * 1024
 """Maximum file size. A campaign of 100,000 utterances takes about a fifth of it."""
 
 Row: TypeAlias = dict[str, object]

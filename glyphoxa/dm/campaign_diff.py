@@ -386,7 +386,7 @@ def _rank(provenance: Provenance) -> tuple[bool, float]:
 # How the entities and rules of a campaign file changed, and the effect on the world.
 
 
-_MOST_COMPARED: Final = 50
+_MAX_COMPARED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +518,7 @@ class EntityComparison:
 
     def _renamed(self, before: Mapping[EntityId, Entity]) -> None:
         """Report entities that may have been renamed: one leaves while a similar one arrives."""
-        if not 0 < len(self.found.gone) <= _MOST_COMPARED >= len(self.found.fresh):
+        if not 0 < len(self.found.gone) <= _MAX_COMPARED >= len(self.found.fresh):
             return
         for entity in self.new.entities:
             if entity.id not in self.found.fresh:

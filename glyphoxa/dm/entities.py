@@ -215,7 +215,7 @@ def find_called(
 
 _SHORTEST: Final = 4
 """Letters of a word that means a longer name. Articles are shorter."""
-MOST_FACTS: Final = 10_000
+MAX_FACTS: Final = 10_000
 """Maximum number of an entity's facts shown to the DM."""
 _OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review
 
@@ -305,7 +305,7 @@ class EntityDesk:
     async def ends_with(self, entity: str) -> list[Fact]:
         """Return the facts that would end if the entity were removed."""
         found = self.resolver.entity(entity)
-        return await self.review.current(self.campaign, DM, about=found.id, limit=MOST_FACTS)
+        return await self.review.current(self.campaign, DM, about=found.id, limit=MAX_FACTS)
 
     async def remove(self, entity: str) -> list[WorldEvent]:
         """Remove an entity and everything known about it."""

@@ -30,8 +30,8 @@ from glyphoxa.world.fact_events import (
 from glyphoxa.world.graph import World
 from glyphoxa.world.wording import claim_in_words
 
-_MOST_ABOUT_ONE = 10_000
-_MOST_LISTED = 10
+_MAX_ABOUT_ONE = 10_000
+_MAX_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class FactDesk:
             NotFound: No current fact has such an id; the message lists the most similar ids.
             InvalidInput: The prefix is ambiguous; the message lists the matches.
         """
-        found = await self.review.beginning_with(self.campaign, fact, limit=_MOST_LISTED + 1) if fact else []
+        found = await self.review.beginning_with(self.campaign, fact, limit=_MAX_LISTED + 1) if fact else []
         exact = [each for each in found if each.id == fact]
         if len(exact) == 1 or len(found) == 1:
             return (exact or found)[0]
         if found:
-            listed = "; ".join(f"{each.id} ({self.words(each)})" for each in found[:_MOST_LISTED])
-            more = " and more" if len(found) > _MOST_LISTED else ""
+            listed = "; ".join(f"{each.id} ({self.words(each)})" for each in found[:_MAX_LISTED])
+            more = " and more" if len(found) > _MAX_LISTED else ""
             raise InvalidInput(f"{fact!r} matches several facts: {listed}{more}")
         raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._instead_of(fact)}")
 
@@ -111,12 +111,12 @@ class FactDesk:
         try:
             return await self.find(fact)
         except NotFound as missing:
-            ended = await self.review.ended(self.campaign, fact, limit=_MOST_ABOUT_ONE) if fact else []
+            ended = await self.review.ended(self.campaign, fact, limit=_MAX_ABOUT_ONE) if fact else []
             by_id = {each.fact.id: each for each in reversed(ended)}
             if not by_id:
                 raise
             if len(by_id) > 1:
-                listed = "; ".join(f"{key} ({self.words(each.fact)})" for key, each in [*by_id.items()][:_MOST_LISTED])
+                listed = "; ".join(f"{key} ({self.words(each.fact)})" for key, each in [*by_id.items()][:_MAX_LISTED])
                 raise InvalidInput(f"{fact!r} matches several ended facts: {listed}") from missing
             return next(iter(by_id.values()))
 
@@ -264,7 +264,7 @@ class FactDesk:
         made = await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
         facts = await self.review.facts(self.campaign, [each.id for each in about])
         if says is not None:
-            known = await self.review.current(self.campaign, DM, about=says.subject, limit=_MOST_ABOUT_ONE)
+            known = await self.review.current(self.campaign, DM, about=says.subject, limit=_MAX_ABOUT_ONE)
             facts += [fact for fact in known if fact.claim == says and fact not in facts]
         numbers = tuple(recorded.seq for recorded in made)
         return Decision(numbers, tuple(facts), tuple(await self.review.ended_by(self.campaign, numbers)))

@@ -18,10 +18,10 @@ from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced, FactScoped
 from glyphoxa.world.graph import World
 
-MOST_CHARACTERS: Final = 4_000
+MAX_CHARACTERS: Final = 4_000
 """Maximum characters of a summary. It precedes the conversation in a prompt, which has at most 1,000 tokens for it."""
-_MOST_FACTS: Final = 100
-_MOST_LISTED: Final = 5
+_MAX_FACTS: Final = 100
+_MAX_LISTED: Final = 5
 _SHORT: Final = 10
 """Length of a shortened id: its number in its session, and the end of the session's start time."""
 
@@ -64,14 +64,14 @@ class SessionDesk:
             known_by: The NPCs that recall it; None for everybody.
 
         Raises:
-            InvalidInput: The text is empty, or longer than `MOST_CHARACTERS`.
+            InvalidInput: The text is empty, or longer than `MAX_CHARACTERS`.
         """
         words = " ".join(text.split())
         if not words:
             raise InvalidInput(f"the summary of session {session!r} is empty: write what happened")
-        if len(words) > MOST_CHARACTERS:
+        if len(words) > MAX_CHARACTERS:
             raise InvalidInput(
-                f"the summary of session {session!r} has {len(words):,} characters: at most {MOST_CHARACTERS:,} allowed"
+                f"the summary of session {session!r} has {len(words):,} characters: at most {MAX_CHARACTERS:,} allowed"
             )
         at_ms = self.now_ms()
         visibility = PUBLIC if known_by is None else witnessed_by(dict.fromkeys(known_by), at_ms=at_ms)
@@ -93,7 +93,7 @@ class SessionDesk:
         return await self.world.commit(self.campaign, events, Cause("dm", at_ms))
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:
-        return await self.review.current(self.campaign, DM, about=episode, limit=_MOST_FACTS)
+        return await self.review.current(self.campaign, DM, about=episode, limit=_MAX_FACTS)
 
     async def heard_by(self, session: SessionId, npcs: Iterable[NpcId]) -> list[NpcId]:
         """Return those NPCs that heard any of the session."""
@@ -113,7 +113,7 @@ class SessionDesk:
         if not named:
             raise InvalidInput("name an utterance by its id, as `glyphoxa show said` shows it, or by words of it")
         found: Sequence[CitedUtterance] = await self.review.said_ending_with(
-            self.campaign, named, limit=_MOST_LISTED + 1
+            self.campaign, named, limit=_MAX_LISTED + 1
         )
         if len(found) != 1:
             found = [said for said in found if said.utterance_id == named] or found
@@ -124,13 +124,13 @@ class SessionDesk:
                 f"nobody said {named!r}, and no utterance has that id: `glyphoxa show said` lists the latest"
             )
         if len(found) > 1:
-            listed = "; ".join(f"{short(each.utterance_id)} {_in_short(each)}" for each in found[:_MOST_LISTED])
-            more = "; and more" if len(found) > _MOST_LISTED else ""
+            listed = "; ".join(f"{short(each.utterance_id)} {_in_short(each)}" for each in found[:_MAX_LISTED])
+            more = "; and more" if len(found) > _MAX_LISTED else ""
             raise InvalidInput(f"{named!r} matches several utterances: {listed}{more}")
         return found[0]
 
     async def _with_words(self, words: str) -> list[CitedUtterance]:
-        found = await self.talk.search(self.campaign, DM, TalkFilter(words, match="all", limit=_MOST_LISTED + 1))
+        found = await self.talk.search(self.campaign, DM, TalkFilter(words, match="all", limit=_MAX_LISTED + 1))
         exact = [one for one in found if one.utterance.text.casefold() == words.casefold()]
         ids = [one.utterance.id for one in exact or found]
         return [said for each in ids if (said := await self.review.said(self.campaign, each)) is not None]

@@ -31,8 +31,8 @@ from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, Turn
 from glyphoxa.world.wording import moment
 
 LAST: Final = "last"
-_MOST_LISTED: Final = 10
-_MOST_COMPARED: Final = 1_000
+_MAX_LISTED: Final = 10
+_MAX_COMPARED: Final = 1_000
 _LETTERS: Final = 10
 
 
@@ -109,13 +109,13 @@ class TurnDesk:
         if turn == LAST:
             found = [each.id for each in await self.latest(session=session, npc=npc, limit=1)]
         elif turn:
-            found = await self.turns.ending_with(self.campaign, turn, session=session, npc=npc, limit=_MOST_LISTED + 1)
+            found = await self.turns.ending_with(self.campaign, turn, session=session, npc=npc, limit=_MAX_LISTED + 1)
         if turn in found:
             found = [TurnId(turn)]
         if len(found) > 1:
-            listed = found[:_MOST_LISTED]
+            listed = found[:_MAX_LISTED]
             names = [short(each) for each in listed]
-            more = " and more" if len(found) > _MOST_LISTED else ""
+            more = " and more" if len(found) > _MAX_LISTED else ""
             listing = ", ".join(names if len({*names}) == len(names) else listed)
             raise InvalidInput(f"{turn!r} matches several turns: {listing}{more}")
         record = await self.turns.turn(self.campaign, found[0]) if found else None
@@ -167,7 +167,7 @@ class TurnDesk:
         return fact.validity, ""
 
     async def _missing(self, turn: str, *, session: SessionId | None, npc: NpcId | None) -> str:
-        known = [each.id for each in await self.latest(session=session, npc=npc, limit=_MOST_COMPARED)]
+        known = [each.id for each in await self.latest(session=session, npc=npc, limit=_MAX_COMPARED)]
         of = "".join(
             [
                 f" of session {session!r}" if session is not None else "",
@@ -178,7 +178,7 @@ class TurnDesk:
             return f"no turn{of} in campaign {self.campaign!r} yet"
         near = did_you_mean(turn, [*known, *map(short, known)]) if turn else ""
         if not near.startswith("did you mean"):
-            near = f"the latest are {', '.join(map(short, known[:_MOST_LISTED]))}"
+            near = f"the latest are {', '.join(map(short, known[:_MAX_LISTED]))}"
         return f"no turn {turn!r}{of} in campaign {self.campaign!r}: {near}"
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
-MOST_DAYS: Final = 1_000
+MAX_DAYS: Final = 1_000
 """Maximum number of days in a month."""
 _LAST_YEAR: Final = 999_999
 _LAST_DAY: Final = 999_999_999

@@ -10,13 +10,13 @@ from typing import Final
 
 from glyphoxa.domain.ids import NpcId, PlayerId
 
-MOST_TURNS: Final = 25
+MAX_TURNS: Final = 25
 """Maximum number of an NPC's turns for which a direction stays in its prompt."""
-MOST_IN_A_ROW: Final = 10
+MAX_IN_A_ROW: Final = 10
 """Maximum number of consecutive answers of NPCs to each other."""
-MOST_DIRECTED: Final = 400
+MAX_DIRECTED: Final = 400
 """Maximum characters of a direction: the local model reads it again in every turn."""
-MOST_SAID: Final = 600
+MAX_SAID: Final = 600
 """Maximum characters of one `SayAs` or whisper."""
 
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote
 from glyphoxa.domain.errors import InvalidInput
 
 _SCHEMES = ("postgresql://", "postgres://")
-_LEAST_HIDDEN = 4
+_MIN_HIDDEN = 4
 _ENCODED = "%[0-9A-Fa-f]{2}"
 _WORD = rf"(?:[^\x00-\x1f%#/?@\[\]]|{_ENCODED})*"
 _HOST = rf"(?:\[[0-9A-Fa-f:.]+(?:%25\w+)?\]|(?:[^\x00-\x1f%#/?@\[\]:,]|{_ENCODED})*)(?::[0-9]{{1,5}})?"
@@ -70,6 +70,6 @@ class Dsn:
         for name in (user, unquote(user), *parameters.get("user", ())):
             text = text.replace(f'"{name}"', '"..."')
         for secret in (password, unquote(password), *parameters.get("password", ())):
-            if len(secret) >= _LEAST_HIDDEN:  # anything shorter occurs inside ordinary words
+            if len(secret) >= _MIN_HIDDEN:  # anything shorter occurs inside ordinary words
                 text = text.replace(secret, "...")
         return text

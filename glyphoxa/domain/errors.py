@@ -42,7 +42,7 @@ class Corrupt(GlyphoxaError):
     """Stored bytes are invalid."""
 
 
-MOST_LISTED = 40
+MAX_LISTED = 40
 _LONGEST_WORD = 300
 
 
@@ -64,6 +64,6 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     known = sorted(set(valid))
     if near := nearest(value, known):
         return f"did you mean {near!r}?"
-    if len(known) > MOST_LISTED:
-        return f"valid: {', '.join(known[:MOST_LISTED])} and {len(known) - MOST_LISTED} more"
+    if len(known) > MAX_LISTED:
+        return f"valid: {', '.join(known[:MAX_LISTED])} and {len(known) - MAX_LISTED} more"
     return f"valid: {', '.join(known) or 'none'}"

@@ -20,14 +20,14 @@ from glyphoxa.domain.campaign import BudgetTier, Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 
 DEADLINE_MS: Final = 10_000
-MOST_ASKED: Final = 2_000
+MAX_ASKED: Final = 2_000
 """Maximum characters of one argument."""
-MOST_ANSWERED: Final = 40_000
+MAX_ANSWERED: Final = 40_000
 """Maximum characters of one response."""
 _LONGEST_ERROR: Final = 1_000
 
@@ -117,8 +117,8 @@ def _wrong_value(value: object, schema: Mapping[str, object]) -> str:
         return "" if is_within else f"must be a whole number from {least} to {most}"
     if not isinstance(value, str):
         return f"must be text, not {type(value).__name__}"
-    if len(value) > MOST_ASKED:
-        return f"has {len(value):,} characters; at most {MOST_ASKED:,}"
+    if len(value) > MAX_ASKED:
+        return f"has {len(value):,} characters; at most {MAX_ASKED:,}"
     valid = schema.get("enum")
     if isinstance(valid, list) and value not in valid:
         return f"cannot be {_short(value)!r}: {did_you_mean(value, valid)}"
@@ -129,10 +129,10 @@ def _fitting(found: Mapping[str, object]) -> str:
     """A response as JSON, with fewer entries if all of them are too long."""
     entries = found.get("found")
     text = json.dumps(found, ensure_ascii=False)
-    if len(text) <= MOST_ANSWERED or not isinstance(entries, list):
-        return text if len(text) <= MOST_ANSWERED else json.dumps({"found": [], "note": "too long to return"})
+    if len(text) <= MAX_ANSWERED or not isinstance(entries, list):
+        return text if len(text) <= MAX_ANSWERED else json.dumps({"found": [], "note": "too long to return"})
     kept: list[object] = []
-    left = MOST_ANSWERED
+    left = MAX_ANSWERED
     for entry in entries:
         left -= len(json.dumps(entry, ensure_ascii=False)) + 2
         if left < 0:
@@ -162,8 +162,8 @@ PATIENT: Final = RecallSettings(
 """Within the limit of a tool of that tier; the first question reads years of transcripts."""
 
 
-def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
-    return MemoryOf(
+def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
+    return NpcMemory(
         campaign.id,
         npc,
         store.graph,
@@ -175,7 +175,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> MemoryOf:
     )
 
 
-def memory_tools(memory: MemoryOf) -> list[OfferedTool]:
+def memory_tools(memory: NpcMemory) -> list[OfferedTool]:
     """All four memory tools. The viewer is fixed here; no argument of a call changes it."""
     tools = MemoryTools(memory, tier=TIER)
     return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]

@@ -34,7 +34,7 @@ from glyphoxa.mcp_server.offered import ToolOffer
 from glyphoxa.npc.tool_spec import ToolSpec
 
 PATH: Final = "/mcp"
-_MOST_BYTES: Final = 64 * 1024
+_MAX_BYTES: Final = 64 * 1024
 """Maximum size of one request."""
 
 
@@ -76,7 +76,7 @@ def app_of(server: Server[Any], *, host: str) -> Starlette:
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
-        max_request_body_size=_MOST_BYTES,
+        max_request_body_size=_MAX_BYTES,
         host=host,
     )
     return app

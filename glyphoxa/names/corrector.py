@@ -40,7 +40,7 @@ from glyphoxa.names.evidence import (
     weight_of,
 )
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.index import LEAST_LENGTH_RATIO, SHORTEST, Similarity, Spelling
+from glyphoxa.names.index import MIN_LENGTH_RATIO, SHORTEST, Similarity, Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +144,19 @@ def _suffix(window: Sequence[Word], name: Name) -> str:
     return last.tail or ("s" if stem + last.folded != name.joined else "")
 
 
-_LEAST_OVERALL = 0.45
+_MIN_OVERALL = 0.45
 _NEXT_OVERALL = 0.65
 """Assumed likeness of the second-best name if none was close enough to compare."""
-_LEAST_OF_A_PART = 0.45
-_LEAST_OF_A_PART_ALONE = 0.2
-_LEAST_OF_AN_END = 0.75
-_LEAST_OF_THE_REST = 0.55
+_MIN_OF_A_PART = 0.45
+_MIN_OF_A_PART_ALONE = 0.2
+_MIN_OF_AN_END = 0.75
+_MIN_OF_THE_REST = 0.55
 _SHORT_WORD = 4
-_LEAST_SOUND_OF_SHORT_NAMES = 0.8
+_MIN_SOUND_OF_SHORT_NAMES = 0.8
 _PLAIN_WORD = 20
-_LEAST_SOUND_OF_A_PLAIN_PHRASE = 0.7
+_MIN_SOUND_OF_A_PLAIN_PHRASE = 0.7
 _BEST_POSSIBLE = best_possible()
-_MOST_CANDIDATES = 4
+_MAX_CANDIDATES = 4
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
 """Share of the heard features that a name must have (`glyphoxa.names.index`), by the log-odds it must contribute.
 
@@ -177,7 +177,7 @@ class Matcher:
         self._gazetteer = gazetteer
         # Without a word list, nearly every word looks odd.
         self._caution = caution if gazetteer.vocabulary.is_known else caution + _WITHOUT_WORDS
-        self._longest_heard = int(gazetteer.longest / LEAST_LENGTH_RATIO)
+        self._longest_heard = int(gazetteer.longest / MIN_LENGTH_RATIO)
         # Cache similarities, because a partial transcript repeats the words of the previous one.
         # Not a method: a reference cycle would keep the names of a replaced gazetteer until collection.
         self._similar = lru_cache(_REMEMBERED)(partial(_search, gazetteer))
@@ -249,7 +249,7 @@ class Matcher:
 
     def _is_plausible(self, transcript: Transcript, window: Window, heard: str, name: Name) -> bool:
         first, last = window.first, window.last
-        if min(len(heard), len(name.joined)) < LEAST_LENGTH_RATIO * max(len(heard), len(name.joined)):
+        if min(len(heard), len(name.joined)) < MIN_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
         if first == last and _is_derived(heard, name.joined):
             return False
@@ -258,7 +258,7 @@ class Matcher:
             return False  # part of the name, and spelled correctly
         # "Tower of" within a sentence may continue with any word; alone, it is the known tower.
         is_open = window.placement is WordContext.WITHIN and not window.is_doubted
-        least = _LEAST_OF_A_PART if is_open else _LEAST_OF_A_PART_ALONE
+        least = _MIN_OF_A_PART if is_open else _MIN_OF_A_PART_ALONE
         if len(spoken) > 1 and len(name.words) > 1 and not self._differs_alike(spoken, name, least):
             return False
         if len(spoken) > len(name.words) > 1 and not self._rest_alike(spoken, name):
@@ -280,9 +280,9 @@ class Matcher:
             (heard[-1], wanted[-1], "".join(heard[:-1]), "".join(wanted[:-1])),
         )
         return all(
-            self._likeness(rest, its_rest).overall >= _LEAST_OF_THE_REST
+            self._likeness(rest, its_rest).overall >= _MIN_OF_THE_REST
             for end, its_end, rest, its_rest in ends
-            if self._likeness(end, its_end).overall >= _LEAST_OF_AN_END
+            if self._likeness(end, its_end).overall >= _MIN_OF_AN_END
         )
 
     def _likeness(self, one: str, other: str) -> Similarity:
@@ -311,7 +311,7 @@ def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_sh
     candidates: Sequence[Name] = (
         gazetteer.same_sound(codes)
         if only_same_sound
-        else gazetteer.alike(heard, codes, limit=_MOST_CANDIDATES, least_shared=least_shared)
+        else gazetteer.alike(heard, codes, limit=_MAX_CANDIDATES, least_shared=least_shared)
     )
     if not candidates:
         return ()
@@ -320,7 +320,7 @@ def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_sh
     return tuple(
         _Like(name, log_odds_of_similarity(likeness, margin=_margin(likeness, name, likenesses)))
         for likeness, name in likenesses
-        if likeness.overall >= _LEAST_OVERALL
+        if likeness.overall >= _MIN_OVERALL
     )
 
 
@@ -352,9 +352,9 @@ def _least_sound(transcript: Transcript, window: Window) -> float:
     inside = slice(window.first, window.last + 1)
     spoken = transcript.spoken[inside]
     if len(spoken) == 2 and all(word.is_capital and len(word.folded) <= _SHORT_WORD for word in spoken):
-        return _LEAST_SOUND_OF_SHORT_NAMES
+        return _MIN_SOUND_OF_SHORT_NAMES
     if window.look is Look.ORDINARY and all(its.rarity <= _PLAIN_WORD for its in transcript.traits[inside]):
-        return _LEAST_SOUND_OF_A_PLAIN_PHRASE
+        return _MIN_SOUND_OF_A_PLAIN_PHRASE
     return 0.0
 
 
@@ -383,7 +383,7 @@ def _is_meant(match: Match, transcript: Transcript, nearby: Container[EntityId])
     )
 
 
-MOST_PASSES: Final = 4
+MAX_PASSES: Final = 4
 """A corrected word can complete a longer name ("tower of wispers" when "Whispers" is a name too)."""
 
 
@@ -422,7 +422,7 @@ class Corrector:
         *,
         caution: float = 0.0,
         matcher: NameMatcher | None = None,
-        most_passes: int = MOST_PASSES,
+        most_passes: int = MAX_PASSES,
     ) -> None:
         self.gazetteer = gazetteer
         self._matcher = Matcher(gazetteer, caution=caution) if matcher is None else matcher

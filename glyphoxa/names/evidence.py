@@ -95,7 +95,7 @@ SPELLED = 8.0
 """Log-odds of words that spell a name."""
 _RAREST = 70
 _NAMES = 150
-_MOST_FOR_FEW_NAMES = 0.7
+_MAX_FOR_FEW_NAMES = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Window:
         """Evidence for any name, before comparing with one."""
         its = WEIGHTS
         tenfolds = math.log10(max(n_names, 1) / _NAMES)
-        odds = its.bias + min(_MOST_FOR_FEW_NAMES, its.each_tenfold * tenfolds)
+        odds = its.bias + min(_MAX_FOR_FEW_NAMES, its.each_tenfold * tenfolds)
         if self.placement is WordContext.SET_OFF:
             odds += its.set_off
         elif self.placement is WordContext.WITHIN:

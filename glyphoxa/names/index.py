@@ -26,7 +26,7 @@ SHORTEST = 4
 """Shorter names are too similar to each other: they match by spelling only."""
 LONGEST = 64
 """Longer names match by spelling only; nobody says them."""
-LEAST_LENGTH_RATIO = 0.6
+MIN_LENGTH_RATIO = 0.6
 _LOOKED_AT = 40
 
 Places = NDArray[int64]
@@ -141,7 +141,7 @@ class NameIndex:
         if len(sets) < least:
             return []
         shared = np.bincount(np.concatenate(sets), minlength=len(self._names))
-        low, high = len(heard) * LEAST_LENGTH_RATIO, len(heard) / LEAST_LENGTH_RATIO
+        low, high = len(heard) * MIN_LENGTH_RATIO, len(heard) / MIN_LENGTH_RATIO
         lengths = self._lengths
         found = np.flatnonzero((shared >= least) & (lengths >= low) & (lengths <= high))
         if len(found) > _LOOKED_AT:

@@ -33,7 +33,7 @@ from glyphoxa.names.wrong_forms import (
     warning,
 )
 
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,4 +257,4 @@ class Learner:
 
 def _shown(heard: str) -> str:
     shown = as_heard(heard) or heard
-    return repr(shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}...")
+    return repr(shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}...")

@@ -89,7 +89,7 @@ def _settled(text: str, spoken: Sequence[Word], places: Places, gazetteer: Gazet
 
 
 def _confidences(spoken: Sequence[Word], places: Places, heard: Sequence[HeardWord]) -> list[float | None]:
-    """The lowest confidence of the raw words behind each word; None if unknown."""
+    """The lowest confidence of the raw words that became each word; None if unknown."""
     known = [(each.start, each.end, each.confidence) for each in heard if each.confidence is not None]
     if not known:
         return [None] * len(spoken)
@@ -130,7 +130,7 @@ REASONS = ("sounds alike", "sounds alike and fits the sentence", "was named just
 """Permitted reasons: short to generate, and no free text of a model reaches the log."""
 
 _WIDEST_ORIGINAL = 6
-_MOST_ORIGINALS = 40
+_MAX_ORIGINALS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str]) -> dict[s
     of_names = frozenset(word.folded for name in names for word in words(name))
     originals = list(dict.fromkeys(_windows(text, doubtful, of_names)))
     original: dict[str, Any] = {"type": "string"}
-    if originals and len(originals) <= _MOST_ORIGINALS:
+    if originals and len(originals) <= _MAX_ORIGINALS:
         original["enum"] = originals
     correction = {
         "type": "object",
@@ -219,10 +219,10 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-LEAST_LIKENESS = 0.5
-LEAST_FOR_WORDS = 0.7
+MIN_LIKENESS = 0.5
+MIN_FOR_WORDS = 0.7
 """Minimum likeness for words in a dictionary, which may have been said."""
-LEAST_OF_WORDS = 0.8
+MIN_OF_WORDS = 0.8
 """Minimum likeness for names made of dictionary words ("Hope"), which are no evidence of the name."""
 MARGIN = 0.1
 """How much closer another name may be; beyond it, the match is rejected.
@@ -232,8 +232,8 @@ half of the spoken set) 82 % resemble some name by 0.5, 20 % by 0.7; of the 353 
 misses, the right name passes for 89 of 110 with an odd word and 44 of 243 without.
 """
 
-MOST_NAMES = 60
-_MOST_QUERIES = 8
+MAX_NAMES = 60
+_MAX_QUERIES = 8
 _PER_QUERY = 8
 
 
@@ -263,10 +263,10 @@ class LikelyNames:
 
     def _least(self, heard: str, name: Name) -> float:
         if name.is_ordinary:
-            return LEAST_OF_WORDS
+            return MIN_OF_WORDS
         vocabulary = self.gazetteer.vocabulary
         are_ordinary = all(vocabulary.is_ordinary(word.folded) for word in words(heard))
-        return LEAST_FOR_WORDS if are_ordinary else LEAST_LIKENESS
+        return MIN_FOR_WORDS if are_ordinary else MIN_LIKENESS
 
     def pick(
         self,
@@ -274,7 +274,7 @@ class LikelyNames:
         doubtful: Sequence[Span],
         *,
         nearby: Container[EntityId] = frozenset(),
-        limit: int = MOST_NAMES,
+        limit: int = MAX_NAMES,
     ) -> list[str]:
         """Candidates for a request: the names most similar to the doubtful words, best first, then the nearby ones."""
         scores: dict[int, float] = {}
@@ -292,10 +292,10 @@ def _queries(text: str, doubtful: Sequence[Span]) -> Iterator[str]:
     spans = [[w for w in words(text) if span.start <= w.start and w.end <= span.end] for span in doubtful]
     whole = ["".join(word.folded for word in spoken) for spoken in spans]
     single = [word.folded for spoken in spans if len(spoken) > 1 for word in spoken if len(word.folded) >= 4]
-    yield from [query for query in dict.fromkeys((*whole, *single)) if query][:_MOST_QUERIES]
+    yield from [query for query in dict.fromkeys((*whole, *single)) if query][:_MAX_QUERIES]
 
 
-_MOST_STEPS = 400_000
+_MAX_STEPS = 400_000
 _LONGEST_REASON = 120
 _UNDECLARED, _DECLARED = 2, 1
 _PUNCTUATION = re.compile(r"\S")
@@ -367,7 +367,7 @@ def verified(
     for each in declared:
         for step in _steps(text, own, each, doubtful, names):
             steps.setdefault(step.first, []).append(step)
-    if not steps or len(own) * len(theirs) > _MOST_STEPS:
+    if not steps or len(own) * len(theirs) > _MAX_STEPS:
         return ()
     return tuple(_alignment([token.key for token in own], theirs, steps))
 

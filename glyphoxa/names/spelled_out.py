@@ -26,12 +26,12 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.index import LEAST_LENGTH_RATIO, likeness
+from glyphoxa.names.index import MIN_LENGTH_RATIO, likeness
 from glyphoxa.names.naming import looks_like_a_name
 from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
 
 _FEWEST_SPELLED = 3
-_LEAST_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
+_MIN_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
 
 _LEXICON: Final = lexicon("names")
 _BEFORE_A_NAME: Final = _LEXICON.compile(
@@ -155,7 +155,7 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
                 continue
             alike = likeness(joined, names.sounder(joined), wanted)
             is_odd = any(_is_odd(word, where.words, names.vocabulary) for word in window)
-            if alike < _LEAST_LIKENESS["odd" if is_odd else "ordinary"]:
+            if alike < _MIN_LIKENESS["odd" if is_odd else "ordinary"]:
                 continue
             heard = as_heard(raw[window[0].start : window[-1].end])
             if objection(heard, wanted.entity_id, names) is None:
@@ -163,7 +163,7 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
 
 
 def _fits(window: Sequence[Word], joined: str, wanted: Name, names: Gazetteer) -> bool:
-    if min(len(joined), len(wanted.joined)) < LEAST_LENGTH_RATIO * max(len(joined), len(wanted.joined)):
+    if min(len(joined), len(wanted.joined)) < MIN_LENGTH_RATIO * max(len(joined), len(wanted.joined)):
         return False
     stop = names.vocabulary.stop
     edges = ((window[0].folded, wanted.words[0]), (window[-1].folded, wanted.words[-1]))

@@ -48,8 +48,8 @@ DECISIONS: tuple[StepKind, ...] = ("confirmed", "rejected")
 _WEIGHTS: Mapping[Witness, int] = {"spelled": 2, "said": 1, "llm": 1, "phonetic": 1}
 _ENOUGH = 2
 ENOUGH_OF_ORDINARY_WORDS = 3
-MOST_UTTERANCES = 20
-_MOST_PROOFS = 20
+MAX_UTTERANCES = 20
+_MAX_PROOFS = 20
 """Maximum proofs of one pair by one witness. More would not change its status."""
 
 
@@ -156,7 +156,7 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
         if last is not None and last.kind == "rejected":
             return False
         alike = [old for old in left if (old.kind, old.entity_id, old.by) == (step.kind, step.entity_id, step.by)]
-        if len(alike) >= _MOST_PROOFS or any(old.utterance == step.utterance for old in alike):
+        if len(alike) >= _MAX_PROOFS or any(old.utterance == step.utterance for old in alike):
             return False
         return step.by != "phonetic" or not (last is not None or _is_active(history, step.entity_id))
     if step.kind == "confirmed":
@@ -203,7 +203,7 @@ def _status(left: Sequence[Step], *, enough: int, is_contested: bool) -> PairSta
     return PairStatus(
         _state(left, enough=enough, is_contested=is_contested),
         len(utterances) + confirmed_unheard,
-        utterances[-MOST_UTTERANCES:],
+        utterances[-MAX_UTTERANCES:],
     )
 
 
@@ -234,9 +234,9 @@ def _decision(left: Sequence[Step], entity: EntityId) -> Step | None:
 
 
 _FEWEST_LETTERS = 3
-_MOST_WORDS = 8
-_MOST_LETTERS = 100
-_LEAST_PHONETIC_SCORE = 0.85
+_MAX_WORDS = 8
+_MAX_LETTERS = 100
+_MIN_PHONETIC_SCORE = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +310,10 @@ def too_short_or_long(heard: str) -> str | None:
     """Why this cannot be a wrong form of any name, as a predicate; None if it can."""
     if sum(char.isalpha() for char in fold(heard)) < _FEWEST_LETTERS:
         return f"has fewer than {_FEWEST_LETTERS} letters"
-    if len(words(heard)) > _MOST_WORDS:
-        return f"has more than {_MOST_WORDS} words"
-    if len(as_heard(heard)) > _MOST_LETTERS:
-        return f"has more than {_MOST_LETTERS} letters"
+    if len(words(heard)) > _MAX_WORDS:
+        return f"has more than {_MAX_WORDS} words"
+    if len(as_heard(heard)) > _MAX_LETTERS:
+        return f"has more than {_MAX_LETTERS} letters"
     return None
 
 
@@ -329,7 +329,7 @@ def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
     """The proofs in an utterance's corrections: those of the LLM stage, and certain ones of the phonetic stage."""
     found: list[Proof] = []
     for correction in said.corrections:
-        is_sure = correction.stage == "phonetic" and correction.score >= _LEAST_PHONETIC_SCORE
+        is_sure = correction.stage == "phonetic" and correction.score >= _MIN_PHONETIC_SCORE
         if correction.stage != "llm" and not is_sure:
             continue
         name = _spelled(words(correction.after), names)

@@ -145,10 +145,10 @@ class NpcActor:
         """Delay reading the persona until `read_persona`, or until the NPC is addressed."""
         self.is_ready = False
 
-    async def read_persona(self, somebody: str) -> None:
+    async def read_persona(self, likely_speaker: str) -> None:
         """Let the engine read the prompt so far, which takes seconds on a small machine. Not while it answers."""
         if self._mouth is not None and not self._asked:
-            self._mouth.prime(self.conversation.prompt("", somebody))
+            self._mouth.prime(self.conversation.prompt("", likely_speaker))
             await self._mouth.wait_until_primed()
 
     async def wait_until_read(self) -> None:

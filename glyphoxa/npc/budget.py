@@ -44,18 +44,18 @@ class TierRule:
     Attributes:
         ceiling_ms: Limit for a tool call. Parallel calls take as long as the longest, not the sum.
         tools: The declared tools.
-        looks_around: Whether talk may also be searched around an entity, if the graph supports it.
+        can_search_around: Whether talk may also be searched around an entity, if the graph supports it.
     """
 
     ceiling_ms: int
     tools: tuple[str, ...]
-    looks_around: bool = False
+    can_search_around: bool = False
 
 
 DEFAULT_RULES: Mapping[BudgetTier, TierRule] = {
     "FAST": TierRule(500, (QUERY_ENTITIES,)),
     "STANDARD": TierRule(1_500, MEMORY_TOOLS),
-    "DEEP": TierRule(4_000, MEMORY_TOOLS, looks_around=True),
+    "DEEP": TierRule(4_000, MEMORY_TOOLS, can_search_around=True),
 }
 
 

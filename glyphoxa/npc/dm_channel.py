@@ -1,9 +1,9 @@
 """Carries the DM's decisions from other processes to an open table.
 
-- `KeptControls` stores the controls in force with the session, so that reopening it restores mutes and directions.
-- `FollowedCommands` obeys each command from another process once.
-- `FollowedTalk` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these, and the
-  results of a second look, to the recent transcript, the NPCs' prompts and the page.
+- `StoredControls` stores the controls in force with the session, so that reopening it restores mutes and directions.
+- `CommandFollower` obeys each command from another process once.
+- `TranscriptFollower` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these, and
+  the results of a second look, to the recent transcript, the NPCs' prompts and the page.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ControlsStore(Protocol):
     async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None: ...
 
 
-class KeptControls:
+class StoredControls:
     """Stores the controls in the background, only the newest state."""
 
     def __init__(self, campaign: CampaignId, session: SessionId, store: ControlsStore) -> None:
@@ -137,7 +137,7 @@ def _from_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCommand:
+class PendingCommand:
     """A command that this table has taken."""
 
     id: str
@@ -147,7 +147,7 @@ class AskedCommand:
 class CommandInbox(Protocol):
     """Commands of DMs. Each is taken by one table soon after it was given, or never."""
 
-    async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
+    async def take(self, campaign: CampaignId, session: SessionId) -> PendingCommand | None:
         """Take the oldest command for this table.
 
         Raises:
@@ -168,7 +168,7 @@ class CommandInbox(Protocol):
         ...
 
 
-class FollowedCommands:
+class CommandFollower:
     """Takes commands from an inbox and obeys them.
 
     Args:
@@ -204,7 +204,7 @@ class FollowedCommands:
             logger.debug("the DM's commands cannot be read now: {}", error)
             await asyncio.sleep(_AGAIN_S)
 
-    async def _done(self, asked: AskedCommand) -> tuple[str, bool]:
+    async def _done(self, asked: PendingCommand) -> tuple[str, bool]:
         try:
             command = self._read(asked.told)
             async with asyncio.timeout(_OBEYED_WITHIN_S):
@@ -234,7 +234,7 @@ class Revisions:
     ) -> None:
         self.recent = recent
         self._npcs = npcs
-        self._somebody = state.somebody
+        self._likely_speaker = state.likely_speaker
         self._wait_until_quiet = wait_until_quiet
         self._tell = state.events.tell
         self._waiting: list[News] = []
@@ -282,10 +282,10 @@ class Revisions:
             for npc in heard_it:
                 self._npcs[npc].mailbox.post(one)
         for npc in concerned:
-            self._npcs[npc].mailbox.post(GetReady("", self._somebody()))
+            self._npcs[npc].mailbox.post(GetReady("", self._likely_speaker()))
 
 
-class FollowedTalk:
+class TranscriptFollower:
     """Follows the DM's decisions on a session's transcript: retracted, rolled back or reworded utterances.
 
     The NPCs' prompts and the page change at once. Recall follows by itself.

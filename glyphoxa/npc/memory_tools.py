@@ -17,7 +17,7 @@ from glyphoxa.context.facts import fact_sentence, is_secret, why_known
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import (
-    MOST_LISTED,
+    MAX_LISTED,
     GlyphoxaError,
     InvalidInput,
     NotFound,
@@ -153,7 +153,7 @@ _LOOKED_AT: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryOf:
+class NpcMemory:
     """Memory access for one NPC.
 
     Attributes:
@@ -184,7 +184,7 @@ class LookUps:
         tier: Tier of the call; `rule` has its limits.
     """
 
-    memory: MemoryOf
+    memory: NpcMemory
     tier: BudgetTier
     rule: TierRule
 
@@ -221,13 +221,13 @@ class LookUps:
         if near := nearest(name, [one.name for one in like]):
             return None, f"; did you mean {near!r}?"
         # A list of thousands is useless and slow to load.
-        few = await graph.entities_if_few(*asked, most=MOST_LISTED, of_type=kind or None)
+        few = await graph.entities_if_few(*asked, most=MAX_LISTED, of_type=kind or None)
         return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in few])}"
 
     async def search_sessions(self, arguments: Mapping[str, object]) -> Found:
         query, around = required(arguments, "query"), optional(arguments, "around")
         note = ""
-        if around and self.memory.around is not None and self.rule.looks_around:
+        if around and self.memory.around is not None and self.rule.can_search_around:
             answer, note = await self._search_around(self.memory.around, query, around)
             if answer:
                 return found(answer)
@@ -404,7 +404,7 @@ class MemoryTools:
 
     def __init__(
         self,
-        memory: MemoryOf,
+        memory: NpcMemory,
         *,
         tier: BudgetTier,
         rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
@@ -437,7 +437,7 @@ class MemoryTools:
 
     def _allowed(self) -> tuple[ToolSpec, ...]:
         specs = (SPECS[name] for name in self._rule.tools)
-        if self._memory.around is None or not self._rule.looks_around:
+        if self._memory.around is None or not self._rule.can_search_around:
             return tuple(specs)
         return tuple(
             replace(spec, parameters={**spec.parameters, "around": _AROUND}) if spec.name == SEARCH_SESSIONS else spec

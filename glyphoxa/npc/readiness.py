@@ -47,7 +47,7 @@ class Readiness:
         """Prime the engines with an answer while it plays, first the one that gives it."""
         speaker = self.npcs[reply.npc].npc
         for npc in (reply.npc, *self._others(reply.npc)):
-            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.somebody()))
+            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.likely_speaker()))
 
     def relax_all_but(self, npc: NpcId) -> None:
         for other in self._others(npc):
@@ -56,7 +56,7 @@ class Readiness:
     def everybody(self, *, first: NpcId | None = None) -> None:
         """Prime the engines of present NPCs without a question."""
         for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
-            self.npcs[npc].mailbox.post(GetReady("", self.state.somebody()))
+            self.npcs[npc].mailbox.post(GetReady("", self.state.likely_speaker()))
 
     def _others(self, npc: NpcId | None) -> list[NpcId]:
         return [other for other in self.present() if other != npc]
@@ -82,7 +82,7 @@ class Preparation:
             npc.defer_reading()
         self._npcs = npcs
         self._present = state.present
-        self._somebody = state.somebody
+        self._likely_speaker = state.likely_speaker
         self._wait_until_quiet = wait_until_quiet
         self._tell = state.events.tell
         self._now_ms = now_ms
@@ -101,7 +101,7 @@ class Preparation:
         present = self._present()
         for n, npc_id in enumerate(present, start=1):
             npc = self._npcs[npc_id]
-            await npc.read_persona(self._somebody())
+            await npc.read_persona(self._likely_speaker())
             npc.is_ready = True
             tell(f"{npc.npc.name} is ready ({n} of {len(present)})")
 
@@ -135,7 +135,7 @@ class Preparation:
 
     async def _read(self, npc: NpcActor) -> bool:
         """Let an engine read its persona. False if somebody needed the machine."""
-        reading = asyncio.ensure_future(self._wait_for_scene(npc))
+        reading = asyncio.ensure_future(self._read_after_scene(npc))
         giving_way = asyncio.ensure_future(self._give_way.wait())
         try:
             await asyncio.wait((reading, giving_way), return_when=asyncio.FIRST_COMPLETED)
@@ -151,12 +151,12 @@ class Preparation:
                 task.cancel()
             await asyncio.gather(reading, giving_way, return_exceptions=True)
 
-    async def _wait_for_scene(self, npc: NpcActor) -> None:
-        """Wait for NPCs of the scene, whose new conversation must be read first."""
+    async def _read_after_scene(self, npc: NpcActor) -> None:
+        """Let an engine read its persona after engines of the scene have read the new conversation."""
         for other in self._present():
             if self._npcs[other].is_ready:
                 await self._npcs[other].wait_until_read()
-        await npc.read_persona(self._somebody())
+        await npc.read_persona(self._likely_speaker())
 
     def _tell_of_scene(self) -> None:
         unready = tuple(npc for npc in self._present() if not self._npcs[npc].is_ready)

@@ -127,7 +127,7 @@ class Room:
         call_at: Schedules a callback in milliseconds since the Unix epoch.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         state: TableState,
         mailbox: Mailbox[RoomMessage],

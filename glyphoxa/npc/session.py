@@ -27,7 +27,14 @@ from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnd
 from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.dm_channel import CommandInbox, ControlsStore, FollowedCommands, FollowedTalk, KeptControls, Revisions
+from glyphoxa.npc.dm_channel import (
+    CommandFollower,
+    CommandInbox,
+    ControlsStore,
+    Revisions,
+    StoredControls,
+    TranscriptFollower,
+)
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableState, TypedLines
@@ -47,7 +54,7 @@ _LOOK_EVERY_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class SaidBefore:
+class EarlierTalk:
     """What was said in a session before a restart, oldest first.
 
     Attributes:
@@ -74,7 +81,7 @@ class SessionMemory(Protocol):
 
     def start(self, supervisor: Supervisor) -> None: ...
 
-    async def said_before(self, session: SessionId) -> SaidBefore: ...
+    async def said_before(self, session: SessionId) -> EarlierTalk: ...
 
     async def kept(self, session: SessionId) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""
@@ -207,42 +214,42 @@ class TableSession:
         if parts.close_after_ms is not None:
             supervisor.start("idle close", self._close_when_idle)
 
-    def _remember(self, before: SaidBefore) -> None:
+    def _remember(self, before: EarlierTalk) -> None:
         """Restore NPCs and page to the state before a restart."""
         self._state.remember(before.remembered)
         self._journal.recent.remember(before.remembered)
         self._typed.kept(before.shown)
         self.earlier = before.shown
 
-    async def _restore_controls(self) -> KeptControls | None:
+    async def _restore_controls(self) -> StoredControls | None:
         """Restore the DM's controls of this session."""
         if self.parts.dm is None:
             return None
-        kept = KeptControls(self.campaign.id, self.session, self.parts.dm.controls)
+        kept = StoredControls(self.campaign.id, self.session, self.parts.dm.controls)
         control = self._room.control
         control.restore(await kept.before(control.controls.npcs))
         control.on_change(kept.on_changed)
         return kept
 
-    def _follow(self, dm: DmChannels, controls: KeptControls) -> None:
+    def _follow(self, dm: DmChannels, controls: StoredControls) -> None:
         async def obey(command: TableCommand) -> str:
             told = await self.obey(command)
             await controls.wait_until_kept()
             return told
 
-        talk = FollowedTalk(
+        talk = TranscriptFollower(
             self._state,
             dm.talk,
             self.revisions,
             refresh=dm.refresh,
             after_revise=self._memory.embed_new_talk,
         )
-        commands = FollowedCommands(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
+        commands = CommandFollower(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
         self.supervisor.start("talk", talk.run)
         self.supervisor.start("the DM's commands", commands.run)
         self.supervisor.start("the DM's controls", controls.run)
 
-    # -- what is there
+    # -- state
 
     @property
     def campaign(self) -> Campaign:
@@ -284,7 +291,7 @@ class TableSession:
         """Wait until every NPC is ready, before measuring answers. Nobody may speak meanwhile."""
         await self._preparation.wait_until_done()
 
-    # -- what happens
+    # -- events
 
     async def seat(self, player: Player) -> Seat:
         return await self._seats.seat(player)
@@ -345,7 +352,7 @@ class TableSession:
         self.parts.names.left(player)
         self._room.mailbox.post(Leave(player))
 
-    # -- actors that crash
+    # -- crashes
 
     def _on_crash(self, group: str, error: BaseException) -> None:
         self._alarm(f"{group} crashed and was restarted ({type(error).__name__})", Trouble.RESTARTED, group)
@@ -354,7 +361,7 @@ class TableSession:
         """Keep a group as an NPC that declines, so that questions to it are answered."""
         self._alarm(f"{group} crashed too often and is off until the session is opened again", Trouble.OUT, group)
         if (npc := self._npc_of(group)) is not None:
-            self.supervisor.start(f"{group}, who declines", npc.decline)
+            self.supervisor.start(f"{group} (declining)", npc.decline)
 
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
@@ -364,7 +371,7 @@ class TableSession:
     def _npc_of(self, group: str) -> NpcActor | None:
         return next((npc for npc in self.parts.npcs.values() if _group_of(npc) == group), None)
 
-    # -- the end
+    # -- shutdown
 
     def adopt(self, stack: AsyncExitStack) -> None:
         """Close these resources with the table, last one first."""
@@ -376,7 +383,7 @@ class TableSession:
         self._is_closing = True
         await self._seats.leave_all(LEAVE_MS)
         self._room.mailbox.post(End())
-        await within(FALL_SILENT_MS, "an NPC that speaks", self._room.wait_until_quiet())
+        await within(FALL_SILENT_MS, "the speaking NPC", self._room.wait_until_quiet())
         await self._stack.aclose()
 
     async def _write_down(self) -> None:

@@ -221,7 +221,7 @@ class TableState:
             return self._names[player]
         return next((npc.name for npc in self.campaign.npcs if str(npc.id) == player), str(player))
 
-    def somebody(self) -> str:
+    def likely_speaker(self) -> str:
         """Guess who will speak next. A wrong guess only costs a few cached tokens."""
         return next(iter(self._names.values()), "Somebody")
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, assert_never
 
 from glyphoxa.domain.commands import (
-    MOST_DIRECTED,
-    MOST_IN_A_ROW,
-    MOST_SAID,
-    MOST_TURNS,
+    MAX_DIRECTED,
+    MAX_IN_A_ROW,
+    MAX_SAID,
+    MAX_TURNS,
     Direct,
     EndSession,
     LetNpcsTalk,
@@ -132,20 +132,20 @@ class TableControl:
                 raise InvalidInput("the table is paused, so nobody would be heard: resume it first")
             case SayAs(npc, text):
                 self._must_be_here(npc)
-                _must_fit(text, MOST_SAID, "words for an NPC")
+                _must_fit(text, MAX_SAID, "words for an NPC")
                 if not self._npcs[npc].says_given_words:
                     raise InvalidInput(
                         f"{self._name(npc)} speaks with the engine {self._npcs[npc].npc.engine!r}, which chooses its "
                         "own words; direct it instead"
                     )
             case Direct(npc, text, turns) if text:
-                _must_fit(text, MOST_DIRECTED, "a direction")
-                if not 1 <= turns <= MOST_TURNS:
-                    raise InvalidInput(f"a direction applies to 1 to {MOST_TURNS} turns, not {turns}")
-            case LetNpcsTalk(most) if not 0 <= most <= MOST_IN_A_ROW:
-                raise InvalidInput(f"NPCs may give each other 0 to {MOST_IN_A_ROW} answers in a row, not {most}")
+                _must_fit(text, MAX_DIRECTED, "a direction")
+                if not 1 <= turns <= MAX_TURNS:
+                    raise InvalidInput(f"a direction applies to 1 to {MAX_TURNS} turns, not {turns}")
+            case LetNpcsTalk(most) if not 0 <= most <= MAX_IN_A_ROW:
+                raise InvalidInput(f"NPCs may give each other 0 to {MAX_IN_A_ROW} answers in a row, not {most}")
             case WhisperTo(player, text):
-                _must_fit(text, MOST_SAID, "a whisper")
+                _must_fit(text, MAX_SAID, "a whisper")
                 if not self._state.is_seated(player):
                     raise InvalidInput(f"{self._state.name_of(player)} does not sit at the table and would not see it")
             case _:

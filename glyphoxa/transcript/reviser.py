@@ -31,7 +31,7 @@ from glyphoxa.language.words import Places, applied
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.second_look import (
-    MOST_NAMES,
+    MAX_NAMES,
     TEMPERATURE,
     Edit,
     LikelyNames,
@@ -65,7 +65,7 @@ class Asking:
     llm: StructuredLlm
     deadline_ms: int = 10_000
     low_confidence: float = UNSURE
-    most_names: int = MOST_NAMES
+    most_names: int = MAX_NAMES
     rest_ms: int = 2_000
     gives_way: bool = False
 

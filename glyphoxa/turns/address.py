@@ -388,7 +388,7 @@ class Addressing:
         placed = [m for m in said.mentions if m.end]
         roles = self.cast.roles_in(said.text, present)
         free = [r for r in roles if not any(m.start < r.end and r.start < m.end for m in placed)]
-        mentions = _apart(sorted((*placed, *free), key=lambda m: (m.start, m.npc not in present)))
+        mentions = _without_overlaps(sorted((*placed, *free), key=lambda m: (m.start, m.npc not in present)))
         calls = calls_in(said.text, mentions)
         calls.of = [CallKind.CALLED if m.is_whispered else call for m, call in zip(mentions, calls.of, strict=True)]
         unplaced = [m for m in said.mentions if not m.end]
@@ -436,7 +436,7 @@ class Addressing:
         return Addressed(npc, f"{why} {heard.names[npc]}") if npc is not None else None
 
 
-def _apart(mentions: Sequence[AddresseeMention]) -> list[AddresseeMention]:
+def _without_overlaps(mentions: Sequence[AddresseeMention]) -> list[AddresseeMention]:
     """Return the first of overlapping mentions."""
     kept: list[AddresseeMention] = []
     for mention in mentions:

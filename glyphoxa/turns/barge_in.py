@@ -36,11 +36,11 @@ def cuts_off(text: str) -> bool:
     return any(word not in BACKCHANNEL and _LAUGH.fullmatch(word) is None for word in words)
 
 
-class OverVoice(Enum):
+class BargeInAction(Enum):
     """What an NPC does when a voice overlaps its own."""
 
     HOLD = auto()
-    GO_ON = auto()
+    RESUME = auto()
     CUT = auto()
 
 
@@ -101,10 +101,10 @@ class BargeIn:
         self._held_for.clear()
         self._is_held = False
 
-    def step(self, *, at_ms: int) -> OverVoice | None:
+    def step(self, *, at_ms: int) -> BargeInAction | None:
         """Decide what to do about the NPC that is heard."""
         if self._lasts_too_long(at_ms):
-            return OverVoice.CUT
+            return BargeInAction.CUT
         for player, since in self._since.items():
             if self.after_ms and at_ms - since >= self.after_ms:
                 self._held_for.setdefault(player, None)
@@ -115,7 +115,7 @@ class BargeIn:
         if was_held == self._is_held:
             return None
         self._held_ms = at_ms
-        return OverVoice.HOLD if self._is_held else OverVoice.GO_ON
+        return BargeInAction.HOLD if self._is_held else BargeInAction.RESUME
 
     @property
     def voice_ms(self) -> int:

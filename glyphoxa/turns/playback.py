@@ -242,7 +242,7 @@ class Playback:
             case SoundCame(n_samples):
                 if self._pieces:
                     self._pieces[-1].n_samples += n_samples
-                    return self._hasten()
+                    return self._shorten_filler()
             case PieceEnded():
                 self._complete_latest()
             case FillerCame() | ExcuseCame():
@@ -285,7 +285,7 @@ class Playback:
         )
         return (FillerBegins(),) if self._is_released and is_first else ()
 
-    def _hasten(self) -> tuple[PlaybackEffect, ...]:
+    def _shorten_filler(self) -> tuple[PlaybackEffect, ...]:
         """Let the filler end at its next break, because the reply's sound has arrived."""
         left = next((n for n in self._ends_of_filler if n <= self._n_filler), 0)
         if not left:

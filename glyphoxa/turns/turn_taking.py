@@ -43,7 +43,7 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.barge_in import BargeIn, OverVoice, cuts_off
+from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, NotAddressed, Prime, Release, Resume
 from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, SpokenQuestion, Turn, same_words
 
@@ -157,11 +157,11 @@ class Interruptions:
             self.barge_in.npc_is_silent()
             return []
         match self.barge_in.step(at_ms=at_ms):
-            case OverVoice.HOLD:
+            case BargeInAction.HOLD:
                 return [Hold(heard.id, heard.npc, self.barge_in.voice_ms)]
-            case OverVoice.GO_ON:
+            case BargeInAction.RESUME:
                 return [Resume(heard.id, heard.npc)]
-            case OverVoice.CUT:
+            case BargeInAction.CUT:
                 return self._cut(heard, at_ms)
             case None:
                 return []

@@ -39,7 +39,7 @@ class _Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-class Settled:
+class CoalescedCall:
     """Calls `act` once, `after_ms` after the first of any number of changes. Continuous changes do not delay it."""
 
     def __init__(self, act: Callable[[], None], *, after_ms: int, call_later: CallLater | None = None) -> None:
@@ -167,7 +167,7 @@ class PipelineEar:
         self._line: RunningGraph | None = None
         self._rest = b""
         self._told: Sequence[str] = ()
-        self._names = Settled(self._tell_names, after_ms=parts.expects.settle_ms if parts.expects else 0)
+        self._names = CoalescedCall(self._tell_names, after_ms=parts.expects.settle_ms if parts.expects else 0)
         self._forget_names: Callable[[], None] = lambda: None
 
     async def start(self) -> None:

@@ -19,7 +19,7 @@ from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.corrector import CorrectsText
+from glyphoxa_processors.corrector import TextCorrector
 from glyphoxa_processors.hot_context import OnPartial, Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stand_in
 
@@ -73,7 +73,7 @@ class EarParts:
 
     player: Player
     stt: FrameProcessor
-    correct: CorrectsText
+    correct: TextCorrector
     on_partial: OnPartial
     listener: EarListener
     host: PipelineHost

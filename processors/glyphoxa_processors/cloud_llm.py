@@ -124,7 +124,7 @@ def google(
     )
 
 
-class OpenAhead:
+class ConnectionWarmer:
     """Opens a connection before a request needs it.
 
     Over HTTP/1.1, cancelling an answer closes its connection, so the next request would have to wait for a new one.

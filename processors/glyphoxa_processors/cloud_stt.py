@@ -42,7 +42,7 @@ def unknown_to_nova(language: str) -> str:
     """Return why Nova does not support this language tag; "" if it does."""
     from pipecat.transcriptions.language import Language
 
-    return "" if language in set(Language) else f"knows no language {language!r} (campaign.language)"
+    return "" if language in set(Language) else f"does not support language {language!r} (campaign.language)"
 
 
 def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> Frame:

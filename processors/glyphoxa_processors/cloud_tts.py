@@ -19,7 +19,7 @@ from pipecat.services.openai.tts import OpenAITTSService
 from glyphoxa.adapters.openai_models import kept_open
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa.providers.building import TTS, Choice, Connection, build
-from glyphoxa_processors.cloud_llm import OpenAhead
+from glyphoxa_processors.cloud_llm import ConnectionWarmer
 from glyphoxa_processors.frames import PrimeFrame
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class SpokenOpenAiTts(OpenAITTSService):
         super().__init__(http_client=http, **kwargs)
         # One retry, for a connection that went stale between two turns. More would keep the table waiting.
         self._client.max_retries = 1
-        self._connection = OpenAhead(http, str(self._client.base_url), clock=time.monotonic)
+        self._connection = ConnectionWarmer(http, str(self._client.base_url), clock=time.monotonic)
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         if isinstance(frame, PrimeFrame):

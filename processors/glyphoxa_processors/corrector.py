@@ -21,7 +21,7 @@ class CorrectedText(Protocol):
     def corrections(self) -> Sequence[Correction]: ...
 
 
-class CorrectsText(Protocol):
+class TextCorrector(Protocol):
     """Corrects the names in a transcript at once. `heard`: the recogniser's data for the words of `text`."""
 
     def __call__(self, text: str, /, *, heard: Sequence[HeardWord]) -> CorrectedText: ...
@@ -37,7 +37,7 @@ class PhoneticCorrector(FrameProcessor):
         correct: Must return at once.
     """
 
-    def __init__(self, correct: CorrectsText, *, clock: Callable[[], int]) -> None:
+    def __init__(self, correct: TextCorrector, *, clock: Callable[[], int]) -> None:
         super().__init__()
         self._correct = correct
         self._clock = clock

@@ -34,7 +34,7 @@ from websockets.exceptions import InvalidStatus
 
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
-from glyphoxa_processors.recogniser import SegmentsHeard, Unconfirmed, notes_of, put_notes
+from glyphoxa_processors.recogniser import SegmentCounter, UnconfirmedSound, notes_of, put_notes
 
 # Shared by Nova and Flux: keeping a conversation across connections.
 
@@ -151,7 +151,7 @@ class _Told:
     ends_s: float | None
 
 
-def tell_words(frame: Frame) -> None:
+def note_words(frame: Frame) -> None:
     """Add `words`, and `sound_ms` if known, to the notes of a transcript that came from a message."""
     if not isinstance(frame, TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame):
         return
@@ -236,8 +236,8 @@ class DeepgramEar(STTService):
         super().__init__(**kwargs)
         self._limit = KeytermLimit()
         self._pause_unanswered = False
-        self._unconfirmed = Unconfirmed(longest=MAX_REPEATED_S * bytes_per_s(self))
-        self._segments = SegmentsHeard(bytes_per_s=bytes_per_s(self))
+        self._unconfirmed = UnconfirmedSound(longest=MAX_REPEATED_S * bytes_per_s(self))
+        self._segments = SegmentCounter(bytes_per_s=bytes_per_s(self))
         self._outbox: DeepgramOutbox[Any, Any] = DeepgramOutbox(
             self._send, is_open=self._is_open, cut=self._cut, start=self.create_task
         )
@@ -245,7 +245,7 @@ class DeepgramEar(STTService):
         """The connection that has received everything before the next sound."""
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
-        tell_words(frame)
+        note_words(frame)
         span_s = heard_span_s(frame)
         if span_s is not None:
             # Mark the segment, so that a late transcript is not taken for another turn's.

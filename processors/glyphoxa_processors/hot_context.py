@@ -63,7 +63,7 @@ class HotContextInjector(FrameProcessor):
         deadline_ms: Limit in case the source exceeds its own deadlines.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         source: HotContextSource,
         reports: MouthReports,

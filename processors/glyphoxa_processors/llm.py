@@ -21,7 +21,7 @@ from pipecat.services.openai.base_llm import OpenAILLMSettings
 from pipecat.services.openai.llm import OpenAILLMService
 
 from glyphoxa.adapters.openai_models import kept_open
-from glyphoxa_processors.cloud_llm import OpenAhead
+from glyphoxa_processors.cloud_llm import ConnectionWarmer
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame
 from glyphoxa_processors.hot_context import as_context
 
@@ -79,7 +79,7 @@ class SpokenLLM(OpenAILLMService):
         others: As for `OpenAILLMService`: address, key ...
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         *,
         settings: OpenAILLMSettings,
@@ -135,7 +135,7 @@ class SpokenLLM(OpenAILLMService):
             # One retry, for a connection that went stale between two turns. More would keep the table waiting.
             max_retries=1,
         )
-        self._connection = OpenAhead(http, str(client.base_url), clock=time.monotonic)
+        self._connection = ConnectionWarmer(http, str(client.base_url), clock=time.monotonic)
         return client
 
     async def cleanup(self) -> None:

@@ -96,7 +96,7 @@ def make_stt(
     return WhisperSTT(player, recogniser, glossary=glossary, clock=clock)
 
 
-def make_llm(  # noqa: PLR0913 - what the server takes beside its connection
+def make_llm(  # noqa: PLR0913 - server options
     connection: Connection,
     *,
     max_tokens: int = 90,

@@ -119,7 +119,7 @@ def put_notes(frame: Frame, notes: TranscriptNotes) -> None:
 # Sound that a streaming recogniser may have missed, to be repeated to the next connection.
 
 
-class Unconfirmed:
+class UnconfirmedSound:
     """Sound without a final transcript, and sound without a connection.
 
     Positions are in bytes since the connection began to listen.
@@ -175,7 +175,7 @@ class _Segment:
     paused: int | None = None
 
 
-class SegmentsHeard:
+class SegmentCounter:
     """Counts the detector's speech starts and their positions in the sound.
 
     Services report which part of a connection's sound a transcript covers. Positions are in bytes. A compatible server

@@ -138,7 +138,7 @@ class SpeechToSpeechVoice(FrameProcessor):
         new_check: Creates the sentence check of one reply. A rejected clause is neither said nor part of the reply.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         endpoint: Endpoint,
         reports: MouthReports,

@@ -62,8 +62,8 @@ _BEHIND_S = 0.1
 class Speaker(FrameProcessor):
     """The last processor of a mouth. It tracks turns: each begun turn ends in exactly one `Finished`.
 
-    Call `begin`, `release`, `hold`, `resume`, `cancel`, `fail`, `worry` and `fill` in the event loop. They take effect
-    at once, ahead of queued frames. Sound of any turn but the latest is dropped.
+    Call `begin`, `release`, `hold`, `resume`, `cancel`, `fail`, `note_trouble` and `fill` in the event loop. They take
+    effect at once, ahead of queued frames. Sound of any turn but the latest is dropped.
 
     Args:
         excuses: Lines for a reply that failed before it was heard, used in rotation if rendered as fillers.
@@ -128,7 +128,7 @@ class Speaker(FrameProcessor):
                 self._listener(FailedEarly(self._npc, turn, self._clock()))
         self._on(turn, ReplyFailed(error))
 
-    def worry(self, turn: TurnId, error: str) -> None:
+    def note_trouble(self, turn: TurnId, error: str) -> None:
         """Note an error, to be reported if nothing of the reply can be heard."""
         self._on(turn, PieceTrouble(error))
 

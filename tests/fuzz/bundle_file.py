@@ -8,7 +8,7 @@ from pathlib import Path
 
 from glyphoxa.adapters.postgres.world.campaigns import check_document
 from glyphoxa.config.located_yaml import text_of
-from glyphoxa.dm.campaign_bundle import MOST_BYTES, CampaignBundle, read_bundle
+from glyphoxa.dm.campaign_bundle import MAX_BYTES, CampaignBundle, read_bundle
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.world.encoding import decode
 from glyphoxa.world.events import Cause, WorldEvent, replay
@@ -20,7 +20,7 @@ BY_DM = Cause("dm", 1)
 def feed(data: bytes, scratch: Path) -> None:
     scratch.write_bytes(data)
     try:
-        bundle = read_bundle(text_of(scratch, most_bytes=MOST_BYTES))
+        bundle = read_bundle(text_of(scratch, most_bytes=MAX_BYTES))
     except InvalidInput:
         return
     # What was read can be written, and is the same.

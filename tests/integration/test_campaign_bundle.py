@@ -192,7 +192,7 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
         _of("campaign_documents", 0, document={"id": "town"}),
         r"tables.campaign_documents\[0\].document.name",
     ),
-    "whose": (lambda b: b["campaign"].update(id="village"), "document.id is 'town': it is the id of the campaign"),
+    "whose": (lambda b: b["campaign"].update(id="village"), "document.id is 'town': it must be the campaign's id"),
     "time": (_of("sessions", 0, started_at="soon"), r"tables.sessions\[0\] is no row .*soon"),
     "twice": (_of("session_entries", 2, utterance_id="first-1"), r"tables.session_entries\[2\] is no row .*unique"),
     "long": (_of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))), r"tables.entities\[0\] is no row"),

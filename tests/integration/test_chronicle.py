@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle.log import MOST_ATTEMPTS, PostgresChronicleLog
+from glyphoxa.adapters.postgres.chronicle.log import MAX_ATTEMPTS, PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
@@ -167,11 +167,11 @@ async def test_a_failure_is_noted_tried_again_and_given_up_until_somebody_says_o
     await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
     log = PostgresChronicleLog(table.database, table.world)
     chronicler = Chronicler(CAMPAIGN, "en", log, Fails())
-    for attempt in range(1, MOST_ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         with pytest.raises(Unavailable):
             await chronicler.run(EVENING)
         now = await progress(table)
-        assert (now.attempts, now.read_ordinal, now.is_dead) == (attempt, 0, attempt == MOST_ATTEMPTS)
+        assert (now.attempts, now.read_ordinal, now.is_dead) == (attempt, 0, attempt == MAX_ATTEMPTS)
         assert now.error == "no model answers at port 9"
         assert now.retry_at_ms is not None
     assert await read_new(table, CAMPAIGN) == 0, "it waits for somebody"

@@ -8,13 +8,13 @@ import pytest
 from pipecat.frames.frames import InterimTranscriptionFrame, TranscriptionFrame
 
 from glyphoxa.domain.heard import HeardWord
-from glyphoxa_processors.deepgram_nova import tell_words
+from glyphoxa_processors.deepgram_nova import note_words
 from glyphoxa_processors.recogniser import notes_of
 
 
 def told(text: str, result: Any) -> TranscriptionFrame:
     frame = TranscriptionFrame(text, "alice", "now", result=result)
-    tell_words(frame)
+    note_words(frame)
     return frame
 
 
@@ -46,5 +46,5 @@ def test_a_message_without_words_tells_nothing_and_loses_no_transcript(result: A
 
 def test_partials_are_told_alike() -> None:
     frame = InterimTranscriptionFrame("Hel", "alice", "now", result={"words": [{"word": "Hel", "confidence": 0.3}]})
-    tell_words(frame)
+    note_words(frame)
     assert notes_of(frame).words == (HeardWord(0, 3, 0.3),)

@@ -120,7 +120,7 @@ async def test_existence_of_an_entity_can_be_secret(tmp_path: Path, evenings_dsn
         (("merge", "Vaelith", "Grimjaw"), "Grimjaw is an NPC of the campaign: merge the other one into it instead"),
         (("merge", "Vaelith", "the blue blade"), "'Vaelith' and 'the blue blade' are the same entity: Vaelith"),
         (("split", "Vaelith"), "nothing was merged into Vaelith"),
-        (("alias", "Elowen", "the smith"), "Grimjaw is called 'the smith' already"),
+        (("alias", "Elowen", "the smith"), "Grimjaw is already called 'the smith'"),
         (("unalias", "Grimjaw", "the smit"), "Grimjaw has no alias 'the smit': did you mean 'the smith'?"),
         (("change", "Grimjaw"), "give a new name or type"),
         (("secret", "Vaelith", "--known-by", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),

@@ -122,7 +122,7 @@ async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
     proofs = await learning.prove([a_proof("mandolin", f"u{n}") for n in range(5)], names)
     assert {pair.status.state for pair in proofs} == {"suggested"}
     warned = await learning.before_confirming("mandolin", ELDRINAX, names)
-    assert warned is not None and "stand in 4 earlier utterances" in warned
+    assert warned is not None and "occur in 4 earlier utterances" in warned
     assert (await learning.confirm("mandolin", ELDRINAX, names)).status.state == "active"
 
 

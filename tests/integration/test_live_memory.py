@@ -171,7 +171,7 @@ async def test_an_npc_s_tools_find_what_it_may_know(
         assert await evening.table.kept() == 2
         for npc in (GRIMJAW, ELDRINAX):
             assert "sister" in await found(npc, "memory_search_sessions", query="sister")
-            # Nothing here is embedded, so that nothing is found around anybody, and everything is searched.
+            # Nothing here is embedded, so that nothing found around anybody, and everything is searched.
             assert "sister" in await found(npc, "memory_search_sessions", query="sister", around="Ironhold")
             tools = evening.mouths[npc].tools
             assert tools is not None

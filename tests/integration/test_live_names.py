@@ -163,7 +163,7 @@ async def test_a_new_player_who_is_called_is_answered_by_no_npc_and_a_new_alias_
         await taken_by(evening, happen(dsn, EntityAdded(EntityId("ysolde"), "player", "Ysolde")))
         ear.say("Ysolde, what do you think?")
         unanswered = await finished(evening, "Ysolde, what do you think?")
-        assert (unanswered.npc_id, unanswered.address_reason) == (None, "Ysolde was called, a player")
+        assert (unanswered.npc_id, unanswered.address_reason) == (None, "Ysolde, a player, was called")
         await taken_by(evening, happen(dsn, AliasAdded(EntityId("grimjaw"), "Old Hammerhand")))
         ear.say("Old Hammerhand, is it done?")
         answered = await finished(evening, "Old Hammerhand, is it done?")

@@ -113,7 +113,7 @@ async def test_a_model_adds_what_the_rules_miss_with_the_lines_that_say_it(table
     assert await learned(table) == {"past": "tended the lighthouse", "promise": "I promise to bring you six crowns"}
     reached = await progress(table)
     assert (reached.read_ordinal, reached.n_refused) == (3, 1)
-    assert reached.refused == "the model's facts, number 2: it rests on a line that was not said"
+    assert reached.refused == "the model's facts, number 2: its evidence includes a line that does not exist"
     await table.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 2_000_000))
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}, "nobody says who he is any more"
 

@@ -17,7 +17,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.mcp_server.dm_tools import dm_tools
-from glyphoxa.mcp_server.offered import MOST_ANSWERED, MOST_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
+from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
 from glyphoxa.npc.tool_spec import ToolSpec
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (
@@ -80,7 +80,7 @@ async def test_the_tools_find_what_the_npc_heard_and_knows(evenings: Store) -> N
         ("memory_search_facts", {"query": 7}, "argument 'query' of memory_search_facts must be text, not int"),
         ("memory_search_facts", {"query": "a", "quary": "b"}, "has no argument 'quary': did you mean 'query'?"),
         ("memory_search_facts", {"query": "a", "after": "noon"}, "argument 'after' is not an ISO 8601 time: 'noon'"),
-        ("memory_search_sessions", {"query": "x" * (MOST_ASKED + 1)}, "has 2,001 characters; at most 2,000"),
+        ("memory_search_sessions", {"query": "x" * (MAX_ASKED + 1)}, "has 2,001 characters; at most 2,000"),
         ("memory_query_entities", {}, "give at least one of: name, type"),
         ("memory_search_facts", {"query": {"npc": "elowen"}}, "must be text, not dict"),
         ("memory_search_facts", {"query": "a", "npc": "elowen"}, "has no argument 'npc'"),
@@ -130,7 +130,7 @@ async def test_a_long_answer_is_shortened_to_whole_entries() -> None:
         return {"found": [{"said": "word " * 500} for _ in range(100)]}
 
     answer = await ToolOffer([OfferedTool(ToolSpec("look", "", {}, (), 1), much)]).call("look", {})
-    assert len(answer.text) <= MOST_ANSWERED + 200
+    assert len(answer.text) <= MAX_ANSWERED + 200
     told = json.loads(answer.text)
     assert 1 < len(told["found"]) < 100
     assert told["note"] == f"{100 - len(told['found'])} more did not fit: ask for less"

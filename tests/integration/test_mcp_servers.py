@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.mcp_servers import MOST_ANSWERED, McpServers, ServerRow
+from glyphoxa.adapters.mcp_servers import MAX_ANSWERED, McpServers, ServerRow
 from glyphoxa.config.sections import McpSettings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
@@ -86,7 +86,7 @@ async def test_a_served_answer_that_is_too_long_costs_that_call() -> None:
     async with served({TOKEN: [tool]}) as url, opened(ServerRow(name="odd", url=url, token=TOKEN)) as servers:
         told: list[LookUp] = []
         [text] = (await look(servers, told))["found"]  # type: ignore[misc]
-        assert len(text) <= MOST_ANSWERED + 4
+        assert len(text) <= MAX_ANSWERED + 4
 
 
 async def test_what_a_server_says_of_its_tools_is_short_plain_and_of_known_kinds() -> None:
@@ -139,7 +139,7 @@ def _quick(spec: ToolSpec) -> ToolSpec:
 async def test_a_long_answer_is_cut_and_markers_of_a_chat_mean_nothing() -> None:
     async with opened(hostile("long")) as servers:
         [text] = (await look(servers, []))["found"]  # type: ignore[misc]
-        assert len(text) == MOST_ANSWERED + 4
+        assert len(text) == MAX_ANSWERED + 4
     async with opened(hostile("markers")) as servers:
         [text] = (await look(servers, []))["found"]  # type: ignore[misc]
         assert "<|im_end|>" not in text and "</tool_response>" not in text

@@ -123,7 +123,7 @@ async def test_ordinary_words_that_were_said_are_only_taken_when_that_was_said(c
     )
     await connection.close()
     said = await cli.problem("names", "accept", "grim show", "Grimjaw")
-    assert "stand in 1 earlier utterance: all such uses would be rewritten. Use --yes" in said
+    assert "occur in 1 earlier utterance: all such uses would be rewritten. Use --yes" in said
     await cli.told("names", "accept", "grim show", "Grimjaw", "--yes")
 
 

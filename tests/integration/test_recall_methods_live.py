@@ -161,7 +161,7 @@ async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, o
     ("llm", "problem"),
     [
         ({"name": "openai"}, "recall.llm 'openai' needs a key: environment variable OPENAI_API_KEY is not set"),
-        ({"name": "local"}, "recall.llm local needs a providers.llm that runs here, such as qwen-1.5b"),
+        ({"name": "local"}, "recall.llm local needs a local providers.llm, such as qwen-1.5b"),
     ],
 )
 async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm: Any, problem: str) -> None:

@@ -167,7 +167,7 @@ async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLi
     assert undo is not None
     assert "no facts disagree" in await cli.told("facts", "review", "conflict")
     assert "baker" not in await cli.told("show", "said")
-    assert "is retracted already" in (await cli.run("transcript", "retract", utterance, "--yes"))[2]
+    assert "is already retracted" in (await cli.run("transcript", "retract", utterance, "--yes"))[2]
     shown = await cli.told("show", "history", "--limit", "1")
     assert "retracted what was said at ordinal 3 of session 1" in shown
     assert "undone: retracted what was said" in await cli.told("facts", "undo", undo[1])
@@ -188,7 +188,7 @@ async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
         (("retract", "the moon is cheese"), "nobody said 'the moon is cheese'"),
         (("retract", " "), "name an utterance by its id"),
         (("retract", "Elowen"), "'Elowen' matches several utterances: "),
-        (("correct", "Grimjaw is a baker", "  "), "an utterance without words is none"),
+        (("correct", "Grimjaw is a baker", "  "), "the correction is empty"),
         (("correct", "What a night.", "What a night."), "already has the text"),
     ],
 )

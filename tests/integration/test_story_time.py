@@ -163,7 +163,7 @@ async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(
         (("today", "31", "Hammer"), "'31 Hammer' is not a day of the story: Hammer has days 1 to 30"),
         (("today", "3", "Hamer"), "did you mean 'Hammer'?"),
         (("days", "s9", "3 Hammer"), "no session 's9' in campaign 'town': valid: 1 (s1), last"),
-        (("days", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: the first day comes first"),
+        (("days", "s1", "3 Hammer", "2 Hammer"), "3 Hammer 1492 is after 2 Hammer 1492: write the earlier day first"),
         (("days", "s1", "3 Hammer", "40 Hammer"), "Hammer has days 1 to 30"),
     ],
 )

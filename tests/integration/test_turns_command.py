@@ -70,7 +70,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^    Tamsin said: Grimjaw, my brother Joren was lost in the fen\.$",
         r"^      known because: witnessed in session 1, ordinal 2, ",
         r"^      found by: .*words \d",
-        r"^    found by words alone",
+        r"^    found by words only",
         r"^    You said: I am sorry\.$\n^      left out: its own words, and the question does not ask for them$",
         r"^    memory_query_entities \(name: Ironhold\), \d+ ms$",
         r'^      found: \{"name": "Ironhold"',

@@ -286,7 +286,7 @@ REFUSALS: dict[str, tuple[Refusal, str]] = {
     "404": (status(404), "HTTP 404 Not Found"),
     "500": (status(500), "HTTP 500 Internal Server Error"),
     "503": (status(503), "HTTP 503 Service Unavailable"),
-    "login page": (login_page, r"returned a web page .* instead of the file"),
+    "login page": (login_page, "returned a web page (a login or proxy page?) instead of the file"),
     "endless redirect": (endless_redirect, "endless redirects"),
     "wrong size": (broken_half_way, "is another file: 1000000 bytes instead of"),
 }

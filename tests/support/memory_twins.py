@@ -17,7 +17,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.memory import GraphTwin
 
@@ -81,4 +81,4 @@ class Talk:
 
 
 def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(MemoryOf(SALTMERE, npc, a_graph(), talk or Talk()), tier=tier)
+    return MemoryTools(NpcMemory(SALTMERE, npc, a_graph(), talk or Talk()), tier=tier)

@@ -22,7 +22,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 Floats = npt.NDArray[np.float32]
 
-_MOST_PHONEMES = 400
+_MAX_PHONEMES = 400
 """The network's input limit; longer sentences are split at a clause, a word, or anywhere."""
 
 
@@ -164,9 +164,9 @@ _HAS_SOUND = re.compile(r"[^\W_]")
 
 
 def _portions(phonemes: str) -> Iterator[str]:
-    while len(phonemes) > _MOST_PHONEMES:
-        head = phonemes[:_MOST_PHONEMES]
-        cut = max(head.rfind(mark) for mark in (",", ";", ":", "—")) + 1 or head.rfind(" ") + 1 or _MOST_PHONEMES
+    while len(phonemes) > _MAX_PHONEMES:
+        head = phonemes[:_MAX_PHONEMES]
+        cut = max(head.rfind(mark) for mark in (",", ";", ":", "—")) + 1 or head.rfind(" ") + 1 or _MAX_PHONEMES
         yield phonemes[:cut].strip()
         phonemes = phonemes[cut:].strip()
     yield phonemes

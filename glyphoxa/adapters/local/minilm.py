@@ -13,7 +13,7 @@ from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import Corrupt, NotFound
 
 DIMENSIONS = 384
-_MOST_TOKENS = 256
+_MAX_TOKENS = 256
 _BATCH = 32
 _OF_SIGNS = 0.3
 """Weight of a token without a letter or digit in the mean of a text's unit-length tokens; start and end tokens get 0.
@@ -59,7 +59,7 @@ class MiniLm:
         except Exception as failure:  # onnxruntime and tokenizers raise own types without a common base
             raise Corrupt(f"{directory}: cannot be loaded as an embedding model: {failure}") from failure
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(_MOST_TOKENS)
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._weights = _weights(self._tokenizer.get_vocab())
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:

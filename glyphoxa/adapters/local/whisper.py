@@ -192,7 +192,7 @@ _TRAINED_FRAMES = 3000
 _WINDOW_SAMPLES = _TRAINED_FRAMES * HOP
 _GLOSSARY_TOKENS = 200
 _DECODER_TOKENS = 448
-_LEAST_SAMPLES = SAMPLE_RATE_HZ // 20
+_MIN_SAMPLES = SAMPLE_RATE_HZ // 20
 """Below 50 ms there is no syllable; the decoder would only invent one."""
 
 _LOOP = re.compile(r"(.{10,}?)(?:[\s,.!?]*\1)+", re.IGNORECASE | re.DOTALL)
@@ -286,7 +286,7 @@ class Whisper:
         pieces = []
         at = 0
         for piece in _pieces(sound):
-            if len(piece) >= _LEAST_SAMPLES and np.any(piece):
+            if len(piece) >= _MIN_SAMPLES and np.any(piece):
                 heard = self._piece(piece, glossary, retry=retry, times=times)
                 from_ms = at * 1_000 // SAMPLE_RATE_HZ
                 pieces.append(replace(heard, words=tuple(w.moved(places=0, ms=from_ms) for w in heard.words)))

@@ -116,7 +116,7 @@ def test_a_language_that_the_recogniser_does_not_know_is_told_before_anybody_sit
     (tmp_path / "nova.yaml").write_text("providers: {stt: {name: deepgram-nova}}\n")
     settings = read_settings(tmp_path / "nova.yaml")
     path.write_text(TOWN.replace("{name: Town}", "{name: Town, language: tlh}"))
-    wrong = "town.yaml:1: providers.stt 'deepgram-nova' knows no language 'tlh' (campaign.language)"
+    wrong = "town.yaml:1: providers.stt 'deepgram-nova' does not support language 'tlh' (campaign.language)"
     with pytest.raises(InvalidFile, match=re.escape(wrong)):
         read_playable(path, settings)
     assert read_playable(path, Settings()).campaign.language == "tlh"

@@ -134,7 +134,7 @@ def test_required_provider_setting_is_named(row: Provider) -> None:
 
 
 async def test_a_language_that_a_recogniser_does_not_know_is_named() -> None:
-    with pytest.raises(InvalidInput, match="knows no language 'tlh'"):
+    with pytest.raises(InvalidInput, match="does not support language 'tlh'"):
         make_stt(SttSettings(name="deepgram-nova"), language="tlh", environ=KEYS)
 
 

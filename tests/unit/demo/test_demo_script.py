@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from demo.evening import between, copy_campaign
+from demo.evening import copy_campaign, show_recaps
 from demo.play import RATE_HZ, Sound, Stretches, check, mixed, play_session, soft_limit
 from demo.played import SessionPlayed, read_played, session_wav
 from demo.recordings import read_recording, samples_of
@@ -239,7 +239,7 @@ def test_sound_beyond_the_end_of_the_track_is_cut() -> None:
 
 def test_what_is_not_answered_is_told_and_spoils_nothing(tmp_path: Path) -> None:
     noted: list[str] = []
-    between(tmp_path / "missing.yaml", CampaignId("town"), "town-1", noted.append)
+    show_recaps(tmp_path / "missing.yaml", CampaignId("town"), "town-1", noted.append)
     asked = [line for line in noted if "glyphoxa show recap town-1" in line]
     assert len(asked) == 2
     assert sum("missing.yaml" in line for line in noted) == 3

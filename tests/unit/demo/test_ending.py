@@ -14,13 +14,13 @@ DEMO = Path(__file__).parents[3] / "demo"
 
 
 def test_exit_code_is_0_when_all_checks_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report_checks([DemoCheck("names are heard right", ()), DemoCheck("nothing leaks", ())]) == 0
+    assert report_checks([DemoCheck("names are recognised", ()), DemoCheck("nothing leaks", ())]) == 0
     assert capsys.readouterr().out.strip() == "All 2 checks passed."
 
 
 def test_each_failed_check_is_one_line_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     checks = [
-        DemoCheck("names are heard right", ()),
+        DemoCheck("names are recognised", ()),
         DemoCheck("it is remembered", ("x" * 300,)),
         DemoCheck("nothing leaks", ("one", "two", "three", "four")),
     ]

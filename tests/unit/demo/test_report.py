@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo.console import Programme, changed_spans, waterfall
+from demo.console import ConsoleReport, changed_spans, waterfall
 from demo.page import MAX_SOUND_BYTES, embedded_rate_hz, page, turn_span_ms
 from demo.played import LinePlayed, NpcSpoke, SessionPlayed
 from demo.report import evening_json, figures, ordinary_words_changed, percentile, since_speech_end
@@ -301,7 +301,7 @@ def test_a_misheard_name_fails_its_check_with_its_line() -> None:
     ("became", "why"),
     [
         ((), "not heard"),
-        ((at(4_000, npc_id=None, outcome=Outcome.NOT_ADDRESSED, address_reason="Odo is only talked about"),), "talked"),
+        ((at(4_000, npc_id=None, outcome=Outcome.NOT_ADDRESSED, address_reason="Odo is only mentioned"),), "mentioned"),
         ((at(4_000, outcome=Outcome.FAILED, error="the model is away"),), "the model is away"),
         ((at(4_000, npc_id=WIDOW),), "answered"),
         ((at(4_000, outcome=Outcome.INTERRUPTED, reply_heard=""),), "interrupted"),
@@ -377,7 +377,7 @@ def test_only_what_differs_in_words_is_marked() -> None:
 
 def printed(width: int) -> str:
     out = io.StringIO()
-    programme = Programme(CAMPAIGN, Console(file=out, width=width, highlight=False))
+    programme = ConsoleReport(CAMPAIGN, Console(file=out, width=width, highlight=False))
     programme.open(1, "Evening")
     programme.told(SceneChanged(CAMPAIGN.scenes[0], 0))
     programme.told(TurnFinished(STAGED))

@@ -9,7 +9,7 @@ from typing import Any
 from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.npc.dm_channel import KeptControls
+from glyphoxa.npc.dm_channel import StoredControls
 from glyphoxa.turns.dm_controls import Direction, DmControls
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN
 from tests.support.patience import DEADLINE_S
@@ -42,14 +42,14 @@ class ControlsTwin:
 
 
 async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Mapping[NpcId, str]) -> DmControls:
-    kept = KeptControls(CAMPAIGN, SESSION, store)
+    kept = StoredControls(CAMPAIGN, SESSION, store)
     running = asyncio.create_task(kept.run())
     kept.on_changed(DmControls(NAMES))
     kept.on_changed(controls)
     async with asyncio.timeout(DEADLINE_S):
         await store.written.wait()
     running.cancel()
-    return await KeptControls(CAMPAIGN, SESSION, store).before(npcs)
+    return await StoredControls(CAMPAIGN, SESSION, store).before(npcs)
 
 
 def in_force() -> DmControls:
@@ -69,7 +69,7 @@ def test_waiting_for_storage_ends_when_stored_or_soon_after() -> None:
     async def evening() -> None:
         now_s = asyncio.get_running_loop().time
         store = ControlsTwin()
-        kept = KeptControls(CAMPAIGN, SESSION, store)
+        kept = StoredControls(CAMPAIGN, SESSION, store)
         await kept.wait_until_kept()  # nothing is in force yet
         kept.on_changed(in_force())
         await kept.wait_until_kept()  # and nobody writes
@@ -92,4 +92,4 @@ async def test_control_that_the_database_rejects_is_written_later() -> None:
 
 
 async def test_session_without_database_opens_without_controls() -> None:
-    assert await KeptControls(CAMPAIGN, SESSION, ControlsTwin(n_failing=1)).before(NAMES) == DmControls(NAMES)
+    assert await StoredControls(CAMPAIGN, SESSION, ControlsTwin(n_failing=1)).before(NAMES) == DmControls(NAMES)

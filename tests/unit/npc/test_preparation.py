@@ -74,7 +74,7 @@ class Readers:
     def present(self) -> tuple[NpcId, ...]:
         return self.here
 
-    def somebody(self) -> str:
+    def likely_speaker(self) -> str:
         return "Tamsin"
 
     async def _open(self, npc: Npc, listener: Listener) -> SlowReader:

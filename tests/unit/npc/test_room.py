@@ -296,7 +296,7 @@ async def test_turn_of_a_permanently_failed_npc_ends_soon(table: TableOfTwins) -
     await table.supervisor.stop(SMITH)
     table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), table.now_ms))
     await table.settle()
-    table.supervisor.start("grimjaw, who declines", table.npcs[SMITH].decline)
+    table.supervisor.start("grimjaw (declining)", table.npcs[SMITH].decline)
     await table.settle()
     table.room.mailbox.post(TurnEnded(a_draft(TAMSIN, "Grimjaw, are you there?"), table.now_ms))
     await table.settle()

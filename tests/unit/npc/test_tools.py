@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
 from tests.support.recalled import heard, said_itself
 
@@ -207,7 +207,7 @@ async def test_summary_tool_says_if_there_is_no_summary() -> None:
 async def test_unknown_name_error_lists_nearest_or_all_names(n_others: int, name: str, note: str) -> None:
     graph = a_graph()
     graph.scoped += [(Entity(EntityId(f"e{n}"), "item", f"Coin {n}"), PUBLIC) for n in range(n_others)]
-    tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, graph, Talk()), tier="STANDARD")
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, graph, Talk()), tier="STANDARD")
     assert await tools.call("memory_query_entities", {"name": name}) == {"found": [], "note": note}
 
 
@@ -219,7 +219,7 @@ async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
 
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
     rules = {"STANDARD": TierRule(ceiling_ms=0, tools=("memory.search_sessions",))}
-    tools = MemoryTools(MemoryOf(SALTMERE, GRIMJAW, a_graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
     answer = await tools.call("memory_search_sessions", {"query": "sister"})
     assert answer == {"found": [], "note": "too slow: answer from what you already know"}
 
@@ -242,7 +242,7 @@ async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: 
 
 async def test_every_call_is_reported_with_its_answer() -> None:
     told: list[LookUp] = []
-    memory = MemoryOf(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
     tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
     entity = await tools.call("memory.query_entities", {"name": "The Smith"})
     away = await tools.call("memory_search_sessions", {"query": "sister"})
@@ -255,7 +255,7 @@ async def test_every_call_is_reported_with_its_answer() -> None:
 
 async def test_any_tool_argument_can_be_recorded() -> None:
     told: list[LookUp] = []
-    memory = MemoryOf(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
     tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
     nested: object = "sister"
     for _ in range(5_000):

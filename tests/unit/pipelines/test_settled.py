@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from glyphoxa_pipelines.ear import Settled
+from glyphoxa_pipelines.ear import CoalescedCall
 
 
 class Clock:
@@ -30,7 +30,7 @@ class Counted:
     def __init__(self) -> None:
         self.clock = Clock()
         self.n = 0
-        self.settled = Settled(self._count, after_ms=1_000, call_later=self.clock.call_later)
+        self.settled = CoalescedCall(self._count, after_ms=1_000, call_later=self.clock.call_later)
 
     def _count(self) -> None:
         self.n += 1

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from glyphoxa_processors.recogniser import SegmentsHeard
+from glyphoxa_processors.recogniser import SegmentCounter
 
 
-def spoken_twice() -> SegmentsHeard:
+def spoken_twice() -> SegmentCounter:
     """From 100 to 300 and from 500 to 700."""
-    segments = SegmentsHeard(bytes_per_s=100)
+    segments = SegmentCounter(bytes_per_s=100)
     for _ in range(2):
         segments.heard(100)
         segments.began()
@@ -48,7 +48,7 @@ def test_a_new_connection_counts_from_what_it_is_given_first() -> None:
 
 
 def test_segments_long_past_are_forgotten_and_the_count_goes_on() -> None:
-    segments = SegmentsHeard(bytes_per_s=100)
+    segments = SegmentCounter(bytes_per_s=100)
     for _ in range(100):
         segments.began()
         segments.heard(10)

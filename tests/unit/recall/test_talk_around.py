@@ -14,7 +14,7 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.npc.memory_tools import MemoryOf, MemoryTools
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder, QuestionVectors
 from glyphoxa.world.graph import Neighbourhood, Passage, TalkAround
@@ -86,7 +86,7 @@ async def found_by(rag: RagTwin, *, embeds: bool = True, limit: int = 5) -> list
 
 
 def tools(around: TalkAround | None, *, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(MemoryOf(SALTMERE, GRIMJAW, a_graph(), Talk((ELSEWHERE,)), around=around), tier=tier)
+    return MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_graph(), Talk((ELSEWHERE,)), around=around), tier=tier)
 
 
 def shown(answer: dict[str, object]) -> list[object]:

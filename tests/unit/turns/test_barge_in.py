@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.turns.barge_in import BargeIn, OverVoice, cuts_off
+from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off
 from tests.support.builders import BRAN, TAMSIN
 from tests.support.proof import n_examples
 
@@ -25,7 +25,7 @@ def held(after_ms: int = 250) -> BargeIn:
     """An NPC is held for Tamsin, who has spoken since 0."""
     barge_in = BargeIn(after_ms=after_ms)
     barge_in.started(TAMSIN, at_ms=0)
-    assert barge_in.step(at_ms=after_ms) is OverVoice.HOLD
+    assert barge_in.step(at_ms=after_ms) is BargeInAction.HOLD
     return barge_in
 
 
@@ -34,7 +34,7 @@ def test_a_voice_of_250_ms_holds_the_npc_and_a_shorter_one_does_not() -> None:
     barge_in.started(TAMSIN, at_ms=1_000)
     assert barge_in.step(at_ms=1_249) is None
     assert barge_in.due_ms == 1_250
-    assert barge_in.step(at_ms=1_250) is OverVoice.HOLD
+    assert barge_in.step(at_ms=1_250) is BargeInAction.HOLD
     assert barge_in.voice_ms == 1_250
 
 
@@ -58,13 +58,13 @@ def test_npc_resumes_after_a_backchannel_ends() -> None:
     assert barge_in.step(at_ms=400) is None  # they may still say more
     barge_in.paused(TAMSIN, at_ms=600)
     assert not barge_in.cuts_off(TAMSIN, "mhm")
-    assert barge_in.step(at_ms=610) is OverVoice.GO_ON
+    assert barge_in.step(at_ms=610) is BargeInAction.RESUME
 
 
 def test_a_noise_lets_the_npc_go_on() -> None:
     barge_in = held()
     barge_in.over(TAMSIN)
-    assert barge_in.step(at_ms=700) is OverVoice.GO_ON
+    assert barge_in.step(at_ms=700) is BargeInAction.RESUME
 
 
 def test_npc_resumes_when_no_holding_voice_had_words() -> None:
@@ -74,14 +74,14 @@ def test_npc_resumes_when_no_holding_voice_had_words() -> None:
     barge_in.over(TAMSIN)
     assert barge_in.step(at_ms=700) is None
     barge_in.over(BRAN)
-    assert barge_in.step(at_ms=800) is OverVoice.GO_ON
+    assert barge_in.step(at_ms=800) is BargeInAction.RESUME
 
 
 def test_npc_resumes_without_words_and_late_words_cut_it_off() -> None:
     barge_in = held()
     barge_in.paused(TAMSIN, at_ms=600)
     assert barge_in.due_ms == 1_600
-    assert barge_in.step(at_ms=1_600) is OverVoice.GO_ON
+    assert barge_in.step(at_ms=1_600) is BargeInAction.RESUME
     assert barge_in.cuts_off(TAMSIN, "Wait!")
 
 
@@ -89,7 +89,7 @@ def test_a_long_voice_without_words_cuts_the_npc_off() -> None:
     barge_in = held()
     assert barge_in.due_ms == 2_000
     assert barge_in.step(at_ms=1_999) is None
-    assert barge_in.step(at_ms=2_000) is OverVoice.CUT
+    assert barge_in.step(at_ms=2_000) is BargeInAction.CUT
 
 
 def test_long_laugh_does_not_cut_the_npc_off() -> None:
@@ -98,13 +98,13 @@ def test_long_laugh_does_not_cut_the_npc_off() -> None:
     assert barge_in.due_ms is None
     assert barge_in.step(at_ms=6_000) is None
     barge_in.over(TAMSIN)
-    assert barge_in.step(at_ms=6_100) is OverVoice.GO_ON
+    assert barge_in.step(at_ms=6_100) is BargeInAction.RESUME
 
 
 def test_an_npc_that_begins_over_a_long_voice_is_held_before_it_is_cut_off() -> None:
     barge_in = BargeIn()
     barge_in.started(TAMSIN, at_ms=0)
-    assert barge_in.step(at_ms=5_000) is OverVoice.HOLD
+    assert barge_in.step(at_ms=5_000) is BargeInAction.HOLD
     assert barge_in.due_ms == 6_750
 
 
@@ -134,13 +134,13 @@ def test_npc_is_never_held_forever_and_alternates_hold_and_resume(deeds: list[tu
     def look() -> None:
         nonlocal is_held, is_cut
         step = barge_in.step(at_ms=now_ms)
-        if step is OverVoice.CUT:
+        if step is BargeInAction.CUT:
             assert is_held
             barge_in.npc_is_silent()
             is_held, is_cut = False, True
         elif step is not None:
-            assert is_held is (step is OverVoice.GO_ON)
-            is_held = step is OverVoice.HOLD
+            assert is_held is (step is BargeInAction.RESUME)
+            is_held = step is BargeInAction.HOLD
 
     for what, player, later_ms in deeds:
         now_ms += later_ms

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 
-MOST_ATTEMPTS: Final = 8
+MAX_ATTEMPTS: Final = 8
 """After this many failures in a row, over two minutes, a stretch will not succeed without intervention."""
 _DEADLINE_MS: Final = 5_000
 _LEASE_MS: Final = 15_000
@@ -140,7 +140,7 @@ class PostgresChronicleLog:
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            await connection.execute(self._sql["failed"], campaign, session, storable(error), MOST_ATTEMPTS)
+            await connection.execute(self._sql["failed"], campaign, session, storable(error), MAX_ATTEMPTS)
         return next(each for each in await self.progress(campaign) if each.session == session)
 
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:

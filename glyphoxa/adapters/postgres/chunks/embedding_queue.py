@@ -198,7 +198,7 @@ FINISHING_LOCK = 0x676C7971
 """Held shared by writers of chunks, and exclusively by a process that replaces their table."""
 _PAGE = 256
 _SURVEYED_PAGE = 1_000
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class EmbeddingQueue:
         campaign: CampaignId,
         *,
         limit: int | None = None,
-        most_failures: int = MOST_FAILURES,
+        most_failures: int = MAX_FAILURES,
         tell: Callable[[Filled], None] = lambda _: None,
     ) -> Filled:
         """Embed queued utterances, oldest first, each one once.

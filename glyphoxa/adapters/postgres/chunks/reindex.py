@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 from loguru import logger
 
-from glyphoxa.adapters.postgres.chunks.embedding_queue import FINISHING_LOCK, MOST_FAILURES, EmbeddingQueue, Filled
+from glyphoxa.adapters.postgres.chunks.embedding_queue import FINISHING_LOCK, MAX_FAILURES, EmbeddingQueue, Filled
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
@@ -159,7 +159,7 @@ class _Run:
         done = Filled()
         for campaign in campaigns:
             due = await queue.survey(campaign, once_more=once_more)
-            most_failures = MOST_FAILURES if once_more else 1
+            most_failures = MAX_FAILURES if once_more else 1
             done += await queue.drain(campaign, most_failures=most_failures, tell=_counted(self._tell, campaign, due))
         return done
 

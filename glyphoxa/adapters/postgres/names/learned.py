@@ -16,7 +16,7 @@ from glyphoxa.language.words import fold, words
 from glyphoxa.names.followed import NamesChanged
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.wrong_forms import (
-    MOST_UTTERANCES,
+    MAX_UTTERANCES,
     Happened,
     LearnedName,
     PairStatus,
@@ -74,7 +74,7 @@ class PostgresLearnedNames:
                 await self._project(connection, campaign, key, history)
             elif is_only_counted(steps, step):
                 await connection.execute(
-                    self._sql["heard_again"], campaign, key, step.entity_id, step.utterance, MOST_UTTERANCES
+                    self._sql["heard_again"], campaign, key, step.entity_id, step.utterance, MAX_UTTERANCES
                 )
             listed = await self._statuses(connection, campaign, key)
         found = [each for each in listed if each.entity_id == step.entity_id]

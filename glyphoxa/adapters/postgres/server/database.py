@@ -233,8 +233,7 @@ class Database:
         Args:
             campaign: The campaign whose rows are visible; None for data that belong to no campaign.
             generic_plan: Use a generic plan from the first execution on. Otherwise the server plans queries on
-                partitioned
-                tables anew each time, because a generic plan seems to read partitions that are only pruned at run time.
+                partitioned tables every time: a generic plan seems to read partitions that are pruned at run time.
 
         Raises:
             Unavailable: The server is away, or the deadline has passed.

@@ -30,7 +30,7 @@ SAID: Final = "glyphoxa_said"
 _CHANNELS: Final = (NAMES, TALK, TABLE, SAID)
 _ANSWER_TIMEOUT_S = 5.0
 _FIRST_RETRY_S: Final = 0.2
-_MOST_RETRY_S: Final = 5.0
+_MAX_RETRY_S: Final = 5.0
 """Maximum delay before reconnecting; the delay doubles up to this."""
 _PING_S: Final = 30.0
 """Interval of pings on a quiet connection: a dead network reports nothing."""
@@ -126,7 +126,7 @@ class Listener:
             except Unavailable as error:
                 logger.debug("cannot listen for changes now: {}", error)
                 await asyncio.sleep(retry_s)
-                retry_s = min(2 * retry_s, _MOST_RETRY_S)
+                retry_s = min(2 * retry_s, _MAX_RETRY_S)
                 continue
             except GlyphoxaError as error:
                 self._listening = None

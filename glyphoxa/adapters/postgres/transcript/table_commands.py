@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.npc.dm_channel import AskedCommand
+from glyphoxa.npc.dm_channel import PendingCommand
 
 ANSWERED_WITHIN_S: Final = 5.0
 
@@ -95,9 +95,9 @@ class PostgresTableCommands(CampaignQueries):
 
     # -- for the table
 
-    async def take(self, campaign: CampaignId, session: SessionId) -> AskedCommand | None:
+    async def take(self, campaign: CampaignId, session: SessionId) -> PendingCommand | None:
         for row in await self._fetch("take", campaign, session):
-            return AskedCommand(row["id"], row["command"])
+            return PendingCommand(row["id"], row["command"])
         return None
 
     async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:

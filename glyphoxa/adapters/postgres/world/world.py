@@ -93,7 +93,7 @@ async def fork_campaign(connection: Connection, campaign: CampaignId, into: Camp
 _COMMIT_DEADLINE_MS: Final = 10_000
 _PER_EVENT_MS: Final = 5
 _MANY: Final = 50
-"""Number of events from which planning each statement anew, some milliseconds each, pays off."""
+"""Number of events from which replanning each statement, some milliseconds each, pays off."""
 _WORTH_ANALYZING: Final = 1_000
 _ANALYZE_DEADLINE_MS: Final = 10_000
 
