@@ -46,7 +46,7 @@ _ROOMY: Final = Machine(free_bytes=1 << 62)
 """Whether memory is there for a model is told by another check than its speed."""
 _COVERED: Final = ("campaign", "memory", "server")
 """Subjects of `check` that are looked at more closely here."""
-_BUSY_DISK: Final = "the disk does not answer: set data_dir and models.dir to another"
+_BUSY_DISK: Final = "the disk does not respond: set data_dir and models.dir to another disk"
 
 CertificateUntil = Callable[[Path | None, Path | None], datetime | None]
 
@@ -69,7 +69,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
             Check("campaign", partial(_campaign, settings), _BUSY_DISK, WITHIN_S),
             *_of_settings(settings, WITHIN_S),
             Check("memory", partial(_memory, settings), _BUSY_DISK, WITHIN_S),
-            Check("database", partial(_database, settings), "see whether its server answers", WITHIN_S)
+            Check("database", partial(_database, settings), "check that its server responds", WITHIN_S)
             if is_quick
             else Check("database", partial(_started_database, settings), "look at its server.log", SLOW_WITHIN_S),
             Check("port", partial(doctor.ports, ports), "set server.host to an address instead of a name", WITHIN_S),
@@ -82,7 +82,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
         ]
     )
     if not is_quick:  # nothing may run beside a measurement
-        busy = "this machine is slow, or busy: set a smaller model, or try again when it is quiet"
+        busy = "this machine is slow or busy: set a smaller model, or try again when it is idle"
         found += examined([Check("speed", partial(_speed, settings), busy, SLOW_WITHIN_S)])
     return found
 
@@ -102,7 +102,7 @@ def at_open_table(settings: Settings, *, players_url: str | None) -> list[Findin
             *_of_machine(within_s),
             *_of_settings(settings, within_s),
             Check("memory", free, "try again", within_s),
-            Check("database", partial(_database, settings), "see whether its server answers", within_s),
+            Check("database", partial(_database, settings), "check that its server responds", within_s),
             Check("port", partial(doctor.ports, port, is_serving=True), "try again", within_s),
             Check("microphone", lambda: [doctor.microphone(url)], "try again", within_s),
         ]
@@ -147,7 +147,7 @@ def _providers(settings: Settings) -> list[Finding]:
 def _campaign(settings: Settings) -> Iterator[Finding]:
     path = settings.campaign
     if path is None:
-        text = "none set: set `campaign`, or give one as `glyphoxa serve --campaign FILE`"
+        text = "none set: set `campaign`, or use `glyphoxa serve --campaign FILE`"
         yield Finding("warning", "campaign", text)
         return
     try:
@@ -169,7 +169,7 @@ def models(settings: Settings) -> Iterator[Finding]:
                 size = decimal(Path(name).expanduser().stat().st_size)
                 yield Finding("ok", "models", f"{name}, {size}")
             else:
-                yield Finding("error", "models", f"{name}: no such file: set providers.llm.model to one that is there")
+                yield Finding("error", "models", f"{name}: no such file: set providers.llm.model to an existing file")
             continue
         status, fetch = statuses.get(name), f"run `glyphoxa models fetch {name}`"
         if status is None or status.state == "missing":
@@ -177,14 +177,16 @@ def models(settings: Settings) -> Iterator[Finding]:
             yield Finding("error", "models", f"{name} is not on this machine{size}: {fetch}")
         elif status.state == "partial":
             part = f"{decimal(status.have)} of {decimal(status.artefact.size)}"
-            yield Finding("error", "models", f"{name} is here in part, {part}: {fetch}")
+            yield Finding("error", "models", f"{name} is incomplete, {part}: {fetch}")
         elif status.state == "unverified":
             remedy = f"run `glyphoxa models verify {name}`"
-            yield Finding("warning", "models", f"{name} has its size, and its hash was not checked: {remedy}")
+            yield Finding(
+                "warning", "models", f"{name} has the right size, but its checksum was not compared: {remedy}"
+            )
         else:
             n_here, n_bytes = n_here + 1, n_bytes + status.have
     if n_here:
-        yield Finding("ok", "models", f"{n_here} are here, {decimal(n_bytes)}, with the right hashes")
+        yield Finding("ok", "models", f"{n_here} present, {decimal(n_bytes)}, with the right checksums")
     elif not named(settings):
         yield Finding("ok", "models", "none runs on this machine")
 
@@ -246,7 +248,7 @@ def _database(settings: Settings) -> list[Finding]:
     """What can be told of it without starting one."""
     dsn = settings.memory.postgres_dsn
     if dsn == "none":
-        text = f"none: what is said stays in {settings.data_directory / 'spool'}"
+        text = f"none: utterances stay in {settings.data_directory / 'spool'}"
         return [Finding("ok", "database", text)]
     if dsn is not None:
         return list(_asked(settings, dsn, f"PostgreSQL at {Dsn.read(dsn)}"))
@@ -254,7 +256,7 @@ def _database(settings: Settings) -> list[Finding]:
     if server.pid() is not None:
         return list(_asked(settings, server.dsn(), f"embedded PostgreSQL in {server.directory}"))
     major, has_data = server.check()
-    state = "is not running" if has_data else "will be made when it is first used"
+    state = "is not running" if has_data else "will be created at its first use"
     return [Finding("ok", "database", f"embedded PostgreSQL {major} in {server.directory} {state}")]
 
 
@@ -304,12 +306,12 @@ def told(condition: Condition, what: str) -> Iterator[Finding]:
         return
     n = condition.n_to_apply
     schema = f"{n} migrations will be applied at its next use" if n else "migrated"
-    vector = f"pgvector {condition.pgvector}" if condition.pgvector else "pgvector to be created"
+    vector = f"pgvector {condition.pgvector}" if condition.pgvector else "pgvector will be created"
     yield Finding("ok", "database", f"{what}: version {condition.version}, {vector}, {schema}")
     if abs(condition.ahead_s) > _CLOCKS_APART_S:
         apart = f"{abs(condition.ahead_s):.0f} s {'ahead of' if condition.ahead_s > 0 else 'behind'} this machine's"
-        remedy = "set both by the network, as with `timedatectl set-ntp true`"
-        yield Finding("warning", "clock", f"the database's is {apart}: {remedy}")
+        remedy = "synchronise both clocks, for example with `timedatectl set-ntp true`"
+        yield Finding("warning", "clock", f"the database's clock is {apart}: {remedy}")
 
 
 def _speed(settings: Settings) -> Iterator[Finding]:
@@ -332,11 +334,11 @@ def _speed(settings: Settings) -> Iterator[Finding]:
     measured = measure_within(path, deadline_s=SLOW_WITHIN_S - _UNWIND_S)
     model = ChatModel(name, measured.billions, measured.bytes, cache_bytes=0, licence="")
     reckoned = judged(model, measured, _ROOMY)
-    text = f"{path.name} reads {measured.reads_per_s:.0f} tokens a second and speaks {measured.speaks_per_s:.0f}"
+    text = f"{path.name} reads {measured.reads_per_s:.0f} tokens per second and generates {measured.speaks_per_s:.0f}"
     if busy_with() > _BUSY:
-        text += " beside other programs, slower than it could"
+        text += " while other programs are busy"
     if reckoned.against:
-        remedy = "run `glyphoxa models recommend`, and set the model that it names"
+        remedy = "run `glyphoxa models recommend`, and set a model that it lists"
         yield Finding("warning", "speed", f"{text}: {'; '.join(reckoned.against)}: {remedy}")
     else:
         yield Finding("ok", "speed", f"{text}: first words after {reckoned.first_clause_s:.1f} s")

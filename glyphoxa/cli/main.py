@@ -208,7 +208,7 @@ def on_any_output() -> Iterator[None]:
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by who started us
+        if stream is None:  # closed by the parent process
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as the process lives
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -218,7 +218,7 @@ def on_any_output() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`glyphoxa ... | head`).
+        # The reader closed the pipe (`glyphoxa ... | head`).
         _forget_the_rest()
         raise SystemExit(0) from None
     except OSError as error:
@@ -229,7 +229,7 @@ def on_any_output() -> Iterator[None]:
 
 
 def _place_of(error: OSError) -> str:
-    return f": {error.filename}" if error.filename is not None else " (while the answer was written)"
+    return f": {error.filename}" if error.filename is not None else " (while writing the output)"
 
 
 def _forget_the_rest() -> None:

@@ -38,7 +38,7 @@ def list_models(store: WeightStore, out: TextIO) -> int:
         state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
         table.add_row(status.name, state, decimal(artefact.size), artefact.licence, artefact.what)
     show(table, out)
-    print(f"kept in {store.directory}", file=out)
+    print(f"stored in {store.directory}", file=out)
     return 0
 
 
@@ -72,7 +72,7 @@ def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
     """
     here = [status.name for status in store.status() if status.state in ("ready", "unverified")]
     for name, path in store.verify(here if names is None else names):
-        print(f"{name}: {path.name} is right", file=out, flush=True)
+        print(f"{name}: {path.name} is correct", file=out, flush=True)
     return 0
 
 
@@ -140,7 +140,7 @@ def _recommend(options: argparse.Namespace) -> int:
     print(f"measuring with {file.path.name} ...", file=sys.stderr, flush=True)
     if busy_with() > _BUSY:
         print(
-            "other programs use this machine: it will seem slower than it is; measure again when it is quiet",
+            "other programs are busy on this machine, so the result is too low; measure again when it is idle",
             file=sys.stderr,
             flush=True,
         )
@@ -173,19 +173,19 @@ def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, Mo
     for name in (*weights_of(LLM, settings.providers.llm), *shipped):
         if weights.has(name):
             return name, weights.find(name)
-    raise NotFound(f"no language model is here to measure with; bring one in with `glyphoxa models fetch {shipped[0]}`")
+    raise NotFound(f"no language model is installed to measure with; run `glyphoxa models fetch {shipped[0]}`")
 
 
 def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Reckoned], out: TextIO) -> None:
     """Print what this machine can run."""
     print(
-        f"{Path(name).name} reads {measured.reads_per_s:.0f} tokens a second here and speaks"
-        f" {measured.speaks_per_s:.0f}. {decimal(machine.free_bytes)} of memory are free."
-        f" Reckoned from that, for {machine.n_npcs} NPCs:\n",
+        f"{Path(name).name} reads {measured.reads_per_s:.0f} tokens per second here and generates"
+        f" {measured.speaks_per_s:.0f}. {decimal(machine.free_bytes)} of memory is free."
+        f" Estimates for {machine.n_npcs} NPCs:\n",
         file=out,
     )
     table = a_table(
-        "model", "parameters", "licence", "file", "memory", "reads an NPC", "first words", "speaks", "holds a table"
+        "model", "parameters", "licence", "file", "memory", "reads an NPC", "first words", "generates", "fast enough"
     )
     for one in verdicts:
         model = one.model
@@ -203,9 +203,9 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
     show(table, out)
     found = best(verdicts)
     if found is None:
-        print(f"\nNone answers within {WITHIN_S:g} s here: let a server think (`ollama`, `openai` ...).", file=out)
+        print(f"\nNo model answers within {WITHIN_S:g} s here: use a server (`ollama`, `openai` ...).", file=out)
         return
-    print(f"\nThe largest that holds a table: {found.model.name}", file=out)
+    print(f"\nThe largest model that is fast enough: {found.model.name}", file=out)
     print(f"  glyphoxa models fetch {found.model.name}", file=out)
     print(f"  providers: {{llm: {_llm(found.model.name)}}}", file=out)
 
@@ -230,7 +230,7 @@ def _voices(options: argparse.Namespace) -> int:
         _list_voices(settings)
         return 0
     if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
-        raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT} of them")
+        raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT}")
     from glyphoxa.adapters.wav import write_wav
     from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
@@ -251,8 +251,12 @@ def _voices(options: argparse.Namespace) -> int:
 def _list_voices(settings: Settings) -> None:
     tts = settings.providers.tts
     if tts.name != "hibari":
-        print(f"{tts.name} lists its voices on its own site; an NPC selects one with `voice: {{provider_voice: ID}}`.")
-        print(f"Default: {tts.voice or 'ours'} (providers.tts.voice). To hear one: glyphoxa models voices ID")
+        print(
+            f"{tts.name} lists its voices on its own site; select one for an NPC with `voice: {{provider_voice: ID}}`."
+        )
+        print(
+            f"Default: {tts.voice or 'set by Glyphoxa'} (providers.tts.voice). To hear one: glyphoxa models voices ID"
+        )
         return
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 

@@ -18,7 +18,7 @@ from glyphoxa.world.wording import moment
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20
-_ALL_THE_SAME = "Use --yes to accept it all the same"
+_ALL_THE_SAME = "Use --yes to accept it anyway"
 
 
 _HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
@@ -66,7 +66,7 @@ async def _review(desk: NamesDesk, _options: argparse.Namespace) -> int:
         )
     show(table)
     if len(pairs) > _MOST_SHOWN:
-        print(f"and {len(pairs) - _MOST_SHOWN} that were heard less often")
+        print(f"and {len(pairs) - _MOST_SHOWN} more, heard less often")
     return 0
 
 
@@ -132,7 +132,7 @@ async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
         print(f"skipped: {told}", file=sys.stderr)
     if len(refused) > _MOST_REFUSED_SHOWN:
         print(f"skipped: {len(refused) - _MOST_REFUSED_SHOWN} more", file=sys.stderr)
-    print(f"{taken} wrong forms are corrected from now on; {len(refused)} were skipped")
+    print(f"{taken} wrong forms accepted; {len(refused)} skipped")
     return 0
 
 
@@ -148,7 +148,7 @@ def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, str]]:
             continue
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) < 2 or not columns[0] or not columns[1]:
-            raise InvalidInput(f"{file}:{number}: {line[:80]!r} is not HEARD and NAME with a tab between them")
+            raise InvalidInput(f"{file}:{number}: {line[:80]!r} is not HEARD, a tab and NAME")
         try:
             pairs.append((number, columns[0], desk.entity(columns[1]).name))
         except InvalidInput as error:

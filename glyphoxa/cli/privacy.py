@@ -90,7 +90,7 @@ async def _meant(scope: Scope, options: argparse.Namespace, *, but: str) -> Mean
         return Meant(session=options.session)
     if getattr(options, "everything", False):
         return Meant()
-    raise InvalidInput(f"choose what is meant: {but}")
+    raise InvalidInput(f"choose what to export or erase: {but}")
 
 
 async def _erase_meant(scope: Scope, meant: Meant, *, is_sure: bool) -> int:
@@ -103,10 +103,10 @@ async def _erase_meant(scope: Scope, meant: Meant, *, is_sure: bool) -> int:
     try:
         done, n_records = await erase(erasure, data_dir, scope.campaign, meant, at_ms=now_ms())
     except Unavailable as error:
-        raise Unavailable(f"not everything is erased yet; run the same command again: {error}") from None
+        raise Unavailable(f"the erasure is incomplete; run the same command again: {error}") from None
     n_lines = 0 if meant.player is None else await asyncio.to_thread(forget, data_dir, scope.campaign, meant.player)
     _show("erased", done)
-    print(f"erased: {n_records} records of the spool, {n_lines} lines of consents and audit")
+    print(f"erased: {n_records} spool records, {n_lines} lines of consents and audit log")
     return 0
 
 
@@ -114,7 +114,7 @@ def _show(what: str, found: Sequence[ErasedTalk]) -> None:
     for each in found:
         print(
             f"{what}: campaign {each.campaign}: {len(each.utterances)} utterances ({each.n_replies} of NPCs), "
-            f"{each.n_events} events of what was learned from them"
+            f"{each.n_events} events that depend on them"
         )
 
 
@@ -140,7 +140,7 @@ async def erase_old(store: Store, settings: Settings, only: CampaignId | None, *
             done, _ = await erase(erasure, settings.data_directory, campaign, meant, at_ms=at_ms)
             n_erased += sum(len(each.utterances) for each in done)
     except GlyphoxaError as error:
-        logger.warning("old transcripts are not all erased; the next run retries: {}", error)
+        logger.warning("some old transcripts are not erased; the next run retries: {}", error)
     if n_erased:
         logger.warning("{} utterances older than {} days were erased", n_erased, settings.privacy.retain_days)
     return n_erased
@@ -156,7 +156,7 @@ async def erase_old_before_opening(settings: Settings, campaign: CampaignId) -> 
         async with opened_store(settings) as store:
             await erase_old(store, settings, campaign, at_ms=now_ms())
     except GlyphoxaError as error:
-        logger.warning("old transcripts are not erased now: {}", error)
+        logger.warning("old transcripts were not erased: {}", error)
 
 
 @asynccontextmanager

@@ -39,9 +39,9 @@ _PATIENT: Final = RecallSettings(
     deadline_ms=60_000, patient_embed_deadline_ms=10_000, refresh_deadline_ms=10_000, summaries_deadline_ms=10_000
 )
 """Nobody waits for an answer at a table."""
-_SAME_WORDS: Final = "the same words stand in it"
-_NOT_ASKED_FOR: Final = "beyond what a turn asks for"
-_SELECTED = "when it looks for it (tier DEEP)"
+_SAME_WORDS: Final = "the prompt already contains the same words"
+_NOT_ASKED_FOR: Final = "more than a turn asks for"
+_SELECTED = "if it searches (tier DEEP)"
 
 
 VERB = Verb(in_a_loop)
@@ -75,7 +75,7 @@ async def _run(options: argparse.Namespace) -> int:
     if not question:
         raise InvalidInput('ask something, such as: glyphoxa recall "Who owns the inn?" --npc grimjaw')
     if options.around is not None and options.method is not None:
-        raise InvalidInput("--around is a way of searching by itself: leave out --method")
+        raise InvalidInput("--around cannot be combined with --method")
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with (
         embedder_or_words(settings, by_words=options.lexical) as embedder,
@@ -121,9 +121,9 @@ def _also_left_out(desk: Desk, npc: NpcId, question: str, found: AskedAbout, *, 
     if not found.said:
         yield f"talk: {_why_nothing(desk, npc, desk.resolver.person(npc))}"
     elif with_meaning and not any(_is_compared(one.recalled) for one in found.said):
-        yield "meaning: what was said is not embedded yet; glyphoxa worker reindex does it"
+        yield "meaning: transcripts are not embedded yet; run glyphoxa worker reindex"
     if len(question) > MOST_CHARACTERS:
-        yield f"all but the last {MOST_CHARACTERS:,} characters of the question, where talk is looked for"
+        yield f"the question except its last {MOST_CHARACTERS:,} characters, for searching transcripts"
 
 
 def _is_compared(one: Recalled) -> bool:
@@ -136,7 +136,7 @@ def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
         return "nothing was said yet"
     if not index.speakers(npc):
         return f"{who} has heard nothing yet"
-    return f"nothing that {who} heard has anything in common with it"
+    return f"nothing that {who} heard is related to the question"
 
 
 # What is asked
@@ -316,7 +316,7 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
     npc, entity = desk.resolver.npc(options.npc), desk.resolver.entity(options.around)
     around = RecallAround.of(graph, desk.past_talk.vectors)
     if around is None:
-        raise InvalidInput("--around: this memory cannot be searched by who is related to whom; leave it out")
+        raise InvalidInput("--around: this memory cannot be searched by relations; remove it")
     found = await around.recall_around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
     if found:
         _listing(
@@ -325,7 +325,7 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
             explain=options.explain,
         )
     else:
-        print(f"{desk.resolver.person(npc)} has heard nothing of {entity.name}, or of who is related, that bears on it")
+        print(f"{desk.resolver.person(npc)} has heard nothing relevant about {entity.name} or related entities")
     return 0
 
 

@@ -204,7 +204,7 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
         by = "" if ended.superseded_by is None else f" by {short(ended.superseded_by)}"
         print(f"  no longer held: {ended.ended_as.replace('_', ' ')}{by} (event {ended.ended_seq})")
     else:
-        print(f"  {fact.status}{', though you refused it before' if fact.doubted else ''}")
+        print(f"  {fact.status}{', although you rejected it before' if fact.doubted else ''}")
     print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {_times(fact.mentions)}")
     if provenance.reason:
         print(f"  because {provenance.reason}")
@@ -216,9 +216,9 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     print(f"  known to: {visibility_in_words(fact.visibility, desk.resolver)}")
     for knower in fact.visibility.knowers:
         print(f"    {knower_in_words(knower, desk.resolver)}")
-    _say_facts(desk, "rests on", fact.supports, found.supports)
-    _say_facts(desk, "on it rests", [each.id for each in found.resting], found.resting)
-    _say_facts(desk, "disagrees with", fact.disputes, found.disputes)
+    _say_facts(desk, "depends on", fact.supports, found.supports)
+    _say_facts(desk, "supports", [each.id for each in found.resting], found.resting)
+    _say_facts(desk, "contradicts", fact.disputes, found.disputes)
 
 
 def _say_where(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) -> None:
@@ -231,9 +231,9 @@ def _say_where(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) 
         return
     where, at = place(provenance.session_id, provenance.ordinal, resolver), moment(provenance.at_ms)
     if provenance.utterance_id is not None:
-        print(f"  said: {where}, {at} (utterance {provenance.utterance_id}, not in the log)")
+        print(f"  said: {where}, {at} (utterance {provenance.utterance_id}, no longer in the log)")
     else:
-        print(f"  stated: {', '.join(filter(None, (where, at))) or 'nobody noted when'}")
+        print(f"  stated: {', '.join(filter(None, (where, at))) or 'time unknown'}")
 
 
 def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fact]) -> None:
@@ -269,7 +269,7 @@ async def show_events(
 def show_preview(desk: Desk, found: Preview) -> None:
     for title, facts in (
         ("no longer known", found.gone),
-        ("known otherwise", found.changed),
+        ("changed", found.changed),
         ("known again", found.back),
     ):
         for fact in facts[:_MOST_IN_PREVIEW]:
@@ -277,9 +277,9 @@ def show_preview(desk: Desk, found: Preview) -> None:
         if len(facts) > _MOST_IN_PREVIEW:
             print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
     if found.events:
-        print(f"events that are dropped: {len(found.events)}")
+        print(f"events to be dropped: {len(found.events)}")
     if found.n_utterances:
-        print(f"utterances that nobody recalls any more: {found.n_utterances}")
+        print(f"utterances that NPCs will no longer recall: {found.n_utterances}")
 
 
 def show_decision(desk: Desk, made: Decision) -> int:
@@ -287,7 +287,7 @@ def show_decision(desk: Desk, made: Decision) -> int:
         print(fact_line(desk, fact))
         for disputed in fact.disputes:
             ends_it = f"glyphoxa facts accept {short(fact.id)}"
-            print(f"  it disagrees with {short(disputed)}: `{ends_it}` ends that one")
+            print(f"  it contradicts {short(disputed)}; to end that one: {ends_it}")
     for ended in made.ended:
         print(f"no longer held: {plain(desk.facts.words(ended.fact))} ({ended.ended_as.replace('_', ' ')})")
     return 0

@@ -142,7 +142,7 @@ async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> As
     try:
         embedder = await load_embedder(settings)
     except GlyphoxaError as error:
-        print(f"glyphoxa: by words alone: {error}", file=sys.stderr)
+        print(f"glyphoxa: searching by words only: {error}", file=sys.stderr)
         yield None
         return
     async with aclosing(embedder):
@@ -225,7 +225,7 @@ async def stored_campaign(store: Store, wanted: str | None, settings: Settings |
         declared = await declared_in(file)
         if declared not in stored:
             raise NotFound(
-                f"campaign {declared!r} of {file} is not stored yet; glyphoxa campaign load or serve does it"
+                f"campaign {declared!r} of {file} is not stored yet; store it with glyphoxa campaign load or serve"
                 f" (stored: {_listed(stored)})"
             )
         return declared
@@ -240,7 +240,7 @@ async def stored_campaign(store: Store, wanted: str | None, settings: Settings |
     if not stored:
         raise InvalidInput("no campaign is stored; load one: glyphoxa campaign load FILE")
     raise InvalidInput(
-        f"{len(stored)} campaigns are stored; say which with --campaign, or with `campaign:` in the settings: "
+        f"{len(stored)} campaigns are stored; name one with --campaign, or with `campaign:` in the settings: "
         f"{', '.join(stored)}"
     )
 
@@ -282,7 +282,7 @@ async def file_or_stored(wanted: str | None, settings: Settings, store: Store | 
     found = await stored_campaign(store, wanted)
     described = await store.campaigns.described(found)
     if described is None or not described.file.scenes or not described.file.npcs:
-        raise InvalidInput(f"campaign {found!r} has no scene or no NPC that speaks: no table can be opened with it")
+        raise InvalidInput(f"campaign {found!r} has no scene or no NPC, so no table can be opened with it")
     return described.file
 
 
@@ -391,7 +391,7 @@ async def goes_on(question: str, *, is_sure: bool) -> bool:
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} Use --yes to do it without a question")
+        raise InvalidInput(f"{question} Use --yes to skip the question")
     answer = await asyncio.to_thread(input, f"{question} Go on? [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 
@@ -422,6 +422,6 @@ def write_new_file(path: Path, data: bytes) -> None:
         finally:
             part.unlink(missing_ok=True)
     except FileExistsError:
-        raise InvalidInput(f"{path} is there already: name a file that is not") from None
+        raise InvalidInput(f"{path} exists already: name a new file") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None

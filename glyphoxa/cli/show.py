@@ -109,7 +109,7 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.resolver.entity(options.name)
     if options.depth is not None:
         if not 0 <= options.depth <= _DEEPEST:
-            raise InvalidInput(f"--depth is from 0 to {_DEEPEST}, not {options.depth}")
+            raise InvalidInput(f"--depth must be from 0 to {_DEEPEST}, not {options.depth}")
         near = a_table("depth", "type", "name")
         for each in await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth):
             near.add_row(str(each.depth), each.type, each.name)
@@ -228,7 +228,7 @@ async def _said(desk: Desk, options: argparse.Namespace) -> int:
     found = await desk.talk.search(desk.campaign, viewer, wanted)
     if not found:
         narrowed = (words, options.session, options.speaker, options.viewer, options.after, options.before)
-        print("nothing like that was said" if any(narrowed) else "nothing was said yet")
+        print("no utterance matches" if any(narrowed) else "nothing was said yet")
         return 0
     table = a_table("id", "when", "session", "ordinal", "who", "said")
     for each in found:
@@ -262,7 +262,7 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
     else:
         entries = await desk.inspection.recent(desk.campaign, options.session, limit=options.limit)
     if not entries and options.corrected:
-        print("nothing was corrected: everything is kept as it was heard")
+        print("nothing was corrected")
         return 0
     table = a_table("ordinal", "when", "who", "said", "heard", "")
     for entry in entries:
@@ -346,7 +346,7 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     for line in lines:
         print(plain(line))
     if not lines:
-        print("nothing of it is worth recalling")
+        print("the session has no lines worth recalling")
     return 0
 
 
@@ -400,7 +400,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
         return 0
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
     if options.prompt:
-        print(printable(turn.prompt_text) or "its model was given nothing")
+        print(printable(turn.prompt_text) or "its model received no prompt")
     else:
         show_lines(turns.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
     return 0
@@ -478,10 +478,10 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found
     npc = npc_called(options.npc, campaign)
     if store is not None and campaign.id not in await store.campaigns.ids():
-        print("glyphoxa: the campaign is not stored yet; its file is used instead", file=sys.stderr)
+        print("glyphoxa: the campaign is not stored yet; using its file", file=sys.stderr)
         store = None
     elif store is not None and not (await store.campaigns.changes(campaign)).is_empty:
-        print("glyphoxa: the file differs from the stored campaign; a table loads it first", file=sys.stderr)
+        print("glyphoxa: the file differs from the stored campaign; a table would load it first", file=sys.stderr)
     session, said = await _said_in(store, campaign.id, options.session)
     scene = None if options.scene is None else campaign.scene(options.scene)
     return rehearsal_of(settings, store, campaign, (npc, _player(campaign, options.player)), (session, scene, said))

@@ -99,20 +99,20 @@ def _command(
 
 def _npc_or_all(options: argparse.Namespace) -> dict[str, Any]:
     if (options.npc is not None) == options.all:
-        raise InvalidInput("name the NPC, or give --all; one of the two")
+        raise InvalidInput("give either the name of an NPC or --all")
     return {"npc": options.npc}
 
 
 def _directed(options: argparse.Namespace) -> dict[str, Any]:
     text = " ".join(options.words)
     if bool(text) == options.off:
-        raise InvalidInput("give an instruction, or --off to end the one in force; one of the two")
+        raise InvalidInput("give either an instruction, or --off to end the current one")
     return {"npc": options.npc, "text": text, "turns": options.turns}
 
 
 def _puppet(options: argparse.Namespace) -> dict[str, Any]:
     if (options.npc is not None) == options.off:
-        raise InvalidInput("name the NPC, or give --off; one of the two")
+        raise InvalidInput("give either the name of an NPC or --off")
     return {"player": options.player, "npc": options.npc}
 
 
@@ -214,7 +214,7 @@ def _invite(options: argparse.Namespace) -> int:
     settings, campaign = _campaign_of(options)
     links = links_of(campaign, settings.data_directory)
     if not links.register.current().url:
-        raise InvalidInput(f"the table of {campaign.name!r} was never opened: `glyphoxa serve` makes the links")
+        raise InvalidInput(f"the table of {campaign.name!r} was never opened: `glyphoxa serve` creates the links")
     grants = [links.grant_named(who) for who in options.who or links.players]
     log = AuditLog(audit_path(settings.data_directory, campaign.id))
     try:

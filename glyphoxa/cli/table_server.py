@@ -117,14 +117,14 @@ class TableServer:
                     say(line)
                 async with serving_metrics(page, observers, self.metrics_listener) as figures:
                     if figures is not None:
-                        say(f"figures for Prometheus are at {figures}")
+                        say(f"metrics for Prometheus are at {figures}")
                     say(f"the game master's desk is at {self.address.here}desk")
                     say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
                     stopped = asyncio.create_task(stopping.wait())
                     await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
                 if not stopping.is_set():
                     raise _ended_by_itself(serving)
-                say("closing the table ... (Ctrl-C again ends it at once)")
+                say("closing the table ... (Ctrl-C again ends it immediately)")
                 server.stop()
                 await within(PAGES_MS, "the page", serving)
             has_ended_well = True
@@ -151,7 +151,7 @@ class _Stopwatch:
 def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
     error = serving.exception()
     why = f": {error or type(error).__name__}" if error is not None else ""
-    return Unavailable(f"the page's server ended by itself{why}; the table is closed")
+    return Unavailable(f"the page's server stopped{why}; the table is closed")
 
 
 def _nothing() -> None: ...
@@ -197,10 +197,10 @@ def address_of(options: argparse.Namespace, settings: Settings, listener: socket
     wanted = settings.server
     public = options.public_url or wanted.public_url
     if public is not None and urlsplit(public).scheme not in ("http", "https"):
-        raise InvalidInput(f"--public-url {public!r} is no URL; valid: https://table.example/")
+        raise InvalidInput(f"--public-url {public!r} is not a URL; valid: https://table.example/")
     is_alone = is_of_this_machine(listener)
     if options.is_open and (not is_alone or public is not None):
-        raise InvalidInput("--open lets everybody in without a link: use it only with --host 127.0.0.1")
+        raise InvalidInput("--open admits everybody without a link: use it only with --host 127.0.0.1")
     hosts = [*options.allow_host, *([name] if public is not None and (name := urlsplit(public).hostname) else [])]
     tls = given(options.tls_cert or wanted.tls_cert, options.tls_key or wanted.tls_key)
     if tls is None and (options.tls_self_signed or wanted.tls_self_signed):
@@ -254,7 +254,7 @@ def invitation_lines(links: Links) -> list[str]:
     named = [(f"{name}", Grant(Role.PLAYER, player)) for player, name in links.players.items()]
     named.append(("spectators", Grant(Role.SPECTATOR)))
     return [
-        f"for you, the game master, once: {links.dm_link(now_s=int(time.time()))}",
+        f"for you, the game master (works once): {links.dm_link(now_s=int(time.time()))}",
         *(f"for {name}: {links.link(grant)}" for name, grant in named),
         "send each player only their own link; `glyphoxa table invite` shows, renews and revokes them",
     ]

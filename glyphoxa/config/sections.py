@@ -192,10 +192,10 @@ class ContextSettings(Section):
     def contradictions(self) -> Wrong:
         role = self.facts_role
         if self.facts_depth is None and role != "system":
-            text = f"context.facts_role {role} is of a message of its own: set context.facts_depth, 0 to 9999, as well"
+            text = f"context.facts_role {role} needs context.facts_depth, 0 to 9999"
             yield ("facts_role",), text
         elif self.facts_depth == 0 and role == "assistant":
-            text = "context.facts_role assistant at context.facts_depth 0 would be what the NPC has answered already"
+            text = "context.facts_role assistant at context.facts_depth 0 would look like the NPC's own answer"
             yield ("facts_role",), f"{text}; valid: system, user"
 
 
@@ -213,7 +213,7 @@ def not_a_name(engine: str) -> str:
     if not re.search(r"[/\\:]|\.py\b", engine):
         return ""
     return (
-        f"{short(engine)!r} is a file, and a campaign file runs none: name it in the settings "
+        f"{short(engine)!r} is a Python file, which a campaign file cannot name: add it to the settings "
         "(`engines: {loud: ./loud.py:build}`), and write its name here (`engine: loud`)"
     )
 
@@ -221,11 +221,11 @@ def not_a_name(engine: str) -> str:
 def wrong_engine(name: str, value: str) -> str:
     """Return why the settings cannot name such an engine; "" if they can."""
     if name in _TAKEN_ENGINES:
-        return f"engines: {name!r} is an engine that is there already; give yours another name"
+        return f"engines: {name!r} is a built-in engine; choose another name"
     if not _ENGINE.fullmatch(name):
-        return f"engines: {short(name)!r} is no name: lower-case letters, digits, - and _, such as `loud`"
+        return f"engines: {short(name)!r} is not a valid name: use lower-case letters, digits, - and _, such as `loud`"
     if not _FILE.fullmatch(value):
-        return f"engines.{name}: {short(value)!r} names no function of a file; valid: `./loud.py:build`"
+        return f"engines.{name}: {short(value)!r} is not a file and a function; valid: `./loud.py:build`"
     return ""
 
 
@@ -247,7 +247,7 @@ def from_folder(base: Path, engines: Mapping[str, str]) -> dict[str, str]:
 def missing_files(engines: Mapping[str, str]) -> list[str]:
     """Return which files of engines are missing."""
     return [
-        f"{name}: there is no file {file}"
+        f"{name}: no such file: {file}"
         for name, value in engines.items()
         if not (file := file_and_function(value)[0]).is_file()
     ]
@@ -294,15 +294,18 @@ class McpSettings(Section):
         for name, server in self.servers.items():
             at = ("servers", name)
             if not _TOOL_SERVER.fullmatch(name) or name == _TAKEN_SERVER:
-                yield at, f"mcp.servers: {short(name)!r} is no name: lower-case letters and digits, and not `memory`"
+                yield (
+                    at,
+                    f"mcp.servers: {short(name)!r} is not a valid name: use letters a to z and digits, not `memory`",
+                )
             if bool(server.command) == (server.url is not None):
                 yield at, f"mcp.servers.{name} needs a command or a url, and not both"
             if server.url is not None and not _is_url(server.url):
                 yield (*at, "url"), f"mcp.servers.{name}.url must begin with http:// or https://, and name a host"
             if server.token_env is not None and server.url is None:
-                yield (*at, "token_env"), f"mcp.servers.{name}.token_env is sent to a url; a command gets it by `env`"
+                yield (*at, "token_env"), f"mcp.servers.{name}.token_env is only for a url; for a command, use `env`"
             if not all(map(_VARIABLE.fullmatch, server.env)):
-                yield (*at, "env"), f"mcp.servers.{name}.env lists names of environment variables, and no values"
+                yield (*at, "env"), f"mcp.servers.{name}.env must list names of environment variables, not values"
 
 
 def missing_variables(settings: McpSettings, environ: Mapping[str, str]) -> list[str]:
@@ -378,7 +381,7 @@ class ServerSettings(Section):
     def contradictions(self) -> Wrong:
         for n, server in enumerate(self.ice_servers):
             if server.secret_env is None and any(url.startswith("turn") for url in server.urls):
-                yield ("ice_servers", n), "a TURN server lets nobody in without a password: set secret_env"
+                yield ("ice_servers", n), "a TURN server needs a password: set secret_env"
 
 
 class ObservabilitySettings(Section):

@@ -281,9 +281,9 @@ def _not_local(settings: Settings) -> Wrong:
     if not text:
         return
     if recall.method in ("hybrid_llm", "llm") and runs_here(RECALL, recall.llm.name):
-        yield ("recall", "method"), f"recall.method {recall.method} asks recall.llm: {text}"
+        yield ("recall", "method"), f"recall.method {recall.method} needs recall.llm: {text}"
     if settings.memory.chronicle == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
-        yield ("memory", "chronicle"), f"llm asks chronicle.llm: {text}"
+        yield ("memory", "chronicle"), f"llm needs chronicle.llm: {text}"
 
 
 def _over_budget(settings: Settings) -> Wrong:
@@ -296,5 +296,5 @@ def _over_budget(settings: Settings) -> Wrong:
     named = [("context", name) for name in BUDGETS if name in settings.context.model_fields_set]
     place = max(named, key=lambda each: told[each[-1]], default=("providers", "llm", "context_tokens"))
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in told.items())
-    text = f"{'.'.join(place)}: {parts} are {wanted:,} tokens together, and {llm} has room for {room:,}"
+    text = f"{'.'.join(place)}: {parts}: together {wanted:,} tokens, but {llm} has room for {room:,}"
     yield place, text

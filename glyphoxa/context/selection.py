@@ -133,21 +133,28 @@ def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_p
     information, unless the past is asked about, and it is not the same question. A summary is not compared, because it
     is recalled only on request.
     """
+    return not why_unrelated(question, recalled, npc=npc, asks_of_the_past=asks_of_the_past)
+
+
+def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> str:
+    """Return why an utterance does not bear on the question; "" if it does. See `bears_on`."""
     if isinstance(recalled, RecalledSummary):
-        return False
+        return "no summary was asked for"
     telling = telling_words(recalled.text)
     if recalled.text.rstrip().endswith("?") and (not asks_of_the_past or telling <= telling_words(question)):
-        return False
+        return "it is a question"
     if len(telling) < TELLING_WORDS:
-        return False
+        return f"it has fewer than {TELLING_WORDS} content words"
     n_shared = len(telling & telling_words(question))
-    if is_own_utterance(recalled, npc):
-        return n_shared >= 1
-    similarity = recalled.similarity
+    # Without a similarity, the embedding was late, or this is too new to have one: words alone decide.
+    similarity = None if is_own_utterance(recalled, npc) else recalled.similarity
     if similarity is None:
-        # The embedding was late, or this is too new to have one: only words count.
-        return n_shared >= 1
-    return similarity >= NEAR or (similarity >= RELATED and n_shared >= 1)
+        return "" if n_shared >= 1 else "it shares no word with the question"
+    if similarity >= NEAR or (similarity >= RELATED and n_shared >= 1):
+        return ""
+    if n_shared:
+        return f"similarity to the question {similarity:.2f} ({RELATED:.2f} needed with a shared word)"
+    return f"similarity to the question {similarity:.2f} ({NEAR:.2f} needed without a shared word)"
 
 
 @lru_cache(maxsize=1_024)  # the same question and utterance come with each partial transcript
@@ -289,7 +296,6 @@ def _worth(sentence: str, asked: Set[str]) -> float:
 IN_EVERY_PROMPT: Final = "it is in every prompt"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
 OWN_WORDS: Final = "its own words, and the question does not ask for them"
-NOT_NEAR: Final = "not near enough to the question"
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,16 +378,24 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     if tokens <= TIGHT_TOKENS:
         ranked = [excerpted(one, question, shown=prompt.shown) for one in ranked]
     found = chosen(ranked, tokens=tokens, most=most, already=prompt.shown)
+    unrelated = {
+        id(one): why_unrelated(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
+        for one in _without(near, others)
+        if not isinstance(one, RecalledFact)
+    }
     stages: Sequence[tuple[Sequence[Recalled], Sequence[Recalled], str]] = (
         (found, ranked, no_room(budgets)),
-        (near, others, NOT_NEAR),
+        (near, others, ""),
         (others, fresh, OWN_WORDS),
         (fresh, candidates.talk, IN_THE_TALK),
         (facts, candidates.facts, IN_EVERY_PROMPT),
     )
     lines = {recalled_line(one) for one in found}
     rejected = tuple(
-        Rejected(one, why) for kept, of, why in stages for one in _without(kept, of) if recalled_line(one) not in lines
+        Rejected(one, why or unrelated[id(one)])
+        for kept, of, why in stages
+        for one in _without(kept, of)
+        if recalled_line(one) not in lines
     )
     return Selection(tuple(found), rejected)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -10,7 +10,8 @@ from typing import Final
 from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.knowledge import Claim, Fact, Viewer
+from glyphoxa.domain.knowledge import Claim, Dm, Fact, Viewer
+from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
 from glyphoxa.world.events import (
     Cause,
@@ -259,17 +260,27 @@ class Timeline:
     ) -> tuple[list[Fact], Mapping[EntityId, str]]:
         """Return facts that the viewer knows, by subject and predicate, and the names that entities had then.
 
+        An NPC knows what happened in a session, but not that the session has an entity, or who took part in it.
+
         Args:
             as_of: As `as_of` takes it; empty: now, and no names are returned.
 
         Raises:
             NotFound: There is no such time.
         """
+        sessions = [each.id for each in await self.review.sessions(self.campaign)]
+        numbered = {episode_of(each): f"Session {number}" for number, each in enumerate(sessions, start=1)}
         if not as_of:
-            return await self.review.current(self.campaign, viewer, about=about, limit=limit), {}
-        state = await self.as_of(as_of)
-        names = {each.id: each.name for each in state.entities.values()}
-        return of_state(state, viewer, about=about)[:limit], names
+            most = limit if isinstance(viewer, Dm) else 2 * (limit + len(sessions))
+            facts, names = await self.review.current(self.campaign, viewer, about=about, limit=most), {}
+        else:
+            state = await self.as_of(as_of)
+            facts = of_state(state, viewer, about=about)
+            names = {each.id: each.name for each in state.entities.values()}
+            names |= {each: name for each, name in numbered.items() if each in names}
+        if not isinstance(viewer, Dm):
+            facts = [fact for fact in facts if not _is_bookkeeping(fact, numbered)]
+        return facts[:limit], names
 
     async def session(self, wanted: str) -> SessionPlace:
         """Return the session with this id, and those around it.
@@ -357,6 +368,12 @@ def beginning_of(when: str) -> int | None:
 
 
 # Knowledge at an earlier time.
+
+
+def _is_bookkeeping(fact: Fact, episodes: Container[EntityId]) -> bool:
+    """Return whether a fact only says that a session is one, or who took part in it."""
+    claim = fact.claim
+    return claim.object in episodes or (claim.subject in episodes and claim.predicate != "summary")
 
 
 def of_state(state: WorldState, viewer: Viewer, *, about: EntityId | None) -> list[Fact]:

@@ -187,7 +187,7 @@ class Rejected:
     """Something recalled in this turn that got no place in the prompt.
 
     Attributes:
-        why: "not near enough to the question".
+        why: "it shares no word with the question".
     """
 
     recalled: Recalled

@@ -135,6 +135,11 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity], words: RelationWords)
     return f"{sentence} (not certain)" if sentence and not is_sure else sentence
 
 
+def _without_sessions(entities: Sequence[Entity]) -> list[Entity]:
+    """Drop the entities that hold summaries of sessions: an NPC knows no such thing."""
+    return [entity for entity in entities if not is_episode(entity)]
+
+
 def bare(name: str) -> str:
     """Normalise a name for comparison."""
     return " ".join(name.casefold().split()).removeprefix("the ")
@@ -200,7 +205,7 @@ class LookUps:
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
         if not name:
             known = await graph.entities(*asked, of_type=kind)
-            return found([{"name": entity.name, "type": entity.type} for entity in known if not is_episode(entity)])
+            return found([{"name": entity.name, "type": entity.type} for entity in _without_sessions(known)])
         entity, instead = await self._called(name, kind)
         about = await graph.known(*asked, entity.id) if entity is not None else None
         if about is None:
@@ -210,19 +215,19 @@ class LookUps:
     async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
         """Return the entity with this name and type, else a note."""
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
-        called = await graph.entities_called(*asked, bare(name))
+        called = _without_sessions(await graph.entities_called(*asked, bare(name)))
         entity = best_match(name, [one for one in called if kind in ("", one.type)])
         if entity is not None:
             return entity, ""
         # A name with another spelling ("STRASSE") has other index words but may be the same.
-        like = await graph.entities_like(*asked, bare(name), of_type=kind or None)
+        like = _without_sessions(await graph.entities_like(*asked, bare(name), of_type=kind or None))
         if (entity := best_match(name, like)) is not None:
             return entity, ""
         if near := nearest(name, [one.name for one in like]):
             return None, f"; did you mean {near!r}?"
         # A list of thousands is useless and slow to load.
         few = await graph.entities_if_few(*asked, most=MAX_LISTED, of_type=kind or None)
-        return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in few])}"
+        return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in _without_sessions(few)])}"
 
     async def search_sessions(self, arguments: Mapping[str, object]) -> Found:
         query, around = required(arguments, "query"), optional(arguments, "around")

@@ -212,6 +212,17 @@ class TableState:
     def is_empty(self) -> bool:
         return not self._seated
 
+    @property
+    def seated_names(self) -> list[str]:
+        """Return the names of the players who have a seat, in the order in which they sat down."""
+        return [player.name for player in self._seated.values()]
+
+    @property
+    def location_name(self) -> str:
+        """Return the name of the current scene's location, as the campaign file has it."""
+        location = self.scene.location
+        return next((entity.name for entity in self.campaign.entities if entity.id == location), str(location))
+
     def is_seated(self, player: PlayerId) -> bool:
         return player in self._seated
 

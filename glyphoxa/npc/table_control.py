@@ -186,7 +186,12 @@ class TableControl:
 
     def _in_force(self) -> str:
         controls = self.controls
-        lines = [f"here: {self._names(self._turn_taking.present) or 'nobody'}"]
+        state = self._state
+        lines = [
+            f"scene: {state.location_name}, session {state.session}",
+            f"NPCs: {self._names(self._turn_taking.present) or 'nobody'}",
+            f"players: {', '.join(state.seated_names) or 'nobody'}",
+        ]
         if controls.is_paused:
             lines.append("the table is paused")
         if controls.muted:

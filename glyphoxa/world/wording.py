@@ -40,7 +40,7 @@ class Words:
     facts: Mapping[FactId, str] = field(default_factory=dict)
 
     def fact(self, fact: FactId) -> str:
-        return self.facts.get(fact, fact)
+        return self.facts.get(fact, f"a fact ({fact})")
 
     def entity(self, entity: EntityId) -> str:
         return self.names.called(entity)

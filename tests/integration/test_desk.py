@@ -578,7 +578,7 @@ async def test_table_page_shows_doctor_checks_without_secrets(
         ">clock</th>",
         "openai, key from OPENAI_API_KEY",
         "run `glyphoxa models fetch whisper-tiny.en`",
-        f"are free for {tmp_path}",
+        f"free for {tmp_path}",
         "migrated",
         "is used by this table",
         ">microphone</th>",

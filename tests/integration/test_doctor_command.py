@@ -130,7 +130,7 @@ async def test_an_embedded_database_is_started_unless_the_check_is_quick(
 ) -> None:
     settings = settings_with(tmp_path, f"data_dir: {reachable_dir}\nserver: {{port: 0}}\n{ELSEWHERE}")
     new = await doctor(capsys, "--config", settings, status=0)
-    assert "will be made when it is first used" in new["database"][0][1]
+    assert "will be created at its first use" in new["database"][0][1]
     assert os.listdir(reachable_dir) == [], "nothing was made"  # noqa: PTH208 - pathlib's is not for coroutines
 
     server = EmbeddedPostgres(reachable_dir / "postgres", settings=TEST_SETTINGS, timeout_s=DEADLINE_S)

@@ -50,7 +50,7 @@ async def test_entities_are_listed_all_or_by_type(cli: CommandLine) -> None:
 async def test_an_entity_is_removed_with_what_is_known_of_it(cli: CommandLine) -> None:
     asked = await cli.problem("entity", "remove", "vaelith")
     assert "This removes Vaelith and with it " in asked and "Grimjaw owns Vaelith" in asked
-    assert "Use --yes to do it without a question" in asked
+    assert "Use --yes to skip the question" in asked
     assert await cli.told("entity", "remove", "the blue blade", "--yes") == "removed Vaelith\n"
     assert "Vaelith" not in await cli.told("show", "entities")
     assert "Grimjaw owns" not in await cli.told("show", "entity", "Grimjaw")

@@ -10,9 +10,11 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, episode_writer
+from glyphoxa.config.settings import read_settings
+from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.domain.knowledge import DM, HIDDEN
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -128,3 +130,14 @@ async def test_a_recap_for_the_players_names_nobody_they_may_not_know(
     assert "did you mean 'Mirelle'?" in capsys.readouterr().err
     assert await run("worker", "summarise", EVENING, "--config", settings) == 0
     assert "Grimjaw: Tamsin said" in " ".join(capsys.readouterr().out.split())
+
+
+async def test_lists_of_what_an_npc_knows_leave_out_who_took_part(table: Store, tmp_path: Path, dsn: str) -> None:
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    desk = await desk_of(table, read_settings(a_settings_file(tmp_path, dsn)), CAMPAIGN)
+    of_npc, _ = await desk.timeline.known(SMITH, limit=100)
+    told = [desk.facts.words(fact) for fact in of_npc]
+    assert f"Session 1, summary: Tamsin said: “{PROMISE}”" in told
+    assert not [each for each in told if "took part" in each or "kind" in each]
+    of_dm, _ = await desk.timeline.known(DM, limit=100)
+    assert "Grimjaw took part in Session 1" in [desk.facts.words(fact) for fact in of_dm]

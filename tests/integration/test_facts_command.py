@@ -132,11 +132,11 @@ async def test_a_fact_is_added_by_hand(cli: CommandLine) -> None:
 async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandLine) -> None:
     await cli.told("facts", "state", "Elowen", "note", "--value", "sings")
     code, shown, asked = await cli.run("facts", "rollback", "s1", "2")
-    assert (code, "Use --yes to do it without a question" in asked) == (1, True)
+    assert (code, "Use --yes to skip the question" in asked) == (1, True)
     assert "no longer known: Grimjaw, occupation: baker" in shown
     assert "no longer known: Elowen is at The Anvil" in shown
     assert "known again: Elowen is at The Drowned Lantern" in shown
-    assert "events that are dropped: 2\nutterances that nobody recalls any more: 3\n" in shown
+    assert "events to be dropped: 2\nutterances that NPCs will no longer recall: 3\n" in shown
     assert "baker" in await cli.told("facts", "review", "conflict")
 
     text = await cli.told("facts", "rollback", "s1", "2", "--yes")

@@ -99,7 +99,7 @@ async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(cli: Comma
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"Grim show Grimjaw\n", "heard.tsv:1: 'Grim show Grimjaw' is not HEARD and NAME with a tab between them"),
+        (b"Grim show Grimjaw\n", "heard.tsv:1: 'Grim show Grimjaw' is not HEARD, a tab and NAME"),
         (b"Grim show\tGrimjaw\nX Y\tGrimjov\n", "heard.tsv:2: no name 'Grimjov' in campaign 'saltmere'"),
         (b"Gr\xff\tGrimjaw\n", "heard.tsv:1: not UTF-8 text; save the file as UTF-8"),
     ],

@@ -158,7 +158,7 @@ async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLi
     utterance = row.split()[0]
 
     code, shown, asked = await cli.run("transcript", "retract", utterance)
-    assert (code, "Use --yes to do it without a question" in asked) == (1, True)
+    assert (code, "Use --yes to skip the question" in asked) == (1, True)
     assert "retracted: " in shown and "no longer known: Grimjaw, occupation: baker" in shown
     assert "baker" in await cli.told("facts", "review", "conflict")
 

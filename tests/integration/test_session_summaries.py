@@ -72,7 +72,7 @@ async def test_an_event_of_another_kind_is_no_summary(store: Store, summaries: P
 
 
 async def test_an_empty_name_is_nobody_and_not_the_dm(summaries: PostgresSessionSummaries) -> None:
-    with pytest.raises(ValueError, match="DM or for an NPC"):
+    with pytest.raises(ValueError, match="must be DM or an NPC"):
         await summaries.summary(HERE, NpcId(""), SESSION)
 
 

@@ -160,7 +160,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
         (("transcript", "x", "--corrected"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
         (("entities", "itm"), "no entity of type 'itm': did you mean 'item'?"),
         (("relations", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
-        (("relations", "Grimjaw", "--depth", "11"), "--depth is from 0 to 10, not 11"),
+        (("relations", "Grimjaw", "--depth", "11"), "--depth must be from 0 to 10, not 11"),
         (("facts", "--as", "Vaelith"), "no NPC 'Vaelith' in campaign 'saltmere'"),
         (("entity", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("fact", "xyz"), "no fact 'xyz' in campaign 'saltmere': nearest: "),

@@ -62,8 +62,9 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
 
     async with an_evening(settings, monkeypatch) as evening:
         assert (await asked(evening, "Grimjaw, two.")).unaddressed is Unaddressed.MUTED
-        assert (await cli.told("table")).splitlines() == [
-            "here: Grimjaw, Eldrinax",
+        assert (await cli.told("table")).splitlines()[1:] == [
+            "NPCs: Grimjaw, Eldrinax",
+            "players: Tamsin",
             "muted: Grimjaw",
             f"directed for its next answer: Eldrinax: {DIRECTION}",
             "what Tamsin says goes to Eldrinax",
@@ -173,10 +174,10 @@ async def test_a_paused_table_keeps_nothing_stays_paused_over_a_restart_and_is_r
         (("whisper", "Tamsyn", "Hush."), "no player 'Tamsyn' in campaign 'town': did you mean 'Tamsin'?"),
         (("whisper", "Bran", "Hush."), "Bran does not sit at the table and would not see it"),
         (("direct", "Grimjaw", "Hush.", "--turns", 26), "a direction applies to 1 to 25 turns, not 26"),
-        (("mute",), "name the NPC, or give --all; one of the two"),
-        (("mute", "Grimjaw", "--all"), "name the NPC, or give --all; one of the two"),
-        (("direct", "Grimjaw"), "give an instruction, or --off to end the one in force; one of the two"),
-        (("puppet", "Tamsin"), "name the NPC, or give --off; one of the two"),
+        (("mute",), "give either the name of an NPC or --all"),
+        (("mute", "Grimjaw", "--all"), "give either the name of an NPC or --all"),
+        (("direct", "Grimjaw"), "give either an instruction, or --off to end the current one"),
+        (("puppet", "Tamsin"), "give either the name of an NPC or --off"),
     ],
 )
 async def test_what_cannot_be_done_is_one_clear_error_and_nothing_is_done(
@@ -184,7 +185,7 @@ async def test_what_cannot_be_done_is_one_clear_error_and_nothing_is_done(
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         assert await cli.problem("table", *arguments) == f"glyphoxa: {why}\n"
-        assert await cli.told("table") == "here: Grimjaw, Eldrinax\n"
+        assert (await cli.told("table")).splitlines()[1:] == ["NPCs: Grimjaw, Eldrinax", "players: nobody"]
         assert evening.kept_texts == []
 
 

@@ -169,6 +169,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "settings.md": reference,
     "command-line.md": command_line,
     "metrics.md": metrics,
+    "modules.md": modules,
     "licences.md": lambda: rendered(everything()),
 }
 

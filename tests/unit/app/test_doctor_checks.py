@@ -46,7 +46,7 @@ def test_a_model_that_is_here_in_part_or_was_not_hashed_has_its_command(settings
     assert found[MINILM].level == "warning"
     assert found[MINILM].text.endswith(f"run `glyphoxa models verify {MINILM}`")
     assert found["whisper-tiny.en"].level == "error"
-    assert "is here in part" in found["whisper-tiny.en"].text
+    assert "is incomplete" in found["whisper-tiny.en"].text
     assert found["whisper-tiny.en"].text.endswith("run `glyphoxa models fetch whisper-tiny.en`")
 
 
@@ -54,7 +54,7 @@ def test_a_model_file_of_the_users_own_is_there_or_named(settings: Settings, tmp
     own = tmp_path / "mine.gguf"
     providers = ProvidersSettings(llm=LlmSettings(name="local", model=str(own)))
     settings = settings.model_copy(update={"providers": providers})
-    missing = f"{own}: no such file: set providers.llm.model to one that is there"
+    missing = f"{own}: no such file: set providers.llm.model to an existing file"
     assert Finding("error", "models", missing) in list(models(settings))
     own.write_bytes(b"GGUF" * 300)
     assert Finding("ok", "models", f"{own}, 1.2 kB") in list(models(settings))
@@ -65,7 +65,7 @@ def test_a_database_that_is_well_is_one_line() -> None:
     assert list(told(WELL, "PostgreSQL at db/town")) == [Finding("ok", "database", text)]
     (new,) = told(replace(WELL, pgvector=None, n_to_apply=12), "it")
     assert new.level == "ok"
-    assert new.text.endswith("pgvector to be created, 12 migrations will be applied at its next use")
+    assert new.text.endswith("pgvector will be created, 12 migrations will be applied at its next use")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_database_that_is_well_is_one_line() -> None:
     [
         (replace(WELL, pgvector=None, has_pgvector=False), "error", "`CREATE EXTENSION vector;`"),
         (replace(WELL, is_read_only=True), "error", "set memory.postgres_dsn to the primary server"),
-        (replace(WELL, ahead_s=90.0), "warning", "90 s ahead of this machine's: set both by the network"),
+        (replace(WELL, ahead_s=90.0), "warning", "90 s ahead of this machine's: synchronise both clocks"),
         (replace(WELL, ahead_s=-3600.0), "warning", "3600 s behind this machine's"),
     ],
 )

@@ -35,7 +35,7 @@ WRONG = [
     ("You are Grimjaw.}", "You are Grimjaw., engine: cascadet}", 7, "no engine 'cascadet', did you mean 'cascaded'?"),
     ("You are Grimjaw.}", "You are Grimjaw., engine: host}", 7, "no engine 'host', valid: cascaded, s2s"),
     ("You are Grimjaw.}", "You are Grimjaw., engine: s2s}", 7, "set providers.s2s.name to openai-realtime"),
-    ("You are Grimjaw.}", "You are Grimjaw., engine: ./loud.py:build}", 7, "a campaign file runs none"),
+    ("You are Grimjaw.}", "You are Grimjaw., engine: ./loud.py:build}", 7, "which a campaign file cannot name"),
     ("You are Grimjaw.}", "You are Grimjaw., engine: /tmp/x.py:f}", 7, "(`engines: {loud: ./loud.py:build}`)"),
     ("You are Grimjaw.}", "You are Grimjaw., engine: 'os:system'}", 7, "write its name here (`engine: loud`)"),
     (
@@ -139,11 +139,11 @@ def test_an_engine_of_ones_own_is_named_in_the_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("engines", "mistake"),
     [
-        ("{cascaded: ./a.py:f}", "2: engines: 'cascaded' is an engine that is there already"),
-        ("{webrtc: ./a.py:f}", "2: engines: 'webrtc' is an engine that is there already"),
-        ("{Loud One: ./a.py:f}", "2: engines: 'Loud One' is no name"),
-        ("{loud: ./a.py}", "2: engines.loud: './a.py' names no function of a file; valid: `./loud.py:build`"),
-        ("{loud: os.system}", "2: engines.loud: 'os.system' names no function of a file"),
+        ("{cascaded: ./a.py:f}", "2: engines: 'cascaded' is a built-in engine"),
+        ("{webrtc: ./a.py:f}", "2: engines: 'webrtc' is a built-in engine"),
+        ("{Loud One: ./a.py:f}", "2: engines: 'Loud One' is not a valid name"),
+        ("{loud: ./a.py}", "2: engines.loud: './a.py' is not a file and a function; valid: `./loud.py:build`"),
+        ("{loud: os.system}", "2: engines.loud: 'os.system' is not a file and a function"),
         ("{loud: 3}", "2: engines.loud must be text, not 3"),
     ],
 )
@@ -157,7 +157,7 @@ def test_what_cannot_be_an_engine_is_refused_with_its_line(tmp_path: Path, engin
 @pytest.mark.parametrize(
     ("content", "mistake"),
     [
-        (None, "there is no file"),
+        (None, "no such file"),
         ("x = 1\n", "has no function 'build'"),
         ("def build(:\n", "raises SyntaxError"),
         ("import nothing_of_that_name\n", "raises ModuleNotFoundError"),
@@ -186,7 +186,7 @@ def test_a_file_of_an_engine_that_is_not_there_is_told_by_both_checks(tmp_path: 
     (tmp_path / "glyphoxa.yaml").write_text("engines: {loud: loud.py:build}\n")
     (tmp_path / "town.yaml").write_text(TOWN.replace("You are Grimjaw.", "You are Grimjaw., engine: loud"))
     settings = read_settings(tmp_path / "glyphoxa.yaml")
-    missing = f"loud: there is no file {tmp_path / 'loud.py'}"
+    missing = f"loud: no such file: {tmp_path / 'loud.py'}"
     assert missing in [found.text for found in check(settings, has_weights=lambda _: True)]
     with pytest.raises(InvalidFile, match=re.escape(f"town.yaml:7: engines.{missing}")):
         read_playable(tmp_path / "town.yaml", settings)

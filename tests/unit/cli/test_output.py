@@ -43,7 +43,7 @@ def test_a_disk_that_is_full_is_told_in_one_line(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
     if "--help" not in arguments:  # argparse lets it pass
-        assert done.stderr == "glyphoxa: No space left on device (while the answer was written)\n"
+        assert done.stderr == "glyphoxa: No space left on device (while writing the output)\n"
         assert done.returncode == 1
 
 

@@ -78,7 +78,7 @@ def test_a_check_that_fails_is_a_line_without_what_nobody_may_read() -> None:
     assert [(found.level, found.subject, found.text) for found in examined(each)] == [
         ("error", "a", "the database is away: start it"),
         ("error", "b", "not checked: Permission denied: /srv/town"),
-        ("error", "c", "not checked: ValueError, a mistake of Glyphoxa: please report it"),
+        ("error", "c", "not checked: ValueError, a bug in Glyphoxa: please report it"),
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_port_in_use_is_an_error_that_names_who_has_it() -> None:
         assert finding.level == "error"
         who = f" by process {os.getpid()} (" if Path("/proc/net/tcp").exists() else ""
         assert f"server.port: {port} on 127.0.0.1 is in use{who}" in finding.text
-        assert "set another port, or end the program that has it" in finding.text
+        assert "set another port, or end the program that uses it" in finding.text
         (own,) = ports({"server.port": ("127.0.0.1", port)}, is_serving=True)
         assert own == Finding("ok", "port", f"server.port: {port} on 127.0.0.1 is used by this table")
 
@@ -141,14 +141,14 @@ def test_ports_that_are_free_any_or_not_asked_for_are_ok() -> None:
     asked = {"server.port": ("127.0.0.1", port), "other": ("127.0.0.1", 0), "metrics": ("127.0.0.1", None)}
     assert [(each.level, each.text) for each in ports(asked)] == [
         ("ok", f"server.port: {port} on 127.0.0.1 is free"),
-        ("ok", "other: any that is free"),
+        ("ok", "other: any free port"),
     ]
 
 
 def test_a_host_that_is_not_of_this_machine_is_an_error() -> None:
     (finding,) = ports({"server.port": ("192.0.2.1", 7860)})
     assert finding.level == "error"
-    assert finding.text.endswith("is not at an address of this machine: set another host")
+    assert finding.text.endswith("is not on an address of this machine: set another host")
 
 
 # The microphone
@@ -159,9 +159,9 @@ def test_a_host_that_is_not_of_this_machine_is_an_error() -> None:
     [
         (ServerSettings(), "ok", "the table is open to this machine only, at http://127.0.0.1:7860"),
         (ServerSettings(host="::1"), "ok", "at http://[::1]:7860"),
-        (ServerSettings(host="192.0.2.1"), "warning", "http://192.0.2.1:7860, and browsers give it only to https"),
+        (ServerSettings(host="192.0.2.1"), "warning", "http://192.0.2.1:7860, and browsers allow it only on https"),
         (ServerSettings(host="0.0.0.0"), "warning", "set server.tls_self_signed"),
-        (ServerSettings(host="0.0.0.0", tls_self_signed=True), "ok", "browsers warn of its certificate once"),
+        (ServerSettings(host="0.0.0.0", tls_self_signed=True), "ok", "browsers warn about its certificate once"),
         (ServerSettings(public_url="https://table.example/"), "ok", "players open https://table.example, and"),
         (ServerSettings(public_url="http://table.example/"), "warning", "server.public_url to an https address"),
     ],
@@ -178,7 +178,7 @@ def test_a_certificate_that_has_ended_is_an_error() -> None:
     settings = ServerSettings(host="0.0.0.0", tls_cert=Path("town.pem"), tls_key=Path("town.key"))
     now = datetime.now(UTC)
     (ended,) = https(settings, certificate_until=lambda _certificate, _key: now - timedelta(days=1))
-    assert ended.level == "error" and "town.pem ended on " in ended.text and "renew it" in ended.text
+    assert ended.level == "error" and "town.pem expired on " in ended.text and "renew it" in ended.text
     (good,) = https(settings, certificate_until=lambda _certificate, _key: now + timedelta(days=1))
     assert good.level == "ok" and "https://" in good.text
 
@@ -220,22 +220,22 @@ def test_a_disk_without_room_for_what_is_to_come_is_an_error(tmp_path: Path) -> 
         [DiskNeed("data", tmp_path / "data", "data_dir"), DiskNeed("models", tmp_path / "models", "models.dir", more)]
     )
     assert (data.level, models.level) == ("error", "error"), "they are on one disk"
-    assert "of models are to come: that is too little: make room, or set models.dir" in models.text
+    assert "of models to download, which is too little: free some space, or set models.dir" in models.text
     assert not list(tmp_path.iterdir()), "nothing was made"
 
 
 def test_a_directory_with_room_is_ok(tmp_path: Path) -> None:
     (finding,) = disk([DiskNeed("data", tmp_path / "data", "data_dir")])
     assert finding.level in ("ok", "warning")  # the machine of the tests may be nearly full
-    assert f"are free for {tmp_path / 'data'}" in finding.text
+    assert f"free for {tmp_path / 'data'}" in finding.text
 
 
 @pytest.mark.parametrize(
     ("needed", "level", "words"),
     [
-        (2 * GB, "ok", "4.0 GB of 8.0 GB are free, 2.0 GB are needed"),
+        (2 * GB, "ok", "4.0 GB of 8.0 GB free, 2.0 GB needed"),
         (6 * GB, "warning", "end other programs, or set a smaller model"),
-        (9 * GB, "error", "set a smaller model, as `glyphoxa models recommend` shows"),
+        (9 * GB, "error", "set a smaller model (see `glyphoxa models recommend`)"),
     ],
 )
 def test_models_have_room_in_memory_or_a_remedy_is_named(needed: int, level: str, words: str) -> None:
@@ -291,7 +291,7 @@ def found(site: Path, *, lock: str | None = None) -> list[Finding]:
         ((3, 10, 9), "error", "is too old: install Python 3.11 to 3.14"),
         ((3, 11, 0), "ok", "3.11.0 in /venv"),
         ((3, 14, 2), "ok", "3.14.2 in /venv"),
-        ((3, 15, 0), "warning", "newer than what is supported: if something fails"),
+        ((3, 15, 0), "warning", "newer than the supported versions: if something fails"),
     ],
 )
 def test_a_version_of_python_is_supported_or_said_with_those_that_are(
@@ -338,7 +338,7 @@ def test_checkout_versions_are_compared_with_the_lock(site: Path) -> None:
     hashed = "numpy==2.1 \\\n    --hash=sha256:00\n    # via glyphoxa\n"
     lock = f"{hashed}ears==1.5\nsky==9\nmouth==3.1; sys_platform != 'nowhere'\n"
     (well,) = found(site, lock=lock)
-    assert well.level == "ok" and well.text.endswith(f", as {site.parent / 'app.txt'} has them")
+    assert well.level == "ok" and well.text.endswith(f", as in {site.parent / 'app.txt'}")
     (other,) = found(site, lock=lock.replace("ears==1.5", "ears==1.6"))
     assert other.level == "warning"
     assert "ears 1.5 (locked==1.6): run `pip install --no-deps --require-hashes -r " in other.text

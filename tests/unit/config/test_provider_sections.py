@@ -244,11 +244,11 @@ def test_players_are_told_of_everybody_who_may_hear_them(tmp_path: Path) -> None
     [
         ("llm: {name: openai, fallback: [gpt]}", r":2: .*fallback"),
         ("llm: {name: openai, fallback: [openai-compatible]}", r":2: .*openai-compatible needs base_url"),
-        ("llm: {fallback: [openai]}", r":2: .*qwen-1.5b runs on this machine"),
-        ("llm: {name: openai, fallback: [qwen-1.5b, google]}", r":2: .*no fallback can follow it"),
+        ("llm: {fallback: [openai]}", r":2: .*qwen-1.5b is local"),
+        ("llm: {name: openai, fallback: [qwen-1.5b, google]}", r":2: .*nothing can follow a local model"),
         ("llm: {name: openai, fallback: [google, google, google, google]}", r":2: .*fallback"),
         ("llm: {name: openai, fallback: [{name: google, fallback: [openai]}]}", r":2: .*fallback"),
-        ("tts: {name: openai, fallback: [hibari, deepgram]}", r":2: .*no fallback can follow it"),
+        ("tts: {name: openai, fallback: [hibari, deepgram]}", r":2: .*nothing can follow a local model"),
     ],
 )
 def test_a_chain_that_cannot_work_is_refused_with_its_line(tmp_path: Path, wrong: str, says: str) -> None:
@@ -328,7 +328,7 @@ def test_budgets_beyond_a_local_model_are_an_error_at_the_largest(tmp_path: Path
         "settings.yaml:3: context.facts_tokens: identity_tokens 120, scene_tokens 100, bible_tokens 120, past_tokens 60"
         in line
     )
-    assert line.endswith("are 2,400 tokens together, and qwen-1.5b has room for 1,248")
+    assert line.endswith("together 2,400 tokens, but qwen-1.5b has room for 1,248")
 
 
 def test_every_profile_has_room_for_its_own_budgets() -> None:

@@ -64,9 +64,9 @@ def test_large_model_may_have_more_memory_in_its_prompt(tmp_path: Path) -> None:
     [mistake] = mistakes(tmp_path, "context: {facts_tokens: -1}\n")
     assert mistake.startswith("1: context.facts_tokens")
     [mistake] = mistakes(tmp_path, "context:\n  facts_depth: 0\n  facts_role: assistant\n")
-    assert mistake.startswith("3: context.facts_role assistant at context.facts_depth 0 would be")
+    assert mistake.startswith("3: context.facts_role assistant at context.facts_depth 0 would look")
     [mistake] = mistakes(tmp_path, "context: {facts_role: user}\n")
-    assert mistake.endswith("is of a message of its own: set context.facts_depth, 0 to 9999, as well")
+    assert mistake.endswith("needs context.facts_depth, 0 to 9999")
     assert read(tmp_path, "context: {facts_depth: 9999, facts_role: user}\n").context.facts_depth == 9999
 
 
@@ -93,7 +93,7 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     assert found[1:] == [f"5: openai-compatible needs providers.llm.{what}" for what in ("base_url", "model")]
     text = "providers:\n  llm: {name: openai}\ncorrection:\n  llm:\n    name: local\n"
     [found] = mistakes(tmp_path, text)
-    assert found == "5: local is the model of providers.llm, which is openai: not one that runs here"
+    assert found == "5: local means the model of providers.llm, and openai is not local"
 
 
 def test_deep_recall_method_is_checked_by_name(tmp_path: Path) -> None:
@@ -109,13 +109,12 @@ def test_deep_recall_method_is_checked_by_name(tmp_path: Path) -> None:
     text = "providers:\n  llm: {name: openai}\nrecall:\n  method: llm\n"
     [found] = mistakes(tmp_path, text)
     assert found == (
-        "4: recall.method llm asks recall.llm: local is the model of providers.llm, which is openai: "
-        "not one that runs here"
+        "4: recall.method llm needs recall.llm: local means the model of providers.llm, and openai is not local"
     )
     text = "recall:\n  llm:\n    name: openai-compatible\n"
     assert mistakes(tmp_path, text) == ["3: openai-compatible needs recall.llm.base_url"]
     [found] = mistakes(tmp_path, "recall: {method: hybrid_rerank}")
-    assert found.startswith("1: recall.method hybrid_rerank asks recall.rerank, which is none")
+    assert found.startswith("1: recall.method hybrid_rerank needs recall.rerank, which is none")
     [found] = mistakes(tmp_path, "recall:\n  rerank: {name: cohere-compatible, base_url: http://x/v1}\n")
     assert found == "2: cohere-compatible needs recall.rerank.model"
 
@@ -123,7 +122,7 @@ def test_deep_recall_method_is_checked_by_name(tmp_path: Path) -> None:
 def test_a_local_model_that_reads_talk_is_the_npcs_own(tmp_path: Path) -> None:
     cloud = "providers: {llm: {name: openai}}\n"
     [found] = mistakes(tmp_path, f"memory: {{chronicle: llm}}\n{cloud}")
-    assert found.startswith("1: llm asks chronicle.llm: local is the model of providers.llm, which is openai")
+    assert found.startswith("1: llm needs chronicle.llm: local means the model of providers.llm, and openai")
     assert read(tmp_path, cloud).memory.chronicle == "rules"
     assert read(tmp_path, f"memory: {{chronicle: llm}}\nchronicle: {{llm: {{name: google}}}}\n{cloud}")
     [found] = mistakes(tmp_path, "chronicle: {calls_per_minute: 0}\n")
@@ -153,7 +152,7 @@ def test_recall_model_is_shown_and_its_key_checked_if_used(tmp_path: Path) -> No
     assert shown["recall.llm"] == Finding(
         "error", "recall.llm", "openai: environment variable OPENAI_API_KEY is not set"
     )
-    assert shown["recall"].text == ("hybrid_llm, with diffusion, where an NPC of tier DEEP searches; hybrid elsewhere")
+    assert shown["recall"].text == ("hybrid_llm, with diffusion, for the tools of NPCs of tier DEEP; hybrid otherwise")
     assert findings(asking, environ={"OPENAI_API_KEY": "x"})["recall.llm"].level == "ok"
     assert findings(read(tmp_path, "recall: {method: llm}"))["recall.llm"].level == "warning"
 
@@ -279,12 +278,12 @@ def test_the_silence_between_two_npcs_has_one_value() -> None:
     [
         ("    dice: {}\n", "3: mcp.servers.dice needs a command or a url, and not both"),
         ("    dice: {command: [x], url: 'http://a'}\n", "3: mcp.servers.dice needs a command or a url, and not both"),
-        ("    Dice!: {command: [x]}\n", "3: mcp.servers: 'Dice!' is no name: lower-case letters and digits"),
-        ("    memory: {command: [x]}\n", "3: mcp.servers: 'memory' is no name"),
+        ("    Dice!: {command: [x]}\n", "3: mcp.servers: 'Dice!' is not a valid name: use letters a to z and digits"),
+        ("    memory: {command: [x]}\n", "3: mcp.servers: 'memory' is not a valid name"),
         ("    dice: {url: ftp://a}\n", "3: mcp.servers.dice.url must begin with http:// or https://"),
-        ("    dice: {command: [x], token_env: A}\n", "is sent to a url; a command gets it by `env`"),
+        ("    dice: {command: [x], token_env: A}\n", "is only for a url; for a command, use `env`"),
         ("    dice: {url: 'http://a', token_env: sk-1234}\n", "must be the name of an environment variable"),
-        ("    dice: {command: [x], env: [A=b]}\n", "lists names of environment variables, and no values"),
+        ("    dice: {command: [x], env: [A=b]}\n", "must list names of environment variables, not values"),
         ("    dice: {command: [x], usual_ms: 0}\n", "mcp.servers.dice.usual_ms"),
         ("    dice: {comand: [x]}\n", "comand"),
     ],

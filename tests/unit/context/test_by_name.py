@@ -135,3 +135,18 @@ async def test_what_the_file_is_less_sure_of_than_the_settings_want_is_told_to_n
         identities = Identities(campaign, None, tokens=120, accept_at=accept_at)
         await identities.read(INNKEEPER)
         assert any("owns" in line for line in identities.last(INNKEEPER).lines) is knows
+
+
+async def test_an_npc_is_told_what_happened_in_a_session_and_no_bookkeeping() -> None:
+    evening = Entity(EntityId("episode-town-20260101"), "event", "Session town-20260101", ("the long evening",))
+    graph = GraphTwin.of(a_campaign())
+    graph.scoped.append((evening, PUBLIC))
+    graph.of_world += [
+        holds(Claim.attribute(evening.id, "kind", "episode")),
+        holds(Claim.attribute(evening.id, "summary", "They found the seal.")),
+        holds(Claim.relation(ELDRINAX, "PARTICIPATED_IN", evening.id)),
+    ]
+    by_name = await of(graph)
+    told = [one.text for one in by_name.facts(SMITH, "What do you know of the long evening and of Eldrinax?")]
+    assert "They found the seal." in told
+    assert not [text for text in told if "town-2026" in text or "episode" in text or "took part" in text]

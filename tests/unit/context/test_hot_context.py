@@ -255,7 +255,7 @@ async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: AMin
         hot = await mind.assembly.gather(npc, asked)
         return {learned_from(one.recalled): one.why for one in hot.rejected}
 
-    assert await why_not() == {"dog": "not near enough to the question"}
+    assert await why_not() == {"dog": "it is a question"}
     mind.words_in_prompt[SMITH] = [BROTHER.text]
     assert (await why_not())["told"] == "it is already in the prompt's transcript"
     assert await why_not(INNKEEPER) == {}  # she heard none of it

@@ -154,13 +154,13 @@ async def test_turn_that_waited_shows_how_long() -> None:
 
 async def test_omitted_and_late_recall_is_listed_with_reasons() -> None:
     vain = replace(BROTHER, text="Good evening.")
-    turn = replace(TURN, rejected=(Rejected(vain, "not near enough to the question"),), omitted=("scene: late",))
+    turn = replace(TURN, rejected=(Rejected(vain, "it shares no word with the question"),), omitted=("scene: late",))
     lines = await Evening(turn).told()
     assert "  in its prompt: 1, of 2 that it recalled" in lines
     at = lines.index("  left out:")
     assert lines[at + 1 : at + 3] == [
         "    Tamsin said: Good evening.",
-        "      left out: not near enough to the question",
+        "      left out: it shares no word with the question",
     ]
     assert "    scene: late" in lines[at:]
 

@@ -233,7 +233,7 @@ async def test_refused_command_says_why_and_does_nothing(table: TableOfTwins, co
         await obeyed(table, command)
     assert str(error.value) == why
     assert table.events[n_events:] == [] and table.mouth(SMITH).asked == []
-    assert await obeyed(table, ShowControls()) == "here: Grimjaw"
+    assert await obeyed(table, ShowControls()) == "scene: Market Square, session s1\nNPCs: Grimjaw\nplayers: nobody"
 
 
 async def test_an_engine_that_chooses_its_own_words_is_given_none(table: TableOfTwins) -> None:
@@ -246,7 +246,9 @@ async def test_the_dm_is_shown_what_is_in_force(table: TableOfTwins) -> None:
     for command in (Mute(INNKEEPER), Direct(SMITH, DIRECTION, 1), Puppet(TAMSIN, SMITH)):
         await obeyed(table, command)
     assert (await obeyed(table, ShowControls())).splitlines() == [
-        "here: Grimjaw, Mirelle",
+        "scene: Market Square, session s1",
+        "NPCs: Grimjaw, Mirelle",
+        "players: nobody",
         "muted: Mirelle",
         f"directed for its next answer: Grimjaw: {DIRECTION}",
         "what Tamsin says goes to Grimjaw",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import is_dataclass
 from inspect import getmembers
 from typing import get_args
 
 import pytest
 
+from glyphoxa.dm.entities import NameResolver
+from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Visibility
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
@@ -47,7 +50,7 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from glyphoxa.world.state import Missing, WorldState
-from glyphoxa.world.wording import Words
+from glyphoxa.world.wording import Words, claim_in_words
 
 SMITH, GREY, FORGE = EntityId("smith"), EntityId("grey"), EntityId("forge")
 THERE = Claim.relation(SMITH, "LOCATED_AT", FORGE)
@@ -110,6 +113,18 @@ def test_it_is_kept_and_read_again(event: Event) -> None:
 def test_the_dm_is_told_of_each_in_words_of_its_own() -> None:
     told = [event.in_words(Words(NoNames())) for event in SAMPLES]
     assert all(told) and len({*told}) == len(SAMPLES)
+
+
+def test_no_event_is_worded_with_a_relation_type_or_an_id() -> None:
+    campaign = Campaign(CampaignId("town"), "Town", "en", (), (), (), (), ())
+    entities = [Entity(SMITH, "npc", "Grimjaw"), Entity(GREY, "npc", "Mirelle"), Entity(FORGE, "location", "The Forge")]
+    names = NameResolver.of(campaign, entities, [SESSION])
+    texts = [event.in_words(Words(names, {HELD: claim_in_words(THERE, names)})) for event in SAMPLES]
+    outside_brackets = [re.sub(r"\([^()]*\)", "", text) for text in texts]
+    ids = rf"\b({GREY}|{SESSION}|{HELD})\b"
+    assert [text for text in outside_brackets if re.search(rf"[A-Z]{{2}}|{ids}", text)] == []
+    assert "confirmed: Grimjaw is at The Forge" in texts
+    assert "rolled back to ordinal 3 of session 1: 1 events dropped" in texts
 
 
 @pytest.mark.parametrize("event", CHANGING, ids=named)
