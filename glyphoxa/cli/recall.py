@@ -92,7 +92,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
     if method is None:
         yield None
         return
-    # Loaded by who asks for it alone.
+    # Imported only if needed.
     from glyphoxa.app.background import load_deep_recall
 
     async with AsyncExitStack() as stack:

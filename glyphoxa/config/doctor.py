@@ -121,7 +121,7 @@ def ports(
 
     Args:
         named: Host and port by the name of the setting; a port of None is not asked for.
-        processes: Where the system tells of them, if it does.
+        processes: The directory in which the system lists processes, if it has one.
         is_serving: This process holds them itself.
     """
     for setting, (host, port) in named.items():

@@ -38,7 +38,7 @@ async def test_lines_about_people_at_a_place_are_found_by_the_place(cli: Command
 
 
 async def test_who_heard_nothing_is_reminded_of_nothing(cli: CommandLine) -> None:
-    told = "Elowen has heard nothing of The Anvil, or of who is related, that bears on it\n"
+    told = "Elowen has heard nothing relevant about The Anvil or related entities\n"
     assert await cli.told(*ASKED, "Elowen") == told
 
 
