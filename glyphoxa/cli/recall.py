@@ -92,7 +92,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
     if method is None:
         yield None
         return
-    # Imported only if needed.
+    # Imported only when it is needed.
     from glyphoxa.app.background import load_deep_recall
 
     async with AsyncExitStack() as stack:

@@ -172,7 +172,7 @@ def show_facts(
     Args:
         resolver: Whose names are used.
         limit: As many were asked for: if there are so many, there may be more.
-        also: Another column: its heading, and its text for a fact.
+        also: Another column: its heading, and a function that returns its text for a fact.
     """
     if not facts:
         print(nothing)

@@ -1,4 +1,4 @@
-"""Define what a campaign file may contain: its blocks, and the rules that hold between them.
+"""Define what a campaign file can contain: its blocks, and the rules that hold between them.
 
 A rule yields the path of a value in the file and what is wrong with it.
 """
@@ -321,7 +321,7 @@ def wrong_ids(entities: Iterable[Entity], npcs: Sequence[Npc], players: Sequence
 
     Args:
         entities: With those that were made of the players.
-        npcs, players: As the file lists them, without omissions.
+        npcs, players: All of the file, in its order.
     """
     by_id: dict[str, Entity] = {entity.id: entity for entity in entities}
     speakers: dict[str, str] = {}
@@ -350,7 +350,7 @@ def _numbered(part: str, speakers: Sequence[Npc | Player]) -> Iterator[tuple[Yam
 class Reach:
     """
     Args:
-        entities: Each with the NPCs that may know its name; those of the document first, in its order.
+        entities: With the NPCs that know them; those of the document first, in its order.
 
     Attributes:
         problems: Where, and what.

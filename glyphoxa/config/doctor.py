@@ -121,7 +121,7 @@ def ports(
 
     Args:
         named: Host and port by the name of the setting; a port of None is not asked for.
-        processes: The directory in which the system lists processes, if it has one.
+        processes: Directory in which the system lists its processes, if it does.
         is_serving: This process holds them itself.
     """
     for setting, (host, port) in named.items():

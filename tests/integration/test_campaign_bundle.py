@@ -193,9 +193,15 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
         r"tables.campaign_documents\[0\].document.name",
     ),
     "whose": (lambda b: b["campaign"].update(id="village"), "document.id is 'town': it must be the campaign's id"),
-    "time": (_of("sessions", 0, started_at="soon"), r"tables.sessions\[0\] is no row .*soon"),
-    "twice": (_of("session_entries", 2, utterance_id="first-1"), r"tables.session_entries\[2\] is no row .*unique"),
-    "long": (_of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))), r"tables.entities\[0\] is no row"),
+    "time": (_of("sessions", 0, started_at="soon"), r"tables.sessions\[0\] cannot be stored: .*soon"),
+    "twice": (
+        _of("session_entries", 2, utterance_id="first-1"),
+        r"tables.session_entries\[2\] cannot be stored .*unique",
+    ),
+    "long": (
+        _of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))),
+        r"tables.entities\[0\] cannot be stored",
+    ),
     "order": (_of("session_entries", 2, id=9), r"tables.session_entries\[2\].id is 9: it must be 3 \(from 1\)"),
     "column": (lambda b: b["tables"]["sessions"][0].update(x=1), r"tables.sessions\[0\] has 'x', no column"),
     "gap": (_of("world_events", 2, seq=30), r"events count from 1"),

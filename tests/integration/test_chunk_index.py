@@ -225,6 +225,6 @@ async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: 
         await store.log.append([said("My sister.")])
         with pytest.raises(InvalidInput, match="is 384, but the model twin gave a vector of 3"):
             await store.chunks.fill_missing(CAMPAIGN)
-    with pytest.raises(InvalidInput, match=r"memory.embedding_dimensions is 384, but the model twin gives 3"):
+    with pytest.raises(InvalidInput, match=r"memory.embedding_dimensions is 384, but the model twin has 3"):
         async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(narrow, dimensions=3)):
             pass

@@ -69,7 +69,7 @@ async def test_who_may_not_know_of_an_entity_is_told_of_none(town: Store) -> Non
     assert {e.id for e in await town.graph.entities(TOWN, MIRA)} == everything - {GUILD}
     assert [e.id for e in await town.graph.entities(TOWN, VEX, of_type="faction")] == [GUILD, TIDE]
     assert await town.graph.known(TOWN, MIRA, GUILD) is None
-    with pytest.raises(ValueError, match="not of ''"):
+    with pytest.raises(ValueError, match="must be DM or an NPC, not ''"):
         await town.graph.entities(TOWN, NpcId(""))
 
 

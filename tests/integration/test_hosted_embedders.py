@@ -280,7 +280,7 @@ async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_
 @both
 async def test_too_few_vectors_belong_to_nobody(name: str) -> None:
     async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
-        with pytest.raises(Unavailable, match="gave 2 vectors for 3 texts"):
+        with pytest.raises(Unavailable, match="returned 2 vectors for 3 texts"):
             await embedder.embed(["one", "two", "three"])
 
 
@@ -427,5 +427,5 @@ async def test_memory_is_opened_with_the_provider_that_the_settings_name(
 async def test_with_none_nothing_is_embedded_and_a_verb_that_needs_it_says_so() -> None:
     async with AsyncExitStack() as stack:
         assert await open_embedder(chosen("none", None), LocalModels(), stack) is None
-    with pytest.raises(InvalidInput, match="there is nothing to embed a text with"):
+    with pytest.raises(InvalidInput, match="so nothing can be embedded"):
         await load_embedder(chosen("none", None))

@@ -165,7 +165,7 @@ async def test_what_rules_have_read_is_read_again_with_a_model(
     assert {each.name for each in now} >= {each.name for each in entities}, "who was only named is known still"
     assert await run("worker", "status", "--config", settings) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "1 not believed" in shown
+    assert "1 rejected" in shown
 
 
 async def test_a_whole_stretch_is_waited_for_where_each_call_costs(table: Store) -> None:
