@@ -45,4 +45,4 @@ async def test_who_heard_nothing_is_reminded_of_nothing(cli: CommandLine) -> Non
 async def test_around_whom_nobody_is_called_is_an_error_with_the_names_that_are(cli: CommandLine) -> None:
     asked = ("recall", "Who?", "--npc", "Grimjaw", "--around")
     assert "The Anvil" in await cli.problem(*asked, "The Anvill", "--lexical")
-    assert "leave out --method" in await cli.problem(*asked, "The Anvil", "--method", "llm")
+    assert "cannot be combined with --method" in await cli.problem(*asked, "The Anvil", "--method", "llm")
