@@ -38,11 +38,11 @@ async def test_lines_about_people_at_a_place_are_found_by_the_place(cli: Command
 
 
 async def test_who_heard_nothing_is_reminded_of_nothing(cli: CommandLine) -> None:
-    told = "Elowen has heard nothing of The Anvil, or of who is related, that bears on it\n"
+    told = "Elowen has heard nothing relevant about The Anvil or related entities\n"
     assert await cli.told(*ASKED, "Elowen") == told
 
 
 async def test_around_whom_nobody_is_called_is_an_error_with_the_names_that_are(cli: CommandLine) -> None:
     asked = ("recall", "Who?", "--npc", "Grimjaw", "--around")
     assert "The Anvil" in await cli.problem(*asked, "The Anvill", "--lexical")
-    assert "leave out --method" in await cli.problem(*asked, "The Anvil", "--method", "llm")
+    assert "cannot be combined with --method" in await cli.problem(*asked, "The Anvil", "--method", "llm")

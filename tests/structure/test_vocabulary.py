@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.vocabulary import hits
+from tests.support.vocabulary import all_hits, hits
 
 RETIRED = {
     "Facts wait for your word.": "wait for your word",
@@ -46,6 +46,10 @@ def test_retired_phrase_is_found(text: str, phrase: str) -> None:
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_phrase_is_allowed(text: str) -> None:
     assert words(text) == []
+
+
+def test_prose_has_no_retired_phrase() -> None:
+    assert [str(hit) for hit in all_hits()] == []
 
 
 def test_python_comments_strings_and_test_names_are_prose() -> None:
