@@ -73,7 +73,7 @@ class TableControl:
                 self._npcs[npc].mailbox.post(Directed(self.controls.direction(npc)))
             case WhisperTo(player, text):
                 self._tell(Whispered(player, text, at_ms))
-            case LetNpcsTalk(most):
+            case LetNpcsTalk(most_in_a_row=most):
                 self._turn_taking.follow_ups.max_in_a_row = most
             case Pause() | Unpause():
                 self._tell(PauseChanged(self.controls.is_paused, at_ms))
@@ -142,7 +142,7 @@ class TableControl:
                 _must_fit(text, MAX_DIRECTED, "a direction")
                 if not 1 <= turns <= MAX_TURNS:
                     raise InvalidInput(f"a direction applies to 1 to {MAX_TURNS} turns, not {turns}")
-            case LetNpcsTalk(most) if not 0 <= most <= MAX_IN_A_ROW:
+            case LetNpcsTalk(most_in_a_row=most) if not 0 <= most <= MAX_IN_A_ROW:
                 raise InvalidInput(f"NPCs may give each other 0 to {MAX_IN_A_ROW} answers in a row, not {most}")
             case WhisperTo(player, text):
                 _must_fit(text, MAX_SAID, "a whisper")
@@ -177,7 +177,7 @@ class TableControl:
                 return _TOLD[type(command)]
             case WhisperTo(player):
                 return f"{self._state.name_of(player)} reads it"
-            case LetNpcsTalk(most):
+            case LetNpcsTalk(most_in_a_row=most):
                 return f"NPCs may give each other {_n_answers(most)} in a row" if most else "NPCs answer players only"
             case ShowControls():
                 return self._in_force()
