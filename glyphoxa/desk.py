@@ -30,8 +30,8 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.composition import ComposedPrompt, compose
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION
+from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk

@@ -47,7 +47,7 @@ from glyphoxa.world.wording import moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.context.composition import ComposedPrompt
+    from glyphoxa.context.prompt_composition import ComposedPrompt
     from glyphoxa.desk import Desk, Rehearsal
 
 _MOST_FACTS: Final = 50

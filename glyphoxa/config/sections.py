@@ -18,8 +18,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import CoreSchema, core_schema
 
 from glyphoxa.config.located_yaml import Wrong, short
-from glyphoxa.context.composition import AT_MOST_LATER_MS
 from glyphoxa.context.prompt import Placement, Role
+from glyphoxa.context.prompt_composition import AT_MOST_LATER_MS
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import NONE, names

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from glyphoxa.context.composition import ComposedPrompt
+from glyphoxa.context.prompt_composition import ComposedPrompt
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review, Turns, Uttered

@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import Fact
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
-from glyphoxa.recall.gate import Named
+from glyphoxa.recall.exact_match import Named
 from glyphoxa.world.graph import Known
 from glyphoxa.world.state import WorldEntity
 

@@ -25,8 +25,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
+from glyphoxa.recall.exact_match import ExactGate, Named
 from glyphoxa.recall.facts import named_entity, named_relation, tie_id
-from glyphoxa.recall.gate import ExactGate, Named
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply

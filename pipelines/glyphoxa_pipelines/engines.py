@@ -18,8 +18,8 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.composition import FittedContext, fit_prompt
 from glyphoxa.context.prompt import Prompt
+from glyphoxa.context.prompt_composition import FittedContext, fit_prompt
 from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.turn import Asked, Character

@@ -24,9 +24,9 @@ from glyphoxa_pipelines.cascaded import GraphMouth
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.frames import MouthReports
 from glyphoxa_processors.hot_context import HotContextInjector
+from glyphoxa_processors.s2s_session import Endpoint
 from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.speech_session import Endpoint
 from glyphoxa_processors.spoken_text import NewCheck, Splitter
 
 

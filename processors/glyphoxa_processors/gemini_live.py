@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from glyphoxa.context.prompt import Message
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.providers.building import Connection
-from glyphoxa_processors.speech_session import (
+from glyphoxa_processors.s2s_session import (
     OPEN_WITHIN_S,
     Call,
     Given,

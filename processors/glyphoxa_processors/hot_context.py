@@ -20,7 +20,6 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
-from glyphoxa.context.composition import compose
 from glyphoxa.context.prompt import (
     BEHIND_THE_QUESTION,
     HotContext,
@@ -29,6 +28,7 @@ from glyphoxa.context.prompt import (
     Prompt,
     with_hot_context,
 )
+from glyphoxa.context.prompt_composition import compose
 from glyphoxa.context.wording import Cue, cue_for
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice

@@ -23,8 +23,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from glyphoxa.context.prompt import Message
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.providers.building import Connection
-from glyphoxa_processors.s2s_voice import SESSION_RATE_HZ
-from glyphoxa_processors.speech_session import (
+from glyphoxa_processors.s2s_session import (
     OPEN_WITHIN_S,
     Call,
     Given,
@@ -35,6 +34,7 @@ from glyphoxa_processors.speech_session import (
     parameters_of,
     reason,
 )
+from glyphoxa_processors.s2s_voice import SESSION_RATE_HZ
 
 if TYPE_CHECKING:
     from openai.resources.realtime.realtime import AsyncRealtimeConnection

@@ -25,7 +25,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     ReplyEndFrame,
 )
-from glyphoxa_processors.speech_session import (
+from glyphoxa_processors.s2s_session import (
     Call,
     Endpoint,
     Given,

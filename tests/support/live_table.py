@@ -17,8 +17,8 @@ from glyphoxa.app import engines
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.table import OpenedTable, open_with_store
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.composition import compose
 from glyphoxa.context.prompt import Prompt
+from glyphoxa.context.prompt_composition import compose
 from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept

@@ -17,9 +17,9 @@ import yaml
 
 from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.adapters.mcp_servers import told
-from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning
+from glyphoxa.context.prompt_composition import compose
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.composition import FittedContext, fit_hot, fit_prompt
 from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, characters_in
+from glyphoxa.context.prompt_composition import FittedContext, fit_hot, fit_prompt
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
 from tests.support.builders import SMITH

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any, Literal
 
 from glyphoxa.context.assembly import AS_BEFORE, RECALLED_AHEAD, Gathering
-from glyphoxa.context.composition import compose
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prompt import Budgets, HotContext, Message
+from glyphoxa.context.prompt_composition import compose
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance

@@ -5,8 +5,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of, witnessed_by
 from glyphoxa.language.relations import IN_ENGLISH
+from glyphoxa.recall.exact_match import ExactGate
 from glyphoxa.recall.facts import facts_asked, named_entity, named_relation
-from glyphoxa.recall.gate import ExactGate
 from glyphoxa.world.graph import Known
 
 TANKARD = Entity(EntityId("tankard"), "location", "The Rusty Tankard", ("the tavern",))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.knowledge import Validity
-from glyphoxa.recall.gate import ExactGate, Named, everything
+from glyphoxa.recall.exact_match import ExactGate, Named, everything
 from tests.support.proof import n_examples
 
 TANKARD = Named("tankard", ("The Rusty Tankard", "the tavern"), "location")
