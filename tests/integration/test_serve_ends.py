@@ -119,7 +119,7 @@ def test_a_table_whose_page_ends_by_itself_is_closed_and_ends_as_failed(tmp_path
     with a_table(what, settings_file(tmp_path)) as process:
         said, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1
-    assert errors == f"glyphoxa: the page's server ended by itself{why}the table is closed\n"
+    assert errors == f"glyphoxa: the page's server stopped{why}the table is closed\n"
     assert "is open at" in said
 
 
