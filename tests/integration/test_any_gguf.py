@@ -222,7 +222,7 @@ def test_the_command_fetches_lists_and_verifies_a_model_of_the_hub(
     assert main(["models", "verify", *config, NAME]) == 0
     assert main(["models", "list", *config]) == 0
     told = capsys.readouterr()
-    assert f"{NAME}: chatty-Q4_K_M.gguf is right" in told.out
+    assert f"{NAME}: chatty-Q4_K_M.gguf is correct" in told.out
     assert NAME in told.out.partition("artefact")[2]
     assert main(["models", "fetch", *config, "nobody/nothing/x.gguf"]) != 0
     assert "Traceback" not in capsys.readouterr().err
@@ -289,11 +289,11 @@ def test_the_command_measures_the_model_that_is_here_and_recommends(
     config = settings_with(tmp_path, "./mine.gguf")
     assert main(["models", "recommend", "--config", str(config), "--npcs", "2"]) == 0
     told = capsys.readouterr()
-    assert re.search(r"mine\.gguf reads \d+ tokens a second here and speaks \d+\..*for 2 NPCs", told.out)
+    assert re.search(r"mine\.gguf reads \d+ tokens per second here and generates \d+\..*for 2 NPCs", told.out)
     assert "Mistral-7B-Instruct-v0.3-Q4_K_M.gguf" in told.out
     model.unlink()
     assert main(["models", "recommend", "--config", str(config)]) != 0
-    assert "no language model is here to measure with" in capsys.readouterr().err
+    assert "no language model is installed to measure with" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ async def test_one_that_is_named_comes_first(two_campaigns: Path, capsys: Captur
 
 async def test_without_either_the_stored_ones_are_told(two_campaigns: Path, capsys: Capture) -> None:
     assert await run("show", "entities", "--config", naming_none(two_campaigns)) == 1
-    assert "2 campaigns are stored; say which with --campaign" in capsys.readouterr().err
+    assert "2 campaigns are stored; name one with --campaign" in capsys.readouterr().err
 
 
 async def test_one_that_was_never_loaded_is_told_with_its_file(two_campaigns: Path, capsys: Capture) -> None:

@@ -181,7 +181,7 @@ async def test_the_model_of_the_settings_is_measured(tmp_path: Path, capsys: pyt
     found = await doctor(capsys, "--config", settings_with(tmp_path, text), status=0)
     ((level, text),) = found["speed"]
     assert level in ("ok", "warning")
-    assert "mine.gguf reads " in text and " tokens a second and speaks " in text
+    assert "mine.gguf reads " in text and " tokens per second and generates " in text
     quick = await doctor(capsys, "--quick", "--config", tmp_path / "settings.yaml", status=0)
     assert "speed" not in quick
 

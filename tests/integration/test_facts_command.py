@@ -59,7 +59,7 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(cli: CommandLine) -> None:
         "    Tamsin: Elowen never goes near the water, she fears it.",
         "  known to: witnessed: Elowen, Grimjaw",
         "    Grimjaw was there when it was said, 2096-10-02 07:07 (utterance s1-1)",
-        f"  on it rests {DEBT.fact_id[:8]} Elowen, debt: 40 (pending)",
+        f"  supports {DEBT.fact_id[:8]} Elowen, debt: 40 (pending)",
     ):
         assert line in text.splitlines()
     assert re.search(r"^    Elowen was told by Tamsin, 20", text, re.MULTILINE)
@@ -71,9 +71,9 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(cli: CommandLine) -> None:
 
 async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> None:
     text = await cli.told("show", "fact", DEBT.fact_id)
-    assert f"  rests on {SCARED.fact_id[:8]} Elowen, fears: the sea (accepted)" in text
+    assert f"  depends on {SCARED.fact_id[:8]} Elowen, fears: the sea (accepted)" in text
     text = await cli.told("show", "fact", BAKER.fact_id)
-    assert re.search(r"  disagrees with \w{8} Grimjaw, occupation: blacksmith \(accepted\)", text)
+    assert re.search(r"  contradicts \w{8} Grimjaw, occupation: blacksmith \(accepted\)", text)
 
 
 async def test_a_dm_edits_and_retcons(cli: CommandLine) -> None:
@@ -126,7 +126,7 @@ async def test_a_fact_is_added_by_hand(cli: CommandLine) -> None:
     assert "Elowen, note: is a spy: accepted, hidden" in text
     text = await cli.told("facts", "state", "Grimjaw", "occupation", "--value", "spy")
     assert "Grimjaw, occupation: spy: conflict, public" in text
-    assert re.search(r"it disagrees with \w{8}: `glyphoxa facts accept \w{8}` ends that one", text)
+    assert re.search(r"it contradicts \w{8}; to end that one: glyphoxa facts accept \w{8}", text)
 
 
 async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandLine) -> None:

@@ -108,7 +108,7 @@ def test_a_table_that_was_never_opened_has_no_links(config: Path, capsys: pytest
 
 @pytest.mark.parametrize(("host", "given"), [("0.0.0.0", {}), ("127.0.0.1", {"public_url": "https://table.example/"})])
 def test_a_table_without_links_is_for_this_machine_alone(config: Path, host: str, given: dict[str, object]) -> None:
-    with pytest.raises(InvalidInput, match="--open lets everybody in"):
+    with pytest.raises(InvalidInput, match="--open admits everybody"):
         opened(config, host, is_open=True, **given)
 
 
@@ -129,7 +129,7 @@ def test_a_certificate_made_here_is_told_by_its_fingerprint(config: Path) -> Non
 
 
 def test_a_wrong_public_address_is_refused(config: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is no URL"):
+    with pytest.raises(InvalidInput, match="is not a URL"):
         opened(config, public_url="table.example")
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("server: {public_url: table.example}\n")

@@ -323,7 +323,7 @@ async def test_a_player_gets_what_is_kept_of_them_and_nothing_of_others(
     assert not any(words in file.read_text() for words in ("Mirelle is afraid", "Nobody listens", "prompt"))
 
     assert await run(*command, "--player", "Tamsin") == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert await run(*command[:-1], tmp_path / "all.json") == 1
     assert "--player P or --session S" in capsys.readouterr().err
 

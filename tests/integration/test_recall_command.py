@@ -60,7 +60,7 @@ async def test_what_is_in_every_prompt_is_not_recalled_as_well(cli: CommandLine)
 @pytest.mark.parametrize("question", ["What is it to you?", "Wer hat das getan?", "?!", "word " * 2_000])
 async def test_whatever_is_asked_there_is_an_answer_in_one_line(cli: CommandLine, question: str) -> None:
     assert await recalled(cli, question, "Grimjaw") == (
-        "Grimjaw recalls nothing: nothing that Grimjaw heard has anything in common with it\n"
+        "Grimjaw recalls nothing: nothing that Grimjaw heard is related to the question\n"
     )
 
 
@@ -70,7 +70,7 @@ async def test_without_the_models_weights_words_alone_decide_and_that_is_said(cl
     code, shown, warned = await cli.run("recall", "Who owes silver?", "--npc", "Grimjaw", "--explain")
     assert (code, DEBT in shown) == (0, True)
     assert "left out: meaning: no embeddings model is set" in shown
-    assert [line for line in warned.splitlines() if line.startswith("glyphoxa: by words alone: ")]
+    assert [line for line in warned.splitlines() if line.startswith("glyphoxa: searching by words only: ")]
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ async def test_the_dm_sees_what_a_model_would_pick_and_in_which_round(
     ("options", "problem"),
     [
         (("--method", "llm"), "model weights are missing; fetch them with"),
-        (("--method", "hybrid_rerank"), "recall by hybrid_rerank needs recall.rerank, which names nobody; valid"),
+        (("--method", "hybrid_rerank"), "recall by hybrid_rerank needs recall.rerank, which is not set; valid"),
     ],
 )
 async def test_without_a_model_to_ask_the_dm_hears_it_in_one_line(

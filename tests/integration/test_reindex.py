@@ -402,7 +402,7 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
     assert f"{CAMPAIGN}: 40 of 40 utterances\n" in err
     assert (await reindexed_by_command(OLD))[1] == "nothing was missing\n"
     code, out, err = await reindexed_by_command(WIDE)
-    assert (code, out) == (0, "all talk is found by the vectors of wide now; 40 utterances were embedded\n")
+    assert (code, out) == (0, "transcripts are now searched with wide; 40 utterances were embedded\n")
     assert "building the index" in err
     code, _, err = await reindexed_by_command(NEW, "--campaign", CAMPAIGN)
     assert code == 1
