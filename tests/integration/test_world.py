@@ -70,9 +70,9 @@ async def test_values_come_back_as_they_were_stated(town: Store) -> None:
 
 async def test_what_cannot_be_said_of_this_world_is_refused_with_all_that_comes_with_it(town: Store) -> None:
     refused: tuple[tuple[Event, str], ...] = (
-        (FactStated(Claim.relation(MIRA, "KNOWS", EntityId("nobody"))), "2. of 2 events, fact_stated: .*'nobody'"),
-        (FactConfirmed(FactId("0123")), "2. of 2 events, fact_confirmed: .*'0123'"),
-        (Undone(1), "2. of 2 events, undone: "),
+        (FactStated(Claim.relation(MIRA, "KNOWS", EntityId("nobody"))), "event 2 of 2, fact_stated: .*'nobody'"),
+        (FactConfirmed(FactId("0123")), "event 2 of 2, fact_confirmed: .*'0123'"),
+        (Undone(1), "event 2 of 2, undone: "),
         (EntityAdded(EntityId("x"), "npc", "no\0name"), "entity_added: .*NUL"),
         (FactStated(Claim(MIRA, "note", None, '{"b":1, "a":2}')), "Claim.attribute"),
         (FactStated(CALLED.claim, Provenance(at_ms=10**18)), "at_ms"),

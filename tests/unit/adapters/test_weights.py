@@ -299,4 +299,4 @@ def test_the_verify_command_reads_what_is_here(store: WeightStore) -> None:
     put(store.directory / "voice", voice_bin=WORDS)
     out = io.StringIO()
     assert models.verify(store, None, out) == 0
-    assert out.getvalue() == "voice: voice.bin is right\n"
+    assert out.getvalue() == "voice: voice.bin is correct\n"

@@ -82,7 +82,7 @@ def test_every_listed_model_can_be_fetched_by_its_name_and_has_its_licence() -> 
 def test_what_is_said_names_the_settings_for_it() -> None:
     out = io.StringIO()
     told("x.gguf", TWO_CORES, ROOMY, [judged(one, TWO_CORES, ROOMY) for one in (ONE, SEVEN)], out)
-    assert "x.gguf reads 50 tokens a second here and speaks 22." in out.getvalue()
+    assert "x.gguf reads 50 tokens per second here and generates 22." in out.getvalue()
     assert "no: first words after 6.0 s, more than 2.5" in out.getvalue()
     assert out.getvalue().endswith("  providers: {llm: {name: local, model: a/b/one.gguf}}\n")
     told("x.gguf", TWO_CORES, ROOMY, [judged(SEVEN, TWO_CORES, ROOMY)], out)
