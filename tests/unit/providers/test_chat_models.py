@@ -86,4 +86,4 @@ def test_what_is_said_names_the_settings_for_it() -> None:
     assert "no: first words after 6.0 s, more than 2.5" in out.getvalue()
     assert out.getvalue().endswith("  providers: {llm: {name: local, model: a/b/one.gguf}}\n")
     told("x.gguf", TWO_CORES, ROOMY, [judged(SEVEN, TWO_CORES, ROOMY)], out)
-    assert "None answers within 2.5 s here" in out.getvalue()
+    assert "No model answers within 2.5 s here" in out.getvalue()
