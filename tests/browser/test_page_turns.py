@@ -182,5 +182,6 @@ async def test_too_long_line_is_counted_refused_and_stays_in_the_box(table: Twin
         await expect(box).to_have_value("Grimjaw, " + "a" * 604)
         await say(page, "Grimjaw, " + "a" * 591)
         await expect(page.locator(".said.mine .words")).to_have_text("Grimjaw, " + "a" * 591)
+        await expect(page.locator(".said.pending")).to_have_count(0)
         assert [text for _, text in table.said] == ["Grimjaw, " + "a" * 591]
         await expect(box).to_have_value("")
