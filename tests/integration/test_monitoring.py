@@ -67,7 +67,7 @@ def watched(settings: Path, endpoint: str) -> Path:
 def test_figures_health_and_traces_of_a_table(tmp_path: Path, collector: Collector) -> None:
     settings = watched(settings_file(tmp_path), f"http://127.0.0.1:{collector.server_port}/v1/traces")
     with a_table("", settings) as process:
-        url = read_until(process, "Figures for Prometheus").split()[-1]
+        url = read_until(process, "Metrics for Prometheus").split()[-1]
         before = httpx.get(url, timeout=DEADLINE_S)
         assert before.headers["content-type"].startswith("text/plain")
         ready = httpx.get(url.replace("/metrics", "/readyz"), timeout=DEADLINE_S)
@@ -91,7 +91,7 @@ def test_a_collector_that_is_away_is_said_once_and_costs_the_table_nothing(tmp_p
         process.send_signal(signal.SIGTERM)
         code, errors = ended(process)
     assert (code, "Traceback" in errors) == (0, False)
-    assert errors.count("traces do not reach observability.traces_endpoint") == 1
+    assert errors.count("observability.traces_endpoint is unreachable") == 1
 
 
 def test_a_taken_port_is_named_by_its_setting_before_anything_is_loaded(tmp_path: Path, collector: Collector) -> None:

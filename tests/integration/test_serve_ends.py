@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,9 +70,14 @@ def a_table(what: str, settings: Path, *more: str) -> Iterator[subprocess.Popen[
 
 def read_until(process: subprocess.Popen[str], text: str) -> str:
     assert process.stdout is not None
-    for row in process.stdout:
-        if text in row:
-            return row
+    hang = threading.Timer(DEADLINE_S, process.kill)
+    hang.start()
+    try:
+        for row in process.stdout:
+            if text in row:
+                return row
+    finally:
+        hang.cancel()
     raise AssertionError(f"ended without {text!r}: {process.stderr.read() if process.stderr else ''}")
 
 
