@@ -453,12 +453,23 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
         yield from _of_example(example, ("examples", n), name)
 
 
-def remark_on_secret(block: SecretBlock, *, language: str) -> str:
-    """Return a remark on a secret that says "you" to several NPCs, or to none; "" if nothing is wrong."""
+def remark_on_secret(block: SecretBlock, *, called: Sequence[str] = (), language: str) -> str:
+    """Return a remark on a secret whose form does not fit those that know it; "" if nothing is wrong.
+
+    Args:
+        called: The name and aliases of the NPC, if one alone knows it.
+    """
     second_person = _SECOND_PERSON.get(primary_language(language))
-    if len(block.known_by) == 1 or second_person is None or not second_person.search(block.text):
+    if second_person is None:
         return ""
-    return 'a secret says "you" only if one NPC knows it: write the name instead'
+    says_you = second_person.search(block.text) is not None
+    if says_you and len(block.known_by) != 1:
+        return 'a secret says "you" only if one NPC knows it: write the name instead'
+    named = next((name for name in called if re.search(rf"\b{re.escape(name)}\b", block.text)), None)
+    if says_you or named is None:
+        return ""
+    you = "Du ..." if primary_language(language) == "de" else "You ..."
+    return f"only {called[0]!r} knows this secret: write it to the NPC ({you!r}), without {named!r}"
 
 
 def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
