@@ -435,7 +435,7 @@ def filled_twice(source: LocatedYaml, document: CampaignDocument) -> Wrong:
 
 _SECOND_PERSON: Final = {
     "en": re.compile(r"\byou(?:r|rs|rself|['’]\w+)?\b", re.IGNORECASE),
-    "de": re.compile(r"\b(?:du|dich|dir|dein\w*|ihr|euch|euer|eure\w*|Sie|Ihnen)\b"),
+    "de": re.compile(r"\b(?:du|dich|dir|dein\w*|ihr|euch|euer|eure\w*)\b", re.IGNORECASE),
 }
 _SHOWN: Final = 40
 
@@ -478,7 +478,7 @@ def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
         yield ("entity",), f"{name!r} has no `persona`: say who it is and how it speaks ({you_are!r})"
         return
     second_person = _SECOND_PERSON.get(language)
-    if second_person is not None and not second_person.search(persona.casefold() if language == "de" else persona):
+    if second_person is not None and not second_person.search(persona):
         begins = persona if len(persona) <= _SHOWN else f"{persona[:_SHOWN].rstrip()}..."
         text = f"the persona of {name!r} is not in the second person ({begins!r}): write {you_are!r}"
         yield ("persona",), text

@@ -49,7 +49,7 @@ async def test_a_campaign_is_loaded_listed_and_shown(cli: CommandLine, dsn: str)
     shown = await cli.told("campaign", "show")
     assert "NPCs: Grimjaw, Elowen" in shown
     assert re.search(r"npc +Grimjaw +is at The Anvil, knows Elowen", shown)
-    assert re.search(r"faction +Reavers of Skarn +hostile to Wardens of the Tide", shown)
+    assert re.search(r"faction +Reavers of Skarn +is hostile to Wardens of the Tide", shown)
     assert "owes money to" not in shown  # waits for the DM
     assert re.search(r"saltmere +The Bell of Saltmere +0", await cli.told("campaign", "list"))
 

@@ -340,5 +340,11 @@ def test_secret_says_you_to_one_npc_and_a_name_to_several(text: str, known_by: t
     assert (remark_on_secret(block, called=called, language="en") == "") is is_fine
 
 
+@pytest.mark.parametrize("text", ["Du hast die Kette verkauft.", "Ich weiß, dass du es warst.", "Deine Kette brach."])
+def test_german_secret_may_begin_with_you(text: str) -> None:
+    assert remark_on_secret(SecretBlock(text=text, known_by=("Grimm",)), called=("Kette",), language="de") == ""
+    assert remark_on_secret(SecretBlock(text=text, known_by=("Grimm", "Elo")), language="de") != ""
+
+
 def test_a_type_with_a_sentence_of_the_campaign_gets_no_hint() -> None:
     assert hint_for("BROTHER_OF", RelationWords("en", {"BROTHER_OF": "{source} is the brother of {target}"})) is None
