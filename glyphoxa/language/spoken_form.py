@@ -108,7 +108,8 @@ class SpokenForm:
         ]
 
     def _abbreviation(self, found: re.Match[str]) -> str:
-        meant: str | list[str] = self._table("abbreviations").get(_key(found["short"]), found["short"])
+        known: dict[str, str | list[str]] = self._table("abbreviations")
+        meant = known.get(_key(found["short"]), str(found["short"]))
         following = found.string[found.end() :].lstrip()
         if isinstance(meant, list):
             meant = meant[0] if following[:1].isupper() else meant[1]
