@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipecat.frames.frames import DataFrame, LLMContextFrame, MetricsFrame, SystemFrame
@@ -91,10 +91,15 @@ class RetractFrame(DataFrame):
 
 @dataclass
 class PieceFrame(DataFrame):
-    """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None."""
+    """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None.
+
+    Attributes:
+        spoken: The text in the form that the voice received, if it differs.
+    """
 
     turn: TurnId | None
     text: str
+    spoken: str = ""
 
 
 @dataclass
@@ -121,6 +126,13 @@ class TurnOverFrame(SystemFrame):
     """
 
     segment: int
+
+
+@dataclass
+class KeytermsFrame(SystemFrame):
+    """New names for a recogniser that accepts them while it listens."""
+
+    names: Sequence[str]
 
 
 # Reports of a mouth's stages about a turn.
