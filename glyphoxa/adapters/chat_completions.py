@@ -16,7 +16,7 @@ from typing import Any, Final
 from openai import APIStatusError, AsyncOpenAI
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.providers.chat_dialect import Dialect, Dialects, Refusal
+from glyphoxa.providers.chat_dialect import Dialect, Dialects, Rejection
 
 _SHOWN: Final = 200
 """Characters of a server's own words in an error."""
@@ -53,7 +53,7 @@ class NoAnswer(Unavailable):
         refusal: The reason that the server gives.
     """
 
-    def __init__(self, message: str, refusal: Refusal) -> None:
+    def __init__(self, message: str, refusal: Rejection) -> None:
         super().__init__(message)
         self.refusal = refusal
 
@@ -100,7 +100,7 @@ class AnswerReader:
             documents = [_parsed(line) for line in lines]
         deltas = [delta for each in documents if each is not None and (delta := _delta(each)) is not None]
         if not deltas:
-            raise NoAnswer(f"the server sent no answer: {shown(text)}", Refusal(200, text))
+            raise NoAnswer(f"the server sent no answer: {shown(text)}", Rejection(200, text))
         yield from deltas
 
     def _read(self, payload: str) -> Iterator[Delta]:
@@ -135,7 +135,7 @@ def _delta(document: Mapping[str, Any]) -> Delta | None:
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     if (error := document.get("error")) and not choice:
-        raise NoAnswer(f"the server reports an error: {shown(error_text(document))}", Refusal(200, error_text(error)))
+        raise NoAnswer(f"the server reports an error: {shown(error_text(document))}", Rejection(200, error_text(error)))
     if choices is None and not isinstance(document.get("message"), dict):
         return None
     said = choice.get("delta") or choice.get("message") or document.get("message") or {}
@@ -253,7 +253,7 @@ class ChatClient:
         said = error_text(error.body if error.body is not None else error.message)
         named = error.body.get("param") if isinstance(error.body, Mapping) else None
         message = f"HTTP {error.status_code}: {self._without_key(shown(said))}"
-        return NoAnswer(message, Refusal(error.status_code, f"{said} {named or ''}"))
+        return NoAnswer(message, Rejection(error.status_code, f"{said} {named or ''}"))
 
     def _without_key(self, text: str) -> str:
         """Some servers quote the key that they refuse."""

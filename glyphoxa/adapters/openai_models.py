@@ -22,7 +22,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.judgement.reasoning import without_reasoning
 from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import USUAL, Refusal, dialect_of
+from glyphoxa.providers.chat_dialect import USUAL, Rejection, dialect_of
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
@@ -143,7 +143,7 @@ class OpenAiEmbeddings:
             try:
                 return await self._client.post("/embeddings", cast_to=object, body=fields)
             except APIStatusError as error:
-                refusal = Refusal(error.status_code, error_text(error.body or error.message))
+                refusal = Rejection(error.status_code, error_text(error.body or error.message))
                 refused = refusal.names & (fields.keys() - {"model", "input"})
                 if error.status_code not in (400, 422) or not refused:
                     raise

@@ -3,7 +3,7 @@
 Rules:
 
 - Reasoning is what stands between the marks of a form (`_TAGS`, `_PAIRS`, channels). It is never spoken.
-- A closing mark without an opening one makes everything before it reasoning. Words that were already passed on are
+- A closing mark without an opening one makes everything before it reasoning. ReplyPart that were already passed on are
   retracted.
 - Ordinary text is passed on at once. Only text that may become a mark is held back, until the next characters decide.
 - A reply whose first words are about the user (`reasoning_begins` in the word lists) is held until a closing mark, or
@@ -72,8 +72,8 @@ _WORD: Final = re.compile(r"[^\W_]+(?:'\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Words of a reply.
+class ReplyPart:
+    """ReplyPart of a reply.
 
     Attributes:
         text: May be empty.
@@ -116,29 +116,29 @@ class ReplyText:
         if self._is_guess and not self._held:
             self._closes, self._is_guess = None, False
 
-    def push(self, text: str) -> Words:
+    def push(self, text: str) -> ReplyPart:
         self._held += text
         return self._joined(self._parts())
 
-    def end(self, *, is_cut: bool) -> Words:
+    def end(self, *, is_cut: bool) -> ReplyPart:
         """Return what was held back and is part of the reply.
 
         Args:
             is_cut: The answer ended at the token limit, so open reasoning is reasoning.
         """
-        parts: list[Words] = []
+        parts: list[ReplyPart] = []
         if self._is_guess and not is_cut:
             self._closes, self._is_guess = None, False
             self._at_start = False
             parts.append(self._joined(self._parts()))
         if self._closes is None:
-            parts.append(Words(self._opener.push(self._held) + self._opener.end()))
+            parts.append(ReplyPart(self._opener.push(self._held) + self._opener.end()))
         elif self._held.strip():
             self.has_reasoning = True
         self._held = ""
         return self._joined(iter(parts))
 
-    def _joined(self, parts: Iterator[Words]) -> Words:
+    def _joined(self, parts: Iterator[ReplyPart]) -> ReplyPart:
         text, retracts = "", False
         for part in parts:
             if part.retracts:
@@ -146,9 +146,9 @@ class ReplyText:
                 self._has_said = False
             text += part.text
         self._has_said = self._has_said or bool(text.strip())
-        return Words(text, retracts)
+        return ReplyPart(text, retracts)
 
-    def _parts(self) -> Iterator[Words]:
+    def _parts(self) -> Iterator[ReplyPart]:
         if self._at_start and not self._has_started():
             return
         while self._held:
@@ -167,7 +167,7 @@ class ReplyText:
             if mark is None:
                 n_held = self._begun_mark() if self._removes else 0
                 at = len(self._held) - n_held
-                yield Words(self._opener.push(self._held[:at]))
+                yield ReplyPart(self._opener.push(self._held[:at]))
                 self._held = self._held[at:]
                 return
             yield self._marked(mark)
@@ -186,27 +186,27 @@ class ReplyText:
         self._at_start = False
         return True
 
-    def _closed(self, found: re.Match[str]) -> Words:
+    def _closed(self, found: re.Match[str]) -> ReplyPart:
         self.has_reasoning = True
         self.lacks_opening = self.lacks_opening or (self._is_guess and not _MARK.match(self._held.lstrip()))
         self._closes, self._is_guess = None, False
         self._restart(found)
-        return Words()
+        return ReplyPart()
 
-    def _marked(self, mark: re.Match[str]) -> Words:
+    def _marked(self, mark: re.Match[str]) -> ReplyPart:
         before = self._held[: mark.start()]
         if mark["control"]:
             self._held = self._held[mark.end() :]
-            return Words(self._opener.push(before))
+            return ReplyPart(self._opener.push(before))
         if mark["opens"] or (mark["channel"] is not None and mark["channel"].lower() != "final"):
             self._held = self._held[mark.end() :]
             self._closes = _CLOSES
-            return Words(self._opener.push(before))
+            return ReplyPart(self._opener.push(before))
         if before.strip() or self._has_said or self._opener.holds:
             self.has_reasoning = True
             self.lacks_opening = self.lacks_opening or mark["channel"] is None
         self._restart(mark)
-        return Words(retracts=True)
+        return ReplyPart(retracts=True)
 
     def _restart(self, mark: re.Match[str]) -> None:
         self._held = self._held[mark.end() :].lstrip()

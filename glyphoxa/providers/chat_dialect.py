@@ -55,7 +55,7 @@ UNKNOWN: Final = Habits()
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """Why a server refuses a request.
 
     Attributes:
@@ -112,7 +112,7 @@ class Dialect:
             fitted["messages"] = self._talk(messages)
         return fitted
 
-    def after(self, refusal: Refusal, request: Mapping[str, Any]) -> Dialect | None:
+    def after(self, refusal: Rejection, request: Mapping[str, Any]) -> Dialect | None:
         """Return what to try after a refusal; None if nothing is left to change.
 
         A refusal without a reason that is understood is answered with the plainest request, then without a limit.

@@ -30,7 +30,7 @@ from pipecat.utils.types import is_given
 
 from glyphoxa.adapters.chat_completions import ChatClient, Delta, NoAnswer
 from glyphoxa.adapters.openai_models import kept_open
-from glyphoxa.judgement.reasoning import ReplyText, Words
+from glyphoxa.judgement.reasoning import ReplyPart, ReplyText
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.chat_dialect import USUAL, Dialect, Dialects
 from glyphoxa_processors.cloud_llm import ConnectionWarmer
@@ -192,7 +192,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         elif not has_words:
             raise NoWords(reply.has_reasoning, finish, self._max_tokens if n_tokens is None else n_tokens)
 
-    async def _pass_on(self, words: Words, *, has_words: bool) -> bool:
+    async def _pass_on(self, words: ReplyPart, *, has_words: bool) -> bool:
         """Return whether there are words that count."""
         if words.retracts:
             has_words = False

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.providers.chat_dialect import Dialect, Dialects, Habits, Refusal, dialect_of
+from glyphoxa.providers.chat_dialect import Dialect, Dialects, Habits, Rejection, dialect_of
 
 REQUEST = {
     "messages": [
@@ -28,23 +28,23 @@ REQUEST = {
     ],
 )
 def test_refused_fields_are_left_out(text: str, gone: set[str]) -> None:
-    changed = Dialect().after(Refusal(400, text), REQUEST)
+    changed = Dialect().after(Rejection(400, text), REQUEST)
     assert changed is not None
     assert changed.fitted(REQUEST).keys() == {"messages", "stream", "temperature", "max_tokens"} - gone
 
 
 def test_limit_is_renamed_and_then_dropped() -> None:
-    first = Dialect().after(Refusal(400, "max_tokens is not supported, use max_completion_tokens"), REQUEST)
+    first = Dialect().after(Rejection(400, "max_tokens is not supported, use max_completion_tokens"), REQUEST)
     assert first is not None and first.fitted(REQUEST)["max_completion_tokens"] == 99
-    second = first.after(Refusal(400, "max_completion_tokens: extra fields not permitted"), REQUEST)
+    second = first.after(Rejection(400, "max_completion_tokens: extra fields not permitted"), REQUEST)
     assert second is not None and not {"max_tokens", "max_completion_tokens"} & second.fitted(REQUEST).keys()
 
 
 def test_roles_are_merged_before_the_system_message_is_folded() -> None:
-    first = Dialect().after(Refusal(400, "roles must alternate"), REQUEST)
+    first = Dialect().after(Rejection(400, "roles must alternate"), REQUEST)
     assert first is not None
     assert first.fitted(REQUEST)["messages"] == [REQUEST["messages"][0], {"role": "user", "content": "A\n\nB"}]
-    second = first.after(Refusal(500, "system role not supported"), REQUEST)
+    second = first.after(Rejection(500, "system role not supported"), REQUEST)
     assert second is not None
     assert second.fitted(REQUEST)["messages"] == [{"role": "user", "content": "S\n\nA\n\nB"}]
 
@@ -61,12 +61,12 @@ def test_tool_calls_are_never_merged() -> None:
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 def test_other_failures_change_nothing(status: int) -> None:
-    assert Dialect().after(Refusal(status, "out of order"), REQUEST) is None
+    assert Dialect().after(Rejection(status, "out of order"), REQUEST) is None
 
 
 def test_settings_can_keep_roles_as_they_are() -> None:
     dialect = dialect_of("m", habits=Habits(roles="any"))
-    changed = dialect.after(Refusal(400, "roles must alternate"), REQUEST)
+    changed = dialect.after(Rejection(400, "roles must alternate"), REQUEST)
     assert changed is not None and changed.fitted(REQUEST)["messages"] == REQUEST["messages"]
 
 
