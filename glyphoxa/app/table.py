@@ -405,6 +405,7 @@ class _Wiring:
             listener=listener,
             sink=self.voices.play,
             now_ms=now_ms,
+            units=campaign.units,
         )
         return await self.opening.mouths[npc.engine](spec)
 

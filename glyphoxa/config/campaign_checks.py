@@ -91,6 +91,7 @@ class CampaignBlock(_Block):
     known_in: tuple[Name, ...] = ()
     bible: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
     glossary: dict[Name, Text] = Field(default_factory=dict)
+    units: dict[Name, tuple[Text, Text]] = Field(default_factory=dict)
 
 
 def _as_text(value: object) -> object:

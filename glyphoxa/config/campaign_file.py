@@ -144,6 +144,7 @@ class _Reading:
             story_day=story_day,
             bible=block.bible,
             glossary=block.glossary,
+            units=block.units,
             relation_types=self.document.relation_types,
         )
         if also is not None:

@@ -9,7 +9,7 @@ from glyphoxa.language.words import fold
 
 _WORDS: Final = lexicon("titles")
 _BY_KIND: Final = tuple(_WORDS.tables("titles"))
-TITLES: Final = frozenset(fold(word) for _, words in _BY_KIND for word in words)
+TITLES: Final = frozenset(map(fold, _WORDS.words("abbreviations").union(*(words for _, words in _BY_KIND))))
 KIN: Final = frozenset(fold(word) for kind, words in _BY_KIND if kind == "kin" for word in words)
 """Titles that are also relatives: "my brother Odo" is called Odo."""
 _SAME: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("same"))

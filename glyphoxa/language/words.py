@@ -47,7 +47,7 @@ _UNMARKED = str.maketrans(
 """Letters that an English keyboard lacks and that Unicode does not decompose."""
 _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]")
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
-ABBREVIATED_TITLES = next(words for kind, words in lexicon("titles").tables("titles") if kind == "abbreviations")
+_ABBREVIATED = lexicon("titles").words("abbreviations")
 _REMEMBERED = 8192
 _TEXTS_REMEMBERED = 64
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")
@@ -129,7 +129,7 @@ def _is_abbreviation(word: Word, gap: str) -> bool:
     """Whether the full stop after it ends no sentence: "J. R. Thorne", "St. Cuthbert"."""
     if _GAP_AFTER_ABBREVIATION.fullmatch(gap) is None or word.tail or not word.is_capital:
         return False
-    return word.folded in ABBREVIATED_TITLES or (len(word.text) == 1 and word.text != "I")
+    return word.folded in _ABBREVIATED or (len(word.text) == 1 and word.text != "I")
 
 
 # Mapping positions between a raw text and its corrected version.

@@ -9,13 +9,16 @@ Rules:
 - A held reply is silent. After `Resumed` it continues with the next sample.
 - A reply is over when its last sample was played, when it was cancelled, when it failed and its remaining sound was
   played, or at once if nothing of it may be said. `Over` comes exactly once.
-- The share of a piece's sound that was played, spread over its characters, gives the heard words. A word counts if it
-  was heard to its end. The length of a piece still in synthesis is estimated.
+- The share of a piece's sound that was played, spread over the characters that the voice received, gives the heard
+  words. A word counts if it was heard to its end. The length of a piece still in synthesis is estimated.
+- Written words that the voice received in another form ("40 gp" as "forty gold pieces") are heard together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import assert_never
 
 import numpy as np
@@ -30,9 +33,10 @@ _LAST_WORD_TOLERANCE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class PieceBegan:
-    """The following sound says `text`."""
+    """The following sound says `text`; the voice received `spoken`, if that differs."""
 
     text: str
+    spoken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ PlaybackEffect = FillerBegins | FillerEnds | SoundBegins | PieceBegins | Over
 @dataclass(slots=True)
 class _Piece:
     text: str
+    spoken: str = ""
     n_samples: int = 0
     n_played: int = 0
     is_complete: bool = False
@@ -168,14 +173,30 @@ class _Piece:
     def heard(self, *, rate_hz: int) -> str:
         if not self.n_played:
             return ""
+        spoken = self.spoken or self.text
         length = self.n_samples
         if not self.is_complete:
-            length = max(length, len(self.text) * rate_hz // _SPEECH_CHARACTERS_PER_S)
-        until = (self.n_played / length + _LAST_WORD_TOLERANCE) * len(self.text)
+            length = max(length, len(spoken) * rate_hz // _SPEECH_CHARACTERS_PER_S)
+        until = (self.n_played / length + _LAST_WORD_TOLERANCE) * len(spoken)
+        if until >= len(spoken):
+            return self.text
         end = 0
-        while (space := self.text.find(" ", end + 1)) != -1 and space <= until:
+        while (space := spoken.find(" ", end + 1)) != -1 and space <= until:
             end = space
-        return self.text if until >= len(self.text) else self.text[:end]
+        return (
+            spoken[:end] if spoken == self.text else _written(self.text.split(), spoken.split(), spoken[:end].split())
+        )
+
+
+def _written(text: Sequence[str], spoken: Sequence[str], heard: Sequence[str]) -> str:
+    """Return the written words that belong to the first spoken ones."""
+    n_words = 0
+    for _, _, end, start_spoken, end_spoken in SequenceMatcher(None, text, spoken, autojunk=False).get_opcodes():
+        same = text[n_words:end] == spoken[start_spoken:end_spoken]
+        if end_spoken > len(heard):
+            return " ".join(text[: n_words + max(0, len(heard) - start_spoken) * same])
+        n_words = end
+    return " ".join(text[:n_words])
 
 
 @dataclass(slots=True)
@@ -236,9 +257,9 @@ class Playback:
         if self._is_over:
             return ()
         match event:
-            case PieceBegan(text):
+            case PieceBegan(text, spoken):
                 self._complete_latest()
-                self._pieces.append(_Piece(text))
+                self._pieces.append(_Piece(text, spoken))
             case SoundCame(n_samples):
                 if self._pieces:
                     self._pieces[-1].n_samples += n_samples

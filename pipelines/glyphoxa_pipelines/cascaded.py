@@ -44,6 +44,8 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         new_splitter=parts.new_splitter,
         new_check=parts.new_check,
         stand_in=parts.stand_in,
+        spoken_form=parts.spoken_form,
+        npc_name=parts.npc.name,
     )
 
 

@@ -26,6 +26,7 @@ from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.guard import invented_rolls
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
+from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
@@ -174,6 +175,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
         host=_host(order),
         tools=order.tools if has_tools else None,
         stand_in=stand_ins.line,
+        spoken_form=SpokenForm(order.language, order.units),
         shrug=stand_ins.shrug if profile.needs_repairs else None,
         excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,

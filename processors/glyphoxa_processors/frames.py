@@ -86,10 +86,15 @@ class AnotherTryFrame(LLMContextFrame):
 
 @dataclass
 class PieceFrame(DataFrame):
-    """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None."""
+    """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None.
+
+    Attributes:
+        spoken: The text in the form that the voice received, if it differs.
+    """
 
     turn: TurnId | None
     text: str
+    spoken: str = ""
 
 
 @dataclass

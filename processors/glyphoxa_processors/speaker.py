@@ -194,12 +194,12 @@ class Speaker(FrameProcessor):
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         match frame:
-            case PieceFrame(turn=turn, text=text):
+            case PieceFrame(turn=turn, text=text, spoken=spoken):
                 self._piece, self._context_id = frame, None
                 if turn is None:
                     self._being_rendered.clear()
                 else:
-                    self._on(turn, PieceBegan(text))
+                    self._on(turn, PieceBegan(text, spoken))
             case TTSStartedFrame(context_id=context_id):
                 self._context_id = context_id
             case TTSAudioRawFrame():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +147,25 @@ def test_an_excuse_follows_a_filler_and_both_are_heard() -> None:
     assert playback.on(ExcuseCame(CHUNK)) == ()
     assert playback.on(Played(CHUNK // 2)) == ()
     assert over(playback.on(Played(CHUNK))).error == "too late"
+
+
+@pytest.mark.parametrize(
+    ("share", "heard"),
+    [
+        (0.005, ""),
+        (0.2, "It costs"),
+        (0.7, "It costs"),
+        (0.9, "It costs 1,140 gp & a"),
+        (1.0, "It costs 1,140 gp & a mule."),
+    ],
+)
+def test_heard_words_are_the_written_ones(share: float, heard: str) -> None:
+    playback = Playback()
+    spoken = "It costs one thousand one hundred and forty gold pieces and a mule."
+    for event in (PieceBegan("It costs 1,140 gp & a mule.", spoken), SoundCame(100_000), PieceEnded(), Released()):
+        playback.on(event)
+    effects = playback.on(Played(int(100_000 * share)))
+    assert over((*effects, *playback.on(Cancelled()))).heard == heard
 
 
 def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
