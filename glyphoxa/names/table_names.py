@@ -11,15 +11,13 @@ corrected alike.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
 from loguru import logger
 
-from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
@@ -33,9 +31,6 @@ from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
 from glyphoxa.names.people import CallForms, mentions_of_people
 from glyphoxa.turns.address import AddresseeMention, cast_of
-
-_PUT_RIGHT_S = 30
-"""Interval between retries after a permanent failure to follow changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,25 +203,14 @@ class TableNames:
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
-            supervisor.start("names", partial(self._follow, self._graph.feed))
+            changes = partial(self._graph.feed.follow, self._campaign.id)
+            supervisor.start("names", partial(follow, changes, self._followed.take_once_available, what="names"))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:
         """Learn from the remaining utterances."""
         if self._graph is not None and not await self._learner.finish(deadline_ms):
             logger.warning("the last utterances were not fully learned from")
-
-    async def _follow(self, feed: NameFeed) -> None:
-        has_told = False
-        while True:
-            try:
-                async with aclosing(feed.follow(self._campaign.id)) as changes:
-                    await self._followed.run(changes)
-            except GlyphoxaError as error:  # a permanent failure: a password, a schema
-                if not has_told:
-                    logger.error("changes of names are not followed until this is corrected: {}", error)
-                has_told = True
-                await asyncio.sleep(_PUT_RIGHT_S)
 
     def _now(self) -> _Turn:
         return _Turn(self._made, self.nearby())

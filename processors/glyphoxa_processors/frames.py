@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipecat.frames.frames import DataFrame, LLMContextFrame, MetricsFrame, SystemFrame
@@ -121,6 +121,13 @@ class TurnOverFrame(SystemFrame):
     """
 
     segment: int
+
+
+@dataclass
+class KeytermsFrame(SystemFrame):
+    """New names for a recogniser that accepts them while it listens."""
+
+    names: Sequence[str]
 
 
 # Reports of a mouth's stages about a turn.
