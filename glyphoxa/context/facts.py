@@ -13,7 +13,7 @@ from typing import Final
 
 from glyphoxa.context.prompt import characters_in
 from glyphoxa.domain.campaign import Campaign, Entity
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledFact
 from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
 from glyphoxa.language.lexicon import lexicon
@@ -297,6 +297,16 @@ def select_facts(
             beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc, words)]
             selected.append((one, _with_path(beside, one.why, asked)))
     return selected
+
+
+def own_facts(
+    itself: Known, question: str, npc: NpcId, *, named: Sequence[EntityId], words: RelationWords
+) -> list[RecalledFact]:
+    """Return what a short question asks about the NPC itself. All prompts contain it, but far from the question."""
+    asked = facts_asked(itself, question, named=named, language=words.language)
+    if asked.answer is None or not asked.is_short:
+        return []
+    return _with_path(list(recalled_of(asked.answer, npc, words)), f"named {itself.entity.name!r}", asked)
 
 
 def _facts_of(known: Known, asked: FactsAsked, npc: NpcId, words: RelationWords) -> list[RecalledFact]:

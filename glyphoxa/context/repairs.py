@@ -132,7 +132,7 @@ class InMind:
 
 def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> bool:
     """Return whether something in the prompt is about the question, beyond the names in it."""
-    if any("asks for" in fact.path for fact in mind.facts):
+    if any(fact.is_asked for fact in mind.facts):
         return True
     said = [one for one in mind.remembered if not _is_anothers(one, asked, mind, language)]
     if any(isinstance(one, RecalledSummary) for one in said):

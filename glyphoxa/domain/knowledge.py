@@ -409,6 +409,11 @@ class RecalledFact:
     reason: str = ""
     path: str = ""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the question asks for this, and not only for its entity."""
+        return "asks for" in self.path
+
 
 @dataclass(frozen=True, slots=True)
 class RecalledSummary:
