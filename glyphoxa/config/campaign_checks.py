@@ -39,6 +39,7 @@ from glyphoxa.language.relations import RelationWords, spelled_types
 from glyphoxa.recall.days import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 
+
 def _one_line(name: str) -> str:
     if any(unicodedata.category(c) == "Cc" for c in name):
         raise ValueError("a name must be one line of text without control characters")

@@ -109,7 +109,7 @@ def _nouns() -> Iterator[tuple[Lexicon, str, str, int]]:
         of = lexicon("relations", language)
         for type_, forms in of.value("nouns").items():
             for sex, listed in enumerate(forms):
-                yield from ((of, word, type_, sex) for word in listed.split(", "))
+                yield from ((of, word, type_, sex) for word in listed.split(", ") if word)
 
 
 @cache
@@ -118,7 +118,9 @@ def _asked(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
     of = lexicon("relations", language)
     if not of:
         return {}
-    nouns = [(word, RelationType(type_, sex)) for own, word, type_, sex in _nouns() if own.value("language") == language]
+    nouns = [
+        (word, RelationType(type_, sex)) for own, word, type_, sex in _nouns() if own.value("language") == language
+    ]
     plurals = [(f"{word}s", each) for word, each in nouns]
     others = [(word, RelationType(type_)) for type_, listed in of.tables("asked") for word in listed]
     for word, each in (*nouns, *plurals, *others):
@@ -172,6 +174,22 @@ class RelationWords:
         template = self.own.get(relation) or _template(relation, primary_language(self.language))
         ends = {"source": source, "target": target}
         return _ENDS.sub(lambda end: ends[end[1]], template)
+
+    def from_other_end(self, relation: str, source: str, target: str, *, sex: int = 0) -> str:
+        """Return the sentence about the target; empty if a type has none.
+
+        >>> RelationWords().from_other_end("BROTHER_OF", "Rusk", "Pilar", sex=2)
+        'Pilar is the sister of Rusk'
+        >>> RelationWords().from_other_end("BROTHER_OF", "Rusk", "Pilar")
+        'Pilar is a sibling of Rusk'
+        """
+        known = None if relation in self.own else known_type(relation)
+        other = None if known is None else OTHER_END.get(known.type)
+        if known is None or other is None or known.is_turned:
+            return ""
+        data = _data(primary_language(self.language))
+        ends = {"source": target, "target": source}
+        return _ENDS.sub(lambda end: ends[end[1]], _sentence_of(RelationType(other, sex), data))
 
 
 def in_words(predicate: str) -> str:

@@ -46,10 +46,12 @@ class AskedPredicates:
     Attributes:
         sides: The requested predicates, in capitals, each with the position of the named entity.
         is_short: The text is a question and contains little else.
+        sex: 1 if it asks for a man ("brother"), 2 for a woman.
     """
 
     sides: Mapping[str, Side]
     is_short: bool
+    sex: int = 0
 
     def side_of(self, predicate: str) -> Side | None:
         return self.sides.get(predicate.upper())
@@ -73,7 +75,7 @@ def asked_predicates(
         length, side, asked = _longest_at(heard, at, phrases)
         n_of_noun, types = _longest_noun_at(heard, at, nouns)
         if asked or not types:
-            _ask(sides, {each: side for each in asked})
+            _ask(sides, dict.fromkeys(asked, side))
         else:
             length, sex = n_of_noun, sex or types[0].sex
             _ask(sides, {each.type: "object" for each in types})
@@ -86,7 +88,7 @@ def asked_predicates(
             sides[predicate.upper()] = side_of_it
         elif own and own <= set(heard):
             sides[predicate.upper()] = "either"
-    return AskedPredicates(sides, _words_said(heard) <= SHORT_ASK)
+    return AskedPredicates(sides, _words_said(heard) <= SHORT_ASK, sex)
 
 
 _TURNED: Final[Mapping[Side, Side]] = {"subject": "object", "object": "subject", "either": "either"}
@@ -121,9 +123,7 @@ def _side_of_known(predicate: str, asked: Mapping[str, Side], sex: int, nouns: _
     return _TURNED[side] if known.is_turned else side
 
 
-def _longest_noun_at(
-    heard: Sequence[str], at: int, nouns: _Nouns
-) -> tuple[int, Sequence[RelationType]]:
+def _longest_noun_at(heard: Sequence[str], at: int, nouns: _Nouns) -> tuple[int, Sequence[RelationType]]:
     for length in range(_LONGEST_NOUN, 0, -1):
         if types := nouns.get(tuple(heard[at : at + length])):
             return length, types
@@ -199,10 +199,12 @@ class FactsAsked:
             if
             the question selects all.
         is_short: The text is a question and contains little else, so only the answer is returned.
+        sex: 1 if it asks for a man ("brother"), 2 for a woman.
     """
 
     answer: Known | None = None
     is_short: bool = False
+    sex: int = 0
 
 
 def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = (), language: str = "en") -> FactsAsked:
@@ -232,7 +234,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     relations = _rather(relations, lambda each: _stands_right(each[0], known.entity.id, asked))
     relations = _rather(relations, lambda each: each[1].id in named)
     answer = replace(known, attributes=tuple(attributes), relations=tuple(relations))
-    return FactsAsked(answer, asked.is_short)
+    return FactsAsked(answer, asked.is_short, asked.sex)
 
 
 def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:
