@@ -239,7 +239,7 @@ def hint_for(relation: str, words: RelationWords) -> str | None:
         return None
     near = get_close_matches(relation.upper(), spelled_types(), n=1, cutoff=_CLOSE)
     meant = f"did you mean {near[0]!r}?" if near else "that is fine"
-    return f"{relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}; {meant}"
+    return f"relationship type {relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}; {meant}"
 
 
 def edge_name(source: str, relation: str, target: str) -> str:

@@ -287,7 +287,9 @@ def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
     said = asks_what_it_said(asked, language=language)
     remembers = said or asks_for_memory(asked, language=language)
     is_asked = asked.rstrip().endswith("?")
-    unheard = [name for name in names if not _is_heard(name, mind.lines, language) and not mind.is_known(name)]
+    known_to_all = vocabulary_of(spoken).is_common_knowledge
+    strange = [name for name in names if not known_to_all(name) and not _is_heard(name, mind.lines, language)]
+    unheard = [name for name in strange if not mind.is_known(name)]
     if unheard and (remembers or is_asked):
         facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
         return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))
