@@ -230,7 +230,7 @@ def _is_text(name: str) -> bool:
 
 
 _CLOSE: Final = 0.8
-"""Similarity of two spellings, from 0 to 1: OBSERVER_OF is not meant to be MEMBER_OF."""
+"""Similarity of two spellings, from 0 to 1: REMEMBERS_OF is not meant to be MEMBER_OF."""
 
 
 def hint_for(relation: str, words: RelationWords) -> str | None:
@@ -433,7 +433,7 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
     yield from _of_persona(block.persona, name=name, language=primary_language(language))
     if not block.examples:
         text = (
-            f"{name!r} has no `examples`: default ones of a medieval village are used, with its name, occupation and "
+            f"{name!r} has no `examples`: default ones for any time and place are used, with its name, occupation and "
             f"place (show them: glyphoxa campaign prompt FILE --npc {name!r})"
         )
         yield ("entity",), text

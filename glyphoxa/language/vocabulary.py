@@ -48,9 +48,9 @@ class Vocabulary:
         return self.proper.get(word, UNLISTED) <= ORDINARY
 
     def is_common_knowledge(self, name: str) -> bool:
-        """Whether everybody knows it: an abbreviation (GPS), or a people, a faith, a holiday that small dictionaries list.
+        """Whether everybody knows it: an abbreviation (GPS), or a people, a faith or a holiday.
 
-        Larger dictionaries list persons and towns.
+        These are the names in small dictionaries; larger ones list persons and towns.
         """
         return (name.isupper() and len(name) > 1) or _FEW_NAMES < self.proper.get(name.casefold(), 0) <= _PEOPLES
 
