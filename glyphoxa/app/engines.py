@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -101,6 +101,7 @@ class MouthSpec:
         slot: The NPC's slot in the local model's prompt cache, from 0.
         others: Names of all other speakers. A reply that continues in their name ends there.
         tools: Tools for the model; None without memory.
+        units: The campaign's own measures: see `glyphoxa.domain.campaign.Campaign`.
     """
 
     campaign: CampaignId
@@ -116,6 +117,7 @@ class MouthSpec:
     listener: Listener
     sink: AudioSink
     now_ms: Callable[[], int]
+    units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 OpenEar = Callable[[EarSpec], Awaitable[Ear]]

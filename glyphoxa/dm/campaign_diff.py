@@ -617,7 +617,17 @@ def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
 
 def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
     """Report changes of NPCs, players, scenes and campaign settings, which are not part of the world."""
-    for what in ("name", "language", "time_zone", "calendar", "story_day", "bible", "glossary", "relation_types"):
+    for what in (
+        "name",
+        "language",
+        "time_zone",
+        "calendar",
+        "story_day",
+        "bible",
+        "glossary",
+        "units",
+        "relation_types",
+    ):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")
     # Names and aliases of an NPC belong to its entity.

@@ -189,6 +189,7 @@ class Campaign:
         bible: What every NPC knows of the party, the world and how it began.
         glossary: Words the campaign coined, with their meanings.
         relation_types: Sentences for relation types, with `{source}` and `{target}`.
+        units: Its measures by their sign, each as a voice says one ("one crown") and any other number ("crowns").
     """
 
     id: CampaignId
@@ -207,6 +208,7 @@ class Campaign:
     bible: str = ""
     glossary: Mapping[str, str] = field(default_factory=dict)
     relation_types: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

@@ -38,7 +38,7 @@ _UNDERLINED: Final = re.compile(r"(?<!\w)_([^_\n]+)_(?!\w)")
 # One or two words within a sentence are emphasis, unless they are a verb ("*sighs*", "*grinning*").
 _STRESSED: Final = re.compile(r"(?<=\w )\*(?!\w+(?:s|ing)\b)(\w+(?: \w+)?)\*")
 _HEAD: Final = re.compile(r"^\s*(?:#{1,6}\s+|[-*•]\s+|>\s+|\d{1,2}[.)]\s+(?=\S))")
-_EMOTICON: Final = re.compile(r"(?<!\w)[:;=]['-]?[()DPp/|](?!\w)|<3\b")
+_EMOTICON: Final = re.compile(r"(?<!\w)[:;=]['-]?[()DPp/|](?!\w)|<3\b|(?<!\w):[a-z][a-z0-9_]+:(?!\w)")
 _EMOJI: Final = re.compile(
     "[\U0001f000-\U0001faff\u2600-\u27bf\u2190-\u21ff\u2b00-\u2bff\ufe0f\u200d\u20e3\U000e0020-\U000e007f]"
 )

@@ -4,10 +4,10 @@ A piece ends where a sentence ends. Only the first piece of a reply may already 
 long, before a word that joins another clause ("a sorcerer | who built the tower"): the voice starts earlier, and later
 pieces are long enough for a natural melody.
 
-A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R.") or within a number ("3.5"). That
-needs
-the next character, so a piece is released one character late, which is a whole token of the model; `flush` releases the
-rest. A model whose grammar allows only white space after such a mark (`marks_end`) needs no delay.
+A full stop ends nothing after an abbreviation ("Dr."), a single capital ("J. R."), an ordinal ("am 3. Mai") or within a
+number ("3.5"). That needs the next character, so a piece is released one character late, which is a whole token of the
+model; `flush` releases the rest. A model whose grammar allows only white space after a mark (`marks_end`) needs no
+delay, except after a digit.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ _ENDERS = ".!?…"
 _CLOSERS = "\"'”’»)]*_"
 _CLAUSE_ENDERS = ",;:—–"
 _WORDS: Final = lexicon("speech")
-_ABBREVIATIONS: Final = _WORDS.words("abbreviations")
-_BEFORE_NUMBERS: Final = _WORDS.words("before_numbers")
+_WRITTEN: Final = lexicon("spoken")
+_ABBREVIATIONS: Final = _WRITTEN.words("abbreviations")
+_BEFORE_NUMBERS: Final = _WRITTEN.words("before_numbers")
 """Abbreviations only before a digit: "No. 5", but "No. It is mine."."""
 _JOINS: Final = _WORDS.compile(r"\s(?={joins}\s)")
 """A speaker may pause for breath before these words."""
+_COUNTS: Final = re.compile(r"(?:\d|\b[IVX]+|\b\d+ ?[^\W\d_]{1,3})$")
+"""A number, a Roman number or a measure."""
+_ORDINAL: Final = _WRITTEN.compile(r"\b(?i:{before_ordinals}) \d+$")
 _LAST_WORD = re.compile(r"([\w.]*\w)$")
 
 
@@ -40,7 +44,7 @@ class SentenceSplitter:
     Args:
         least_words: Words that a first piece needs before it may end at a clause.
         least_words_to_join: The same, before it may end at a word that joins another clause.
-        marks_end: Only white space follows a mark that can end a piece, never "3.5" or "...".
+        marks_end: Only white space follows a mark that can end a piece, never "...". Numbers such as "3.5" may occur.
     """
 
     least_words: int = 2
@@ -99,7 +103,7 @@ class SentenceSplitter:
         is_one_stop = held[at] == "." and end == at + 1
         while end < len(held) and held[end] in _CLOSERS:
             end += 1
-        if end >= len(held) and not self.marks_end:
+        if end >= len(held) and not (self.marks_end and not held[at - 1 : at].isdigit()):
             return None  # not yet
         if held[end:] and not held[end].isspace():
             return None  # within "3.5", "e.g" or "...and"
@@ -109,6 +113,8 @@ class SentenceSplitter:
             return self._after_ellipsis(end)
         if is_one_stop and _is_abbreviated(held[:at]):
             return None
+        if is_one_stop and _may_count(held[:at]):
+            return self._after_count(at, end)
         if is_one_stop and _last_word(held[:at]) in _BEFORE_NUMBERS:
             following = held[end:].lstrip()
             return None if following[:1].isdigit() or (not following and not self.marks_end) else end
@@ -119,9 +125,17 @@ class SentenceSplitter:
         following = self._held[end:].lstrip(" \t\"'“‘«(*_")
         return end if following and not following[0].islower() else None
 
+    def _after_count(self, at: int, end: int) -> int | None:
+        """Return the end, unless the sentence continues: "am 3. Mai", "Aldric III. starb", "30 ft. away"."""
+        following = self._held[end:].lstrip()
+        is_ordinal = bool(_ORDINAL.search(self._held[:at]))
+        return None if not following or is_ordinal or following[0].islower() else end
+
     def _ends_clause(self, at: int) -> bool:
         following = self._held[at + 1 : at + 2]
+        is_in_number = self._held[at - 1 : at].isdigit() and (not following or following.isdigit())
         is_complete = following.isspace() or (self._held[at] in "—–" if following else self.marks_end)
+        is_complete = is_complete and not is_in_number
         return is_complete and len(self._held[:at].split()) >= self.least_words
 
 
@@ -132,6 +146,10 @@ def _is_abbreviated(before: str) -> bool:
     # "I" ends sentences ("So do I."), other single capitals are initials.
     is_initial = len(word) == 1 and word not in ("i", "") and before.endswith(word.upper())
     return word in _ABBREVIATIONS or is_initial
+
+
+def _may_count(before: str) -> bool:
+    return _COUNTS.search(before) is not None and not before.endswith(" I")
 
 
 def _last_word(text: str) -> str:

@@ -9,13 +9,16 @@ Rules:
 - A held reply is silent. After `Resumed` it continues with the next sample.
 - A reply is over when its last sample was played, when it was cancelled, when it failed and its remaining sound was
   played, or at once if nothing of it may be said. `Over` comes exactly once.
-- The share of a piece's sound that was played, spread over its characters, gives the heard words. A word counts if it
-  was heard to its end. The length of a piece still in synthesis is estimated.
+- The share of a piece's sound that was played, spread over the characters that the voice received, gives the heard
+  words. A word counts if it was heard to its end. The length of a piece still in synthesis is estimated.
+- Written words that the voice received in another form ("40 gp" as "forty gold pieces") are heard together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import assert_never
 
 import numpy as np
@@ -30,9 +33,10 @@ _LAST_WORD_TOLERANCE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class PieceBegan:
-    """The following sound says `text`."""
+    """The following sound says `text`; the voice received `spoken`, if that differs."""
 
     text: str
+    spoken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,11 @@ class PieceTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Retracted:
+    """The pieces so far are not part of the reply."""
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     pass
 
@@ -113,6 +122,7 @@ PlaybackEvent = (
     | ReplyEnded
     | ReplyFailed
     | PieceTrouble
+    | Retracted
     | Released
     | Held
     | Resumed
@@ -161,6 +171,7 @@ PlaybackEffect = FillerBegins | FillerEnds | SoundBegins | PieceBegins | Over
 @dataclass(slots=True)
 class _Piece:
     text: str
+    spoken: str = ""
     n_samples: int = 0
     n_played: int = 0
     is_complete: bool = False
@@ -168,14 +179,30 @@ class _Piece:
     def heard(self, *, rate_hz: int) -> str:
         if not self.n_played:
             return ""
+        spoken = self.spoken or self.text
         length = self.n_samples
         if not self.is_complete:
-            length = max(length, len(self.text) * rate_hz // _SPEECH_CHARACTERS_PER_S)
-        until = (self.n_played / length + _LAST_WORD_TOLERANCE) * len(self.text)
+            length = max(length, len(spoken) * rate_hz // _SPEECH_CHARACTERS_PER_S)
+        until = (self.n_played / length + _LAST_WORD_TOLERANCE) * len(spoken)
+        if until >= len(spoken):
+            return self.text
         end = 0
-        while (space := self.text.find(" ", end + 1)) != -1 and space <= until:
+        while (space := spoken.find(" ", end + 1)) != -1 and space <= until:
             end = space
-        return self.text if until >= len(self.text) else self.text[:end]
+        return (
+            spoken[:end] if spoken == self.text else _written(self.text.split(), spoken.split(), spoken[:end].split())
+        )
+
+
+def _written(text: Sequence[str], spoken: Sequence[str], heard: Sequence[str]) -> str:
+    """Return the written words that belong to the first spoken ones."""
+    n_words = 0
+    for _, _, end, start_spoken, end_spoken in SequenceMatcher(None, text, spoken, autojunk=False).get_opcodes():
+        same = text[n_words:end] == spoken[start_spoken:end_spoken]
+        if end_spoken > len(heard):
+            return " ".join(text[: n_words + max(0, len(heard) - start_spoken) * same])
+        n_words = end
+    return " ".join(text[:n_words])
 
 
 @dataclass(slots=True)
@@ -236,9 +263,9 @@ class Playback:
         if self._is_over:
             return ()
         match event:
-            case PieceBegan(text):
+            case PieceBegan(text, spoken):
                 self._complete_latest()
-                self._pieces.append(_Piece(text))
+                self._pieces.append(_Piece(text, spoken))
             case SoundCame(n_samples):
                 if self._pieces:
                     self._pieces[-1].n_samples += n_samples
@@ -251,10 +278,11 @@ class Playback:
                 self._complete_latest()
                 self._has_ended, self._withheld = True, withheld
             case ReplyFailed(error):
-                self._complete_latest()
-                self._has_ended, self._error = True, self._error or error
+                self._failed(error)
             case PieceTrouble(error):
                 self._trouble = self._trouble or error
+            case Retracted():
+                self._pieces, self._at = [], 0
             case Released():
                 return self._released()
             case Held() | Resumed():
@@ -266,6 +294,12 @@ class Playback:
             case _:
                 assert_never(event)
         return self._end() if self._nothing_left() else ()
+
+    def _failed(self, error: str) -> None:
+        if self._has_ended and not self.is_silent:
+            return  # the reply is complete
+        self._complete_latest()
+        self._has_ended, self._error = True, self._error or error
 
     def accepts_filler(self) -> bool:
         return self._is_released and not self._had_filler and self.is_silent and self.accepts_excuse()

@@ -44,11 +44,13 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         new_splitter=parts.new_splitter,
         new_check=parts.new_check,
         stand_in=parts.stand_in,
+        spoken_form=parts.spoken_form,
+        npc_name=parts.npc.name,
     )
 
 
 def _reports(parts: MouthParts, speaker: Speaker) -> MouthReports:
-    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.note_trouble, parts.clock)
+    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.note_trouble, speaker.retract, parts.clock)
 
 
 # Runs a graph of processors as an NPC's mouth.

@@ -21,7 +21,7 @@ from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import TextCorrector
 from glyphoxa_processors.hot_context import OnPartial, Shrug
-from glyphoxa_processors.spoken_text import NewCheck, Splitter, StandIn, no_stand_in
+from glyphoxa_processors.spoken_text import NewCheck, Splitter, SpokenForm, StandIn, no_stand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ class MouthParts:
         facts_at: Position of recalled facts in the prompt.
         context_deadline_ms: For `context`, in case it has no deadline of its own.
         stand_in: Chooses what to say if nothing of a reply may be said.
+        spoken_form: Writes a sentence as the voice says it.
         shrug: See `HotContextInjector`.
         excuses: Lines for a failed or missing reply.
     """
@@ -112,6 +113,7 @@ class MouthParts:
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
     stand_in: StandIn = no_stand_in
+    spoken_form: SpokenForm = str
     shrug: Shrug | None = None
     excuses: Sequence[str] = ()
     clock: Callable[[], int] = now_ms

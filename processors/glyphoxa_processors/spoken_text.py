@@ -18,6 +18,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, Unsaid, Verdict
 from glyphoxa.judgement.repairs import leaves_out, only_calls
+from glyphoxa.language.markup import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,
@@ -27,6 +28,7 @@ from glyphoxa_processors.frames import (
     PieceFrame,
     ReplyBeginsFrame,
     ReplyEndFrame,
+    RetractFrame,
     SecondTryFrame,
 )
 
@@ -51,12 +53,19 @@ Empty for nothing.
 """
 
 
+SpokenForm = Callable[[str], str]
+"""Writes a piece as the voice says it: numbers as words. See `glyphoxa.language.spoken_form`."""
+
+
 def no_stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
     return ""
 
 
 class SpokenText(FrameProcessor):
     """Sends each clause to the voice as soon as it is complete, preceded by its turn's mark.
+
+    Markup is converted before a reply is split, so that a clause is checked, shown and stored as plain text. The voice
+    alone receives the spoken form.
 
     Every clause is one `TTSSpeakFrame` with its own context id, which every pipecat TTS service speaks at once and in
     order.
@@ -65,21 +74,26 @@ class SpokenText(FrameProcessor):
         new_splitter: Called once for each reply, so that replies do not mix.
         new_check: Called once for each try of the model at a reply.
         stand_in: Chooses what to say if nothing of a reply may be said. Without it, the reply is withheld.
+        npc_name: What a model's `{{char}}` stands for.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         reports: MouthReports,
         *,
         new_splitter: Callable[[], Splitter],
         new_check: NewCheck,
         stand_in: StandIn = no_stand_in,
+        spoken_form: SpokenForm = str,
+        npc_name: str = "",
     ) -> None:
         super().__init__()
         self._reports = reports
         self._new_splitter = new_splitter
         self._new_check = new_check
         self._stand_in = stand_in
+        self._spoken_form = spoken_form
+        self._npc_name = npc_name
         self._turn: TurnId | None = None
         self._begin_reply(None)
 
@@ -91,6 +105,8 @@ class SpokenText(FrameProcessor):
                 self._is_brief = is_brief
             case LLMTextFrame(text=text):
                 await self._take(text)
+            case RetractFrame():
+                await self._retract()
             case LLMFullResponseEndFrame():
                 await self._end_reply()
             case GivenWordsFrame(turn=turn, text=text):
@@ -115,6 +131,7 @@ class SpokenText(FrameProcessor):
         self._begin_try()
 
     def _begin_try(self) -> None:
+        self._plain = PlainText(char=self._npc_name, user=self._asked.speaker_name)
         self._splitter = self._new_splitter()
         self._decide = self._new_check(self._asked)
         self._unsaid: list[Unsaid] = []
@@ -126,13 +143,25 @@ class SpokenText(FrameProcessor):
         if not self._has_words and text.strip():
             self._has_words = True
             self._reports.mark(self._turn, Stage.FIRST_TOKEN)
-        for piece in self._splitter.push(text):
+        for piece in self._splitter.push(self._plain.push(text)):
             await self._say(piece)
+
+    async def _retract(self) -> None:
+        """Drop what was said of this reply. An interruption stops the voice, which may be saying it."""
+        if self._turn is None:
+            return
+        was_said, self._said = self._said, []
+        self._has_words = False
+        self._begin_try()
+        if was_said:
+            self._reports.on_retracted(self._turn)
+            await self.push_frame(InterruptionFrame())
+            await self.push_frame(RetractFrame())
 
     async def _end_reply(self) -> None:
         if self._turn is None:
             return
-        for piece in self._splitter.flush():
+        for piece in (*self._splitter.push(self._plain.flush()), *self._splitter.flush()):
             await self._say(piece)
         if not self._has_words:
             # A failed service has reported its error already, and the first one counts.
@@ -193,6 +222,7 @@ class SpokenText(FrameProcessor):
         await self._speak(turn, text)
 
     async def _speak(self, turn: TurnId | None, text: str) -> None:
-        await self.push_frame(PieceFrame(turn, text))
-        await self.push_frame(TTSSpeakFrame(text, append_to_context=False))
+        spoken = self._spoken_form(text)
+        await self.push_frame(PieceFrame(turn, text, spoken))
+        await self.push_frame(TTSSpeakFrame(spoken, append_to_context=False))
         await self.push_frame(PieceEndFrame(turn))

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Asked, Fault, TierChoice, Verdict
+from glyphoxa.domain.turn import Asked, Character, Fault, TierChoice, Verdict
+from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.language.sentences import SentenceSplitter
+from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
+from glyphoxa.providers.building import Connection
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
 from tests.support.memory_twins import tools_of
@@ -31,8 +35,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 def a_model(server: ModelServer, **options: Any) -> SpokenLLM:
-    settings = OpenAILLMSettings(model="m")
-    return SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, **options)
+    return SpokenLLM(Connection("m", server.base_url, "x"), **options)
 
 
 async def test_an_answer_is_heard_whole_and_its_stages_come_in_order(server: ModelServer) -> None:
@@ -85,6 +88,49 @@ async def test_a_cancelled_reply_keeps_only_the_words_that_were_heard(server: Mo
         assert finished.reply.startswith(finished.heard)
         assert finished.heard.split() == finished.reply.split()[: len(finished.heard.split())]
         assert 0 < len(finished.heard) < len(finished.reply)
+
+
+class RecordingVoice:
+    """Hums each text and keeps it."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, text: str) -> Iterator[NDArray[np.int16]]:
+        self.texts.append(text)
+        return hum()(text)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "written", "spoken"),
+    [
+        (["Bread &am", "p; ale."], "Bread & ale.", ["Bread and ale."]),
+        (["It is out.<", "br>Go ", "round."], "It is out. Go round.", ["It is out.", "Go round."]),
+        (["{{us", "er}}, go ", "round."], "Alice, go round.", ["Alice, go round."]),
+        (["{{", "char}} is my ", "name."], "Grimjaw is my name.", ["Grimjaw is my name."]),
+        (["Berwin I", "II built it."], "Berwin III built it.", ["Berwin the Third built it."]),
+        (["It costs 15&", "nbsp;gp."], "It costs 15 gp.", ["It costs fifteen gold pieces."]),
+        (["It is 2", ",", "350", " feet."], "It is 2,350 feet.", ["It is two thousand three hundred and fifty feet."]),
+        (["It is **very", "** deep 🌊."], "It is very deep.", ["It is very deep."]),
+        (["*sighs* Go ", "3–", "4 miles."], "Go 3–4 miles.", ["Go three to four miles."]),
+    ],
+)
+@pytest.mark.parametrize("marks_end", [False, True])
+async def test_voice_receives_words_and_log_what_was_written(
+    server: ModelServer, tokens: list[str], written: str, spoken: list[str], marks_end: bool
+) -> None:
+    server.reply, voice = tokens, RecordingVoice()
+    parts = {
+        "tts": make_tts(voice, voice="recording"),
+        "new_splitter": partial(SentenceSplitter, marks_end=marks_end),
+        "new_check": lambda asked: ReplyCheck(Character("Grimjaw"), asked, repairs=False).decide,
+        "spoken_form": SpokenForm("en"),
+    }
+    async with stage(server, **parts) as play:
+        finished = await play.answered()
+        assert finished.reply == finished.heard == written
+        assert " ".join(started.text for started in play.of(SentenceStarted)) == written
+        assert voice.texts == spoken
 
 
 async def test_a_cancelled_reply_fades_out_within_five_milliseconds(server: ModelServer) -> None:
@@ -182,7 +228,7 @@ async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: Mode
         play.begin()
         assert "timed out" in (await play.finished()).error
         server.gate.set()
-        llm._deadlines = StreamDeadlines(first_token_ms=DEADLINE_MS)
+        llm.deadlines = StreamDeadlines(first_token_ms=DEADLINE_MS)
         assert (await play.answered("t2")).error == ""
 
 

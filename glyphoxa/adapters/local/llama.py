@@ -48,11 +48,15 @@ from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.providers.chat_models import Measured
 
 SPOKEN_GRAMMAR = r"""root ::= sentence (" " sentence)? (" " sentence)?
-sentence ::= [A-ZÀ-ÖØ-Þ0-9] [a-zA-ZÀ-ÖØ-öø-ÿ0-9'\-]* (gap word)* [.!?]
-word ::= [a-zA-ZÀ-ÖØ-öø-ÿ0-9'] [a-zA-ZÀ-ÖØ-öø-ÿ0-9'\-]*
+sentence ::= ([A-ZÀ-ÖØ-Þ] rest | number) (gap word)* [.!?]
+word ::= [a-zA-ZÀ-ÖØ-öø-ÿ'] rest | number
+rest ::= [a-zA-ZÀ-ÖØ-öø-ÿ0-9'\-]*
+number ::= [0-9]+ ([.,:] [0-9]+)* rest
 gap ::= " " | ", " | "; "
 """
-"""GBNF for one to three plain sentences that a voice can say: no quotes, lists, markup or stage directions."""
+"""GBNF for one to three plain sentences that a voice can say: no quotes, lists, markup or stage directions.
+
+A comma is followed by a space, except in a number: without that exception, "1,140" can only be written as "1, 140"."""
 
 SPOKEN_TEMPERATURE = 0.7
 SPOKEN_REPEAT_PENALTY = 1.05

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from glyphoxa.turns.playback import (
     ReplyEnded,
     ReplyFailed,
     Resumed,
+    Retracted,
     SoundBegins,
     SoundCame,
 )
@@ -146,6 +148,25 @@ def test_an_excuse_follows_a_filler_and_both_are_heard() -> None:
     assert playback.on(ExcuseCame(CHUNK)) == ()
     assert playback.on(Played(CHUNK // 2)) == ()
     assert over(playback.on(Played(CHUNK))).error == "too late"
+
+
+@pytest.mark.parametrize(
+    ("share", "heard"),
+    [
+        (0.005, ""),
+        (0.2, "It costs"),
+        (0.7, "It costs"),
+        (0.9, "It costs 1,140 gp & a"),
+        (1.0, "It costs 1,140 gp & a mule."),
+    ],
+)
+def test_heard_words_are_the_written_ones(share: float, heard: str) -> None:
+    playback = Playback()
+    spoken = "It costs one thousand one hundred and forty gold pieces and a mule."
+    for event in (PieceBegan("It costs 1,140 gp & a mule.", spoken), SoundCame(100_000), PieceEnded(), Released()):
+        playback.on(event)
+    effects = playback.on(Played(int(100_000 * share)))
+    assert over((*effects, *playback.on(Cancelled()))).heard == heard
 
 
 def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
@@ -302,3 +323,21 @@ def test_held_and_cut_reply_counts_only_what_was_played() -> None:
     assert cut.interrupted
     assert cut.n_samples == 2 * CHUNK
     assert cut.heard == "one two"
+
+
+def test_error_after_the_end_of_a_reply_does_not_fail_it() -> None:
+    playback = reply(("Well met.", 2_400))
+    playback.on(ReplyFailed("too late to matter"))
+    playback.on(Released())
+    ended = over(played_out(playback))
+    assert (ended.heard, ended.error) == ("Well met.", "")
+
+
+def test_retracted_pieces_are_not_part_of_the_reply() -> None:
+    playback = Playback()
+    for event in (Released(), PieceBegan("They want a price."), SoundCame(2_400), PieceEnded(), Played(CHUNK)):
+        playback.on(event)
+    for event in (Retracted(), PieceBegan("Four crowns."), SoundCame(2_400), PieceEnded(), ReplyEnded()):
+        playback.on(event)
+    ended = over(played_out(playback))
+    assert ended.reply == ended.heard == "Four crowns."
