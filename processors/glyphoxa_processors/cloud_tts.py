@@ -190,7 +190,7 @@ class VoiceWire(Protocol):
 
     name: str
     url: str
-    headers: Mapping[str, str]
+    headers: dict[str, str]
 
     def request(self, text: str, clause: str) -> list[str]:
         """Return the messages that request a clause. `clause`: a unique id."""
