@@ -130,7 +130,8 @@ class NamesDesk:
     async def undo(self, heard: str | None = None) -> str:
         """Undo the last decision, about these words if any are given. Returns what was undone, in a line."""
         taken = await self.learning.undo(heard)
-        return f"undone: {taken.step.kind} {taken.heard} = {taken.name or taken.step.entity_id}"
+        what = "accepted" if taken.step.kind == "confirmed" else taken.step.kind
+        return f"undone: {what} {taken.heard} for {taken.name or taken.step.entity_id}"
 
 
 async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:

@@ -23,7 +23,7 @@ from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, counted
 from glyphoxa.providers.building import LLM, runs_here, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
@@ -153,10 +153,12 @@ def _campaign(settings: Settings) -> Iterator[Finding]:
     try:
         campaign = read_playable(path, settings).campaign
     except InvalidFile as wrong:
-        text = f"{path} cannot be played, {len(wrong.problems)} mistakes: run `glyphoxa campaign check {path}`"
+        text = (
+            f"{path} cannot be played, {counted(len(wrong.problems), 'mistake')}: run `glyphoxa campaign check {path}`"
+        )
         yield Finding("error", "campaign", text)
     else:
-        yield Finding("ok", "campaign", f"{campaign.name} in {path}, with {len(campaign.npcs)} NPCs")
+        yield Finding("ok", "campaign", f"{campaign.name} in {path}, with {counted(len(campaign.npcs), 'NPC')}")
 
 
 def models(settings: Settings) -> Iterator[Finding]:

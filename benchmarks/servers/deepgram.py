@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -74,6 +74,19 @@ class Connection:
 OnConfigure = Literal["taken", "refused", "ignored", "hangs_up"]
 
 
+@dataclass(frozen=True, slots=True)
+class Close:
+    """A closing handshake."""
+
+    code: int
+    reason: str = ""
+
+
+Wire = dict[str, Any] | str | bytes | Close
+OnWire = Callable[[Connection, dict[str, Any]], Iterable[Wire]]
+"""What really goes over the wire, instead of a message."""
+
+
 class DeepgramServer(LocalServer):
     """A scripted server.
 
@@ -90,6 +103,7 @@ class DeepgramServer(LocalServer):
         tells_positions: False: every transcript claims to start where the connection did, as servers do that only speak
             the protocol.
         speech_ttfb_ms: Aura: to the first sound.
+        on_wire: Spoils each message of Nova and Flux.
     """
 
     def __init__(  # noqa: PLR0913 - what a provider may do, each by itself
@@ -104,6 +118,7 @@ class DeepgramServer(LocalServer):
         stops_reading_after_ms: int | None = None,
         tells_positions: bool = True,
         speech_ttfb_ms: float = 0,
+        on_wire: OnWire = lambda _, message: [message],
         key: str | None = None,
         refuse_with: int | None = None,
     ) -> None:
@@ -117,6 +132,7 @@ class DeepgramServer(LocalServer):
         self.stops_reading_after_ms = stops_reading_after_ms
         self.tells_positions = tells_positions
         self.speech_ttfb_ms = speech_ttfb_ms
+        self.on_wire = on_wire
         self.finals_may_go = asyncio.Event()
         """While it is not set, a connection that was asked for the final words waits."""
         self.finals_may_go.set()
@@ -154,15 +170,15 @@ class DeepgramServer(LocalServer):
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         for greeting in words.greeting():
-            await socket.send_json(greeting)
+            await self._send(socket, connection, greeting)
         to_come = list(self.script)
         async for message in socket:
             if message.type is WSMsgType.BINARY:
                 connection.audio_bytes += len(message.data)
                 while to_come and to_come[0].after_ms <= connection.heard_ms:
-                    await socket.send_json(words.event(to_come.pop(0)))
+                    await self._send(socket, connection, words.event(to_come.pop(0)))
                 for event in words.hear(message.data):
-                    await socket.send_json(event)
+                    await self._send(socket, connection, event)
                 self.noted()
                 is_first = connection is self.connections[0]
                 if is_first and self.hangs_up_after_ms is not None and connection.heard_ms >= self.hangs_up_after_ms:
@@ -184,9 +200,23 @@ class DeepgramServer(LocalServer):
                 if control["type"] in ("Finalize", "ForceEndTurn"):
                     await self.finals_may_go.wait()
                 for answer in answers:
-                    await socket.send_json(answer)
+                    await self._send(socket, connection, answer)
         await socket.close()
         return socket
+
+    async def _send(self, socket: web.WebSocketResponse, connection: Connection, message: dict[str, Any]) -> None:
+        for wire in self.on_wire(connection, message):
+            match wire:
+                case _ if socket.closed:
+                    return
+                case Close(code, reason):
+                    await socket.close(code=code, message=reason.encode())
+                case str():
+                    await socket.send_str(wire)
+                case bytes():
+                    await socket.send_bytes(wire)
+                case _:
+                    await socket.send_json(wire)
 
     async def _aura(self, request: web.Request) -> web.StreamResponse:
         if (status := self.refusal(request)) is not None:

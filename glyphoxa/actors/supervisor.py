@@ -15,15 +15,40 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from loguru import logger
 
+from glyphoxa.domain.errors import GlyphoxaError
+
 M = TypeVar("M")
+T = TypeVar("T")
+
+_RETRY_FATAL_S: Final = 60.0
+
+
+async def follow(
+    changes: Callable[[], AsyncGenerator[T, None]], take: Callable[[T], Awaitable[None]], *, what: str
+) -> None:
+    """Call `take` with each change, until cancelled.
+
+    A permanent error, such as a wrong password or schema, is reported once and retried every minute.
+    """
+    has_told = False
+    while True:
+        try:
+            async with aclosing(changes()) as news:
+                async for change in news:
+                    await take(change)
+        except GlyphoxaError as error:
+            if not has_told:
+                logger.error("{} cannot be read until this is fixed: {}", what, error)
+            has_told = True
+            await asyncio.sleep(_RETRY_FATAL_S)
 
 
 class MailboxFull(RuntimeError):

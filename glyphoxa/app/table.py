@@ -557,7 +557,7 @@ async def open_with_store(
     """
     if campaign is None:
         if settings.campaign is None:
-            raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name a file")
+            raise InvalidInput("no campaign is set: name one with --campaign, or add `campaign: FILE` to the settings")
         campaign = read_playable(settings.campaign, settings).campaign
     mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.titles import KIN, TITLES
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.turns.address import trades_of
@@ -38,14 +39,12 @@ def occupation_in(noun: str) -> str | None:
 
 
 _JOINED_BY: Final = _WORDS.words("joined_by")
-_TITLES: Final = _WORDS.words("titles")
 _KINDS: Final = {
     "location": _WORDS.words("places"),
     "faction": _WORDS.words("factions"),
     "item": _WORDS.words("items"),
 }
 _INTO: Final = _WORDS.words("into")
-_KIN: Final = _WORDS.words("kin_titles")
 _MY: Final = _WORDS.words("my")
 _BEFORE_NOUNS: Final = _WORDS.words("before_nouns")
 """German: words that precede nouns but not names."""
@@ -129,12 +128,12 @@ class NameFinder:
     ) -> NewName | None:
         # The first word of a sentence is capitalised anyway, so it must not be an ordinary word.
         while run and (run[0].opens or run[0].folded in _NOT_OF_THE_STORY) and not self._is_unheard(run[0]):
-            if run[0].folded in _TITLES and len(run) > 1:
+            if run[0].folded in TITLES and len(run) > 1:
                 break
             run, at = run[1:], at + 1
         while run and not run[0].is_capital:
             run, at = run[1:], at + 1  # "of the Grennock" is the end of a truncated name
-        if len(run) > 1 and run[0].folded in _KIN and at and spoken[at - 1].folded in _MY:
+        if len(run) > 1 and run[0].folded in KIN and at and spoken[at - 1].folded in _MY:
             run, at = run[1:], at + 1  # "my brother Odo" is called Odo
         while run and run[-1].folded in _NOT_OF_THE_STORY:
             run = run[:-1]
@@ -146,7 +145,7 @@ class NameFinder:
         before = text[: run[0].start]
         is_called = _CALLED.search(before[-40:]) is not None
         unheard = sum(self._is_unheard(each) for each in run)
-        titled = run[0].folded in _TITLES and len(run) > 1
+        titled = run[0].folded in TITLES and len(run) > 1
         kind = self._kind(spoken, at, run)
         if self._has_capital_nouns:
             sure = 0.85 if is_called else 0.75 if unheard and titled else 0.6 if unheard == len(run) else 0.0
@@ -177,7 +176,7 @@ class NameFinder:
     def _kind(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> str:
         inside = {each.folded for each in run}
         around = inside | {each.folded for each in spoken[max(at - 3, 0) : at]}
-        if run[0].folded in _TITLES:
+        if run[0].folded in TITLES:
             return "npc"
         for kind, signs in _KINDS.items():
             if inside & signs or (around & signs and "of" in around):

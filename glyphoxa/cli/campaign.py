@@ -39,15 +39,15 @@ from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
-from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
+from glyphoxa.context.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import MAX_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.language.relations import in_words
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, day_now
 from glyphoxa.world.state import WorldState
@@ -138,7 +138,7 @@ async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
                 found, _ = await _read_into(store, await stored_campaign(store, options.campaign), options)
     _warn(found)
     n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
-    print(f"{options.file}: {n_entities} entities, {n_relationships} relationships")
+    print(f"{options.file}: {_entities(n_entities)}, {counted(n_relationships, 'relationship')}")
     if found.unknown:
         shown = ", ".join(found.unknown[:_MOST_RELATED])
         more = f" and {len(found.unknown) - _MOST_RELATED} more" if len(found.unknown) > _MOST_RELATED else ""
@@ -250,11 +250,21 @@ def _warn(file: CampaignFile | TablesFile) -> None:
 
 
 def _say_what_it_holds(campaign: Campaign) -> None:
-    print(
-        f"{campaign.name} ({campaign.id}): {len(campaign.entities)} entities, {len(campaign.relationships)} "
-        f"relationships, {len(campaign.npcs)} NPCs, {len(campaign.players)} players, {len(campaign.scenes)} scenes, "
-        f"{len(campaign.secrets)} secrets"
+    others = (
+        counted(len(parts), what)
+        for what, parts in (
+            ("relationship", campaign.relationships),
+            ("NPC", campaign.npcs),
+            ("player", campaign.players),
+            ("scene", campaign.scenes),
+            ("secret", campaign.secrets),
+        )
     )
+    print(f"{campaign.name} ({campaign.id}): {', '.join((_entities(len(campaign.entities)), *others))}")
+
+
+def _entities(n: int) -> str:
+    return counted(n, "entity", "entities")
 
 
 # Looking
@@ -276,7 +286,11 @@ async def _prompt(options: argparse.Namespace) -> int:
     *shown, _ = with_hot_context(asked, HotContext(identity=(*bible.lines(npc.id), *identity.lines))).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
     n_tokens = sum(tokens_of(message.content) for message in shown)
-    print(f"\nAbout {n_tokens:,} tokens, in every prompt of {npc.name}.")
+    budgets = Budgets()
+    most = STANDING_TOKENS + budgets.bible_tokens + budgets.identity_tokens
+    print(f"\nIn every prompt of {npc.name}: about {n_tokens:,} of {most:,} tokens that a small model has for this.")
+    if n_tokens > most:
+        print(f"Shorten `persona:` or `examples:` of {npc.name!r}: a small model has less room for the conversation.")
     if not npc.examples:
         print(f"These are the default examples. To replace them, write `examples:` under {npc.name!r}.")
     if identity.secrets:
@@ -318,24 +332,23 @@ async def _show(options: argparse.Namespace) -> int:
     ):
         if names:
             print(f"{what}: {', '.join(names)}")
-    table = a_table("type", "name", "related to")
+    table = a_table("type", "name", "relations")
     for entity in sorted(world.entities.values(), key=lambda each: (each.type, each.name, each.id)):
-        table.add_row(entity.type, entity.name, _related(entity.id, world))
+        table.add_row(entity.type, entity.name, _related(entity.id, world, RelationWords.of(campaign)))
     show(table)
     return 0
 
 
-def _related(entity: EntityId, world: WorldState) -> str:
-    """List the accepted relations of an entity."""
+def _related(entity: EntityId, world: WorldState, words: RelationWords) -> str:
+    """List the accepted relations of an entity, each without its name: is at The Anvil, knows Elowen."""
     related: list[str] = []
     for fact in world.touching(entity):
         claim = fact.claim
         if fact.status != "accepted" or claim.object is None:
             continue
-        if claim.subject == entity:
-            related.append(f"{in_words(claim.predicate)} {world.entities[claim.object].name}")
-        elif claim.predicate in BIDIRECTIONAL_RELATIONS:
-            related.append(f"{in_words(claim.predicate)} {world.entities[claim.subject].name}")
+        if claim.subject == entity or claim.predicate in BIDIRECTIONAL_RELATIONS:
+            other = claim.object if claim.subject == entity else claim.subject
+            related.append(f"{words.between(claim.predicate)} {world.entities[other].name}")
     if len(related) > _MOST_RELATED:
         related[_MOST_RELATED:] = [f"and {len(related) - _MOST_RELATED} more"]
     return ", ".join(related)
@@ -378,10 +391,10 @@ async def _export(options: argparse.Namespace) -> int:
         bundle = await export_campaign(store.database, await stored_campaign(store, options.campaign, settings))
     if options.without_talk:
         bundle = bundle.without_talk()
-    if not options.with_secrets and (secrets := list(bundle.secrets())):
+    if not options.with_secrets and bundle.has_secrets:
         raise InvalidInput(
-            f"campaign {bundle.id!r} has or had secrets ({len(secrets)} places, the first is {secrets[0]}), and a "
-            "bundle contains the whole campaign; nothing was written. To include them: --with-secrets"
+            f"campaign {bundle.id!r} has or had secrets, and a bundle contains the whole campaign; nothing was "
+            "written. To include them: --with-secrets"
         )
     n_bytes = await asyncio.to_thread(_write_bundle, options.file, bundle)
     print(f"{options.file}: {bundle.name} ({bundle.id}), {_held(bundle)}, {n_bytes:,} bytes")
@@ -418,8 +431,8 @@ async def _import(options: argparse.Namespace) -> int:
 def _held(bundle: CampaignBundle) -> str:
     n = {table: len(rows) for table, rows in bundle.tables.items()}
     return (
-        f"{n['sessions']:,} sessions, {n['session_entries']:,} utterances, {n['entities']:,} entities, "
-        f"{n['world_events']:,} events"
+        f"{counted(n['sessions'], 'session')}, {counted(n['session_entries'], 'utterance')}, "
+        f"{_entities(n['entities'])}, {counted(n['world_events'], 'event')}"
     )
 
 

@@ -193,7 +193,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     root = parser(verb)
     options, free = root.parse_known_args(arguments)
     if free and not getattr(options, "takes_any_option", False):
-        root.error(f"unrecognized arguments: {' '.join(free)}")
+        options.parser.error(f"unrecognized arguments: {' '.join(free)}")
     options.free = free
     return options
 

@@ -28,7 +28,7 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import erase
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.records import forget, lines_about
 
@@ -56,7 +56,7 @@ async def _export(scope: Scope, options: argparse.Namespace) -> int:
         found |= await asyncio.to_thread(lines_about, scope.settings.data_directory, scope.campaign, meant.player)
     data = json.dumps(found, ensure_ascii=False, indent=1).encode()
     await asyncio.to_thread(write_new_file, options.file, data)
-    print(f"{options.file}: {len(found['utterances'])} utterances, {len(data):,} bytes")
+    print(f"{options.file}: {counted(len(found['utterances']), 'utterance')}, {len(data):,} bytes")
     return 0
 
 
@@ -106,15 +106,15 @@ async def _erase_meant(scope: Scope, meant: Meant, *, is_sure: bool) -> int:
         raise Unavailable(f"the erasure is incomplete; run the same command again: {error}") from None
     n_lines = 0 if meant.player is None else await asyncio.to_thread(forget, data_dir, scope.campaign, meant.player)
     _show("erased", done)
-    print(f"erased: {n_records} spool records, {n_lines} lines of consents and audit log")
+    print(f"erased: {counted(n_records, 'spool record')}, {counted(n_lines, 'line')} of consents and audit log")
     return 0
 
 
 def _show(what: str, found: Sequence[ErasedTalk]) -> None:
     for each in found:
         print(
-            f"{what}: campaign {each.campaign}: {len(each.utterances)} utterances ({each.n_replies} of NPCs), "
-            f"{each.n_events} events that depend on them"
+            f"{what}: campaign {each.campaign}: {counted(len(each.utterances), 'utterance')} "
+            f"({each.n_replies} of NPCs), {counted(each.n_events, 'event')} that came of them"
         )
 
 

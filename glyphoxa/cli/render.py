@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -30,7 +30,7 @@ from glyphoxa.dm.wording import (
 )
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import Words, claim_in_words, moment, visibility_in_words
+from glyphoxa.world.wording import Words, fact_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
@@ -191,7 +191,7 @@ def show_facts(
     for fact in facts:
         table.add_row(
             short(fact.id),
-            claim_in_words(fact.claim, resolver),
+            fact_in_words(fact, resolver),
             *([fact.status] if with_status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
             visibility_in_words(fact.visibility, resolver),
@@ -218,8 +218,6 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     _say_where(desk.resolver, fact, found.said)
     if validity := validity_in_words(fact.validity, desk.days.calendar):
         print(f"  holds {validity}")
-    for key, value in fact.attributes.items():
-        print(f"  {key}: {value}")
     print(f"  known to: {visibility_in_words(fact.visibility, desk.resolver)}")
     for knower in fact.visibility.knowers:
         print(f"    {knower_in_words(knower, desk.resolver)}")
@@ -256,10 +254,8 @@ def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
 
 
-async def show_events(
-    desk: Desk, happened: Sequence[tuple[WorldEvent, bool]], *, of: Mapping[FactId, str] | None = None
-) -> None:
-    words = {**await desk.facts.in_words([event for event, _ in happened]), **(of or {})}
+async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -> None:
+    words = await desk.facts.in_words([event for event, _ in happened])
     table = a_table("event", "when", "by", "what", "where", "")
     for recorded, counts in happened:
         table.add_row(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
-from glyphoxa.cli.scope import A_DAY, CAMPAIGN, SESSION, YES, goes_on, run_at_desk
+from glyphoxa.cli.scope import A_DAY, CAMPAIGN, LAST, ONE_SESSION, SESSION, YES, goes_on, run_at_desk, session_argument
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver, json_or_text
@@ -59,10 +59,11 @@ _QUEUES = {"pending": "no facts need review", "conflict": "no facts disagree", "
         help="pending: not accepted yet (default); conflict: disagrees with an accepted fact; "
         "stale: depends on a fact that is no longer true",
     ),
+    ONE_SESSION,
     limit(_MOST_SHOWN),
 )
 async def _review(desk: Desk, options: argparse.Namespace) -> int:
-    facts = await desk.inspection.of_status(desk.campaign, options.status, limit=options.limit)
+    facts = await desk.inspection.of_status(desk.campaign, options.status, session=options.session, limit=options.limit)
     disputed = await desk.inspection.facts(desk.campaign, {each for fact in facts for each in fact.disputes})
     words = {fact.id: f"{short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
     also = ("disagrees with", lambda fact: "; ".join(words.get(each, each) for each in fact.disputes))
@@ -70,7 +71,7 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
         facts,
         desk.resolver,
         limit=options.limit,
-        nothing=_QUEUES[options.status],
+        nothing=_QUEUES[options.status] + ("" if options.session is None else f" in session {options.session}"),
         also=also if options.status == "conflict" else None,
     )
     counts = await desk.inspection.waiting(desk.campaign)
@@ -394,7 +395,7 @@ def _done(what: str, event: WorldEvent) -> int:
 
 @TRANSCRIPT.action(
     "show a session's summary; with WORDS, set what NPCs recall of the session from now on",
-    SESSION,
+    session_argument("session", nargs="?", default=LAST, about="default: the last one"),
     argument("words", nargs="*", metavar="WORDS", help="in the third person: They found the seal and lost the boat."),
     one_of(
         argument("--known-by", nargs="+", metavar="NPC", help="who recalls it; default: who heard any of the session"),

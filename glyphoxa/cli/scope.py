@@ -96,6 +96,19 @@ def with_memory(settings: Settings, *, to_hold: str) -> Settings:
     return settings
 
 
+def need_stored(settings: Settings) -> None:
+    """Refuse to create a database only to find nothing in it.
+
+    Raises:
+        NotFound: The embedded database was not created yet.
+    """
+    if settings.memory.postgres_dsn is None and not (settings.data_directory / "postgres").exists():
+        raise NotFound(
+            f"no campaign is stored in {settings.data_directory} yet; load one: glyphoxa campaign load FILE, "
+            "or name another directory with GLYPHOXA_DATA or `data_dir` in the settings"
+        )
+
+
 @asynccontextmanager
 async def opened_store(
     settings: Settings,
@@ -178,6 +191,7 @@ def in_scope(
 
     async def run(options: argparse.Namespace, act: Act[T]) -> int:
         settings = settings_with_memory(options.config, to_hold=to_hold)
+        need_stored(settings)
         async with opened_store(settings) as store:
             campaign = await stored_campaign(store, options.campaign, settings)
             if getattr(options, "session", None) is not None:
@@ -275,9 +289,10 @@ async def file_or_stored(wanted: str | None, settings: Settings, store: Store | 
     if file is not None:
         return file
     if store is None:
-        if wanted is None:
-            raise InvalidInput("no campaign is set: add `campaign: FILE` to the settings, or name one with --campaign")
-        async with opened_store(with_memory(settings, to_hold="campaigns")) as opened:
+        if wanted is None and not settings.has_memory:
+            raise InvalidInput("no campaign is set: name one with --campaign, or add `campaign: FILE` to the settings")
+        need_stored(with_memory(settings, to_hold="campaigns"))
+        async with opened_store(settings) as opened:
             return await file_or_stored(wanted, settings, opened)
     found = await stored_campaign(store, wanted)
     described = await store.campaigns.described(found)

@@ -165,7 +165,7 @@ async def _fact(desk: Desk, options: argparse.Namespace) -> int:
     found = await desk.facts.explain(options.fact)
     show_fact(desk, found)
     print("history")
-    await show_events(desk, await desk.timeline.history_of(found.fact), of={found.fact.id: "it"})
+    await show_events(desk, await desk.timeline.history_of(found.fact))
     return 0
 
 
@@ -180,7 +180,7 @@ async def _history(desk: Desk, options: argparse.Namespace) -> int:
         return 0
     fact = (await desk.facts.explain(options.fact)).fact
     print(f"{fact.id}  {plain(desk.facts.words(fact))}")
-    await show_events(desk, await desk.timeline.history_of(fact), of={fact.id: "it"})
+    await show_events(desk, await desk.timeline.history_of(fact))
     return 0
 
 
@@ -251,16 +251,16 @@ def _time(text: str | None, option: str) -> int | None:
 
 
 @VERB.action(
-    "list a session's utterances as stored, with what was heard where that differs, and what was rolled back",
+    "list a session's last utterances, oldest first, with what was heard where that differs, and what was rolled back",
     _LAST_SESSION,
-    argument("--corrected", help="only what was corrected, in order; else the latest first"),
+    argument("--corrected", help="only what was corrected, from the beginning of the session"),
     limit(_MOST_SAID),
 )
 async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
     if options.corrected:
         entries = await desk.inspection.corrected(desk.campaign, options.session, limit=options.limit)
     else:
-        entries = await desk.inspection.recent(desk.campaign, options.session, limit=options.limit)
+        entries = (await desk.inspection.recent(desk.campaign, options.session, limit=options.limit))[::-1]
     if not entries and options.corrected:
         print("nothing was corrected")
         return 0
@@ -271,6 +271,8 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
         retracted = "rolled back" if said.is_retracted else ""
         table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, retracted)
     show(table)
+    if len(entries) == options.limit:
+        print(f"the {'first' if options.corrected else 'last'} {options.limit}; --limit shows more")
     return 0
 
 

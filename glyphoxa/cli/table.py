@@ -214,7 +214,9 @@ def _invite(options: argparse.Namespace) -> int:
     settings, campaign = _campaign_of(options)
     links = links_of(campaign, settings.data_directory)
     if not links.register.current().url:
-        raise InvalidInput(f"the table of {campaign.name!r} was never opened: `glyphoxa serve` creates the links")
+        raise InvalidInput(
+            f"the table of {campaign.name!r} has no links yet: open it with `glyphoxa serve`, without --open"
+        )
     grants = [links.grant_named(who) for who in options.who or links.players]
     log = AuditLog(audit_path(settings.data_directory, campaign.id))
     try:
@@ -258,7 +260,7 @@ def _audit(options: argparse.Namespace) -> int:
     settings, campaign = _campaign_of(options)
     entries = deque(read_audit(audit_path(settings.data_directory, campaign.id)), maxlen=options.limit)
     if not entries:
-        print(f"nobody has entered the table of {campaign.name} yet")
+        print(f"nobody has entered the table of {campaign.name} by a link yet; with --open, nothing is recorded")
         return 0
     table = a_table("when", "who", "what", "detail", "from")
     for entry in entries:

@@ -74,7 +74,7 @@ class _Act:
     def fill(self, parser: argparse.ArgumentParser) -> None:
         for add in self.arguments:
             add(parser)
-        parser.set_defaults(run=lambda options: self.call(options, self.act))
+        parser.set_defaults(run=lambda options: self.call(options, self.act), parser=parser)
 
 
 class Verb(Generic[A]):

@@ -35,6 +35,7 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.dm.wording import plain, reading_in_words
+from glyphoxa.domain.errors import counted
 from glyphoxa.domain.ids import SessionId
 
 _OF_ALL = (campaign_argument("--campaign", otherwise="default: all campaigns"), CONFIG)
@@ -86,9 +87,9 @@ async def _reindex(options: argparse.Namespace) -> int:
 def _summary(done: Reindexed, model: str) -> str:
     embedded, failed = done.filled.embedded, done.filled.failed
     if done.swapped:
-        text = f"transcripts are now searched with {model}; {embedded} utterances were embedded"
+        text = f"transcripts are now searched with {model}; embedded {counted(embedded, 'utterance')}"
     else:
-        text = f"{embedded} utterances were embedded" if embedded else "nothing was missing"
+        text = f"embedded {counted(embedded, 'utterance')}" if embedded else "nothing was missing"
     return f"{text}; {failed} failed, see the log" if failed else text
 
 
@@ -156,7 +157,8 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
             await (await episode_writer(scope.store, scope.campaign)).write(each.session)
-    print(f"{n_read} utterances were read, {n_events} events were recorded" if n_read else "nothing was left to read")
+    told = f"read {counted(n_read, 'utterance')}, recorded {counted(n_events, 'event')}"
+    print(told if n_read else "nothing was left to read")
     return 0
 
 

@@ -442,7 +442,7 @@ def filled_twice(source: LocatedYaml, document: CampaignDocument) -> Wrong:
 
 _SECOND_PERSON: Final = {
     "en": re.compile(r"\byou(?:r|rs|rself|['’]\w+)?\b", re.IGNORECASE),
-    "de": re.compile(r"\b(?:du|dich|dir|dein\w*|ihr|euch|euer|eure\w*|Sie|Ihnen)\b"),
+    "de": re.compile(r"\b(?:du|dich|dir|dein\w*|ihr|euch|euer|eure\w*)\b", re.IGNORECASE),
 }
 _SHOWN: Final = 40
 
@@ -460,12 +460,23 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
         yield from _of_example(example, ("examples", n), name)
 
 
-def remark_on_secret(block: SecretBlock, *, language: str) -> str:
-    """Return a remark on a secret that says "you" to several NPCs, or to none; "" if nothing is wrong."""
+def remark_on_secret(block: SecretBlock, *, called: Sequence[str] = (), language: str) -> str:
+    """Return a remark on a secret whose form does not fit those that know it; "" if nothing is wrong.
+
+    Args:
+        called: The name and aliases of the NPC, if one alone knows it.
+    """
     second_person = _SECOND_PERSON.get(primary_language(language))
-    if len(block.known_by) == 1 or second_person is None or not second_person.search(block.text):
+    if second_person is None:
         return ""
-    return 'a secret says "you" only if one NPC knows it: write the name instead'
+    says_you = second_person.search(block.text) is not None
+    if says_you and len(block.known_by) != 1:
+        return 'a secret says "you" only if one NPC knows it: write the name instead'
+    named = next((name for name in called if re.search(rf"\b{re.escape(name)}\b", block.text)), None)
+    if says_you or named is None:
+        return ""
+    you = "Du ..." if primary_language(language) == "de" else "You ..."
+    return f"only {called[0]!r} knows this secret: write it to the NPC ({you!r}), without {named!r}"
 
 
 def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
@@ -474,7 +485,7 @@ def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
         yield ("entity",), f"{name!r} has no `persona`: say who it is and how it speaks ({you_are!r})"
         return
     second_person = _SECOND_PERSON.get(language)
-    if second_person is not None and not second_person.search(persona.casefold() if language == "de" else persona):
+    if second_person is not None and not second_person.search(persona):
         begins = persona if len(persona) <= _SHOWN else f"{persona[:_SHOWN].rstrip()}..."
         text = f"the persona of {name!r} is not in the second person ({begins!r}): write {you_are!r}"
         yield ("persona",), text

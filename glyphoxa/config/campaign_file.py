@@ -420,7 +420,9 @@ class _Reading:
                     "a secret needs `known_by:` with the NPCs that know it; if nobody knows it, write `hidden: true` "
                     "and `about:`",
                 )
-            if remark := remark_on_secret(block, language=self.document.campaign.language):
+            alone = [npc for npc in npcs.values() if (npc.id,) == knowing]
+            called = [name for npc in alone for name in (npc.name, *npc.aliases, npc.name.split()[-1])]
+            if remark := remark_on_secret(block, called=called, language=self.document.campaign.language):
                 self._warn((*at, "text"), remark)
             made.append(Secret(block.text, frozenset(knowing), about, block.hidden))
         return tuple(made)

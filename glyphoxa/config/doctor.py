@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 
 from glyphoxa.config.check import Finding, Level, trouble_with_port
 from glyphoxa.config.sections import ServerSettings
-from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.errors import GlyphoxaError, counted
 
 RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
 """No clock that is right shows an earlier time to this version."""
@@ -339,7 +339,7 @@ def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterato
         yield Finding("warning", "packages", f"different from {lock}: {_listed(differing)}: run {remedy}")
     if not unmet and not differing:
         locked = f", as in {lock}" if is_checkout else ""
-        yield Finding("ok", "packages", f"{wanted} {own.version}, with {len(needed)} packages{locked}")
+        yield Finding("ok", "packages", f"{wanted} {own.version}, with {counted(len(needed), 'package')}{locked}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeAlias
 
@@ -70,12 +70,10 @@ class CampaignBundle:
         ]
         return replace(self, tables={**self.tables, **talk, "chronicle_progress": read})
 
-    def secrets(self) -> Iterator[str]:
-        """Yield the place of each row that contains, or once contained, a secret: `tables.world_events[3]`."""
-        for table, rows in self.tables.items():
-            for at, row in enumerate(rows):
-                if _tells_secret(row):
-                    yield f"tables.{table}[{at}]"
+    @property
+    def has_secrets(self) -> bool:
+        """Whether any row contains, or once contained, a secret."""
+        return any(_tells_secret(row) for rows in self.tables.values() for row in rows)
 
 
 def read_bundle(text: str) -> CampaignBundle:

@@ -28,7 +28,7 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from glyphoxa.world.graph import World
-from glyphoxa.world.wording import claim_in_words
+from glyphoxa.world.wording import claim_in_words, fact_in_words
 
 _MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10
@@ -143,7 +143,7 @@ class FactDesk:
         return held | {each.fact.id: self.words(each.fact) for each in once}
 
     def words(self, fact: Fact) -> str:
-        return claim_in_words(fact.claim, self.resolver)
+        return fact_in_words(fact, self.resolver)
 
     async def confirm(self, facts: Sequence[str]) -> Decision:
         """Accept facts; facts that contradict them end."""

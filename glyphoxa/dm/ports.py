@@ -57,7 +57,9 @@ class Review(Protocol):
     Each call is one round trip and raises `Unavailable` when the database is away.
     """
 
-    async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
+    async def of_status(
+        self, campaign: CampaignId, status: Status, *, session: SessionId | None = None, limit: int
+    ) -> list[Fact]:
         """Return facts of a status, the least certain first."""
         ...
 

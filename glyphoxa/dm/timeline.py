@@ -10,7 +10,7 @@ from typing import Final
 from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.knowledge import Claim, Dm, Fact, Viewer
+from glyphoxa.domain.knowledge import Claim, Fact, Viewer
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
 from glyphoxa.world.events import (
@@ -260,7 +260,7 @@ class Timeline:
     ) -> tuple[list[Fact], Mapping[EntityId, str]]:
         """Return facts that the viewer knows, by subject and predicate, and the names that entities had then.
 
-        An NPC knows what happened in a session, but not that the session has an entity, or who took part in it.
+        What happened in a session is one of them; that the session has an entity, and who took part in it, is not.
 
         Args:
             as_of: As `as_of` takes it; empty: now, and no names are returned.
@@ -271,16 +271,14 @@ class Timeline:
         sessions = [each.id for each in await self.review.sessions(self.campaign)]
         numbered = {episode_of(each): f"Session {number}" for number, each in enumerate(sessions, start=1)}
         if not as_of:
-            most = limit if isinstance(viewer, Dm) else 2 * (limit + len(sessions))
+            most = 2 * (limit + len(sessions))
             facts, names = await self.review.current(self.campaign, viewer, about=about, limit=most), {}
         else:
             state = await self.as_of(as_of)
             facts = of_state(state, viewer, about=about)
             names = {each.id: each.name for each in state.entities.values()}
             names |= {each: name for each, name in numbered.items() if each in names}
-        if not isinstance(viewer, Dm):
-            facts = [fact for fact in facts if not _is_bookkeeping(fact, numbered)]
-        return facts[:limit], names
+        return [fact for fact in facts if not _is_bookkeeping(fact, numbered)][:limit], names
 
     async def session(self, wanted: str) -> SessionPlace:
         """Return the session with this id, and those around it.

@@ -314,7 +314,10 @@ def _heard(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[Indente
 def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:
     turn = explained.turn
     after = f", {turn.first_audio_ms} ms after the end of speech" if turn.first_audio_ms is not None else ""
-    yield IndentedLine(f"{outcome(turn)}{after}", 1)
+    is_ready_line = turn.outcome is Outcome.ANSWERED and turn.prompt_text and not turn.tier
+    yield IndentedLine(f"{outcome(turn)}{' with a ready line' if is_ready_line else ''}{after}", 1)
+    if is_ready_line:
+        yield IndentedLine("no model was asked, because the NPC knows nothing that the question asks for", 2)
     if turn.npc_id is None:
         return
     if turn.reply_heard:

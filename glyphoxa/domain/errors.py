@@ -42,6 +42,18 @@ class Corrupt(GlyphoxaError):
     """Stored bytes are invalid."""
 
 
+def counted(n: int, what: str, plural: str = "") -> str:
+    """Return a number of things in words.
+
+    Args:
+        plural: Default: `what` with an s.
+
+    >>> counted(1, "NPC"), counted(1_200, "entity", "entities")
+    ('1 NPC', '1,200 entities')
+    """
+    return f"{n:,} {what if n == 1 else plural or f'{what}s'}"
+
+
 MAX_LISTED = 40
 _LONGEST_WORD = 300
 

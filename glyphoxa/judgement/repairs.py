@@ -29,6 +29,8 @@ from glyphoxa.language.content import (
 )
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentences import sentences
+from glyphoxa.language.titles import TITLES
+from glyphoxa.language.words import fold
 
 _WORDS: Final = lexicon("reply")
 _ANY_CASE: Final = re.IGNORECASE
@@ -77,13 +79,11 @@ def _quoted(narrated: str) -> Verdict:
     return Verdict(spoken) if spoken else Verdict(fault=Fault.NARRATED)
 
 
-_TITLES: Final = _WORDS.words("titles")
-
-
 def own_names(name: str, others: Iterable[str]) -> tuple[str, ...]:
     """Return the parts of an NPC's name that nobody else has, longest first."""
-    taken = {word for other in others for word in other.casefold().split()} | _TITLES
+    taken = {word for other in others for word in other.casefold().split()}
     parts = [part for part in name.split() if part[:1].isupper() and len(part) > 2 and part.casefold() not in taken]
+    parts = [part for part in parts if fold(part) not in TITLES]
     return _longest_first({name, *parts})
 
 

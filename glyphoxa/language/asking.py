@@ -14,6 +14,7 @@ from functools import cache
 from typing import Final
 
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
+from glyphoxa.language.titles import TITLES
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import fold, words
 
@@ -164,7 +165,7 @@ def _among_nouns(question: str, language: str) -> Iterator[str]:
 
     A capitalised adjective is part of a name ("die Rote Hand").
     """
-    vocabulary, titles = vocabulary_of(language), lexicon("asking", language).words("titles")
+    vocabulary = vocabulary_of(language)
     articles = _pattern("with_article", primary_language(language))
     before, title, adjective = ".", "", ""
     for word in _WORD_OR_STOP.findall(question):
@@ -174,11 +175,11 @@ def _among_nouns(question: str, language: str) -> Iterator[str]:
             yield f"{title} {word}"
         elif adjective and word[0].isupper():
             yield f"{adjective} {word}"
-        elif not is_begin and word.casefold() not in titles and not articles.fullmatch(before.casefold()):
+        elif not is_begin and folded not in TITLES and not articles.fullmatch(before.casefold()):
             listed = min(vocabulary.rarity(folded), vocabulary.proper.get(folded, UNLISTED))
             if listed == UNLISTED:
                 yield word
-        title = word if word.casefold() in titles and word[0].isupper() else ""
+        title = word if folded in TITLES and word[0].isupper() else ""
         adjective = word if not is_begin and _is_adjective(folded, vocabulary, language) else ""
         before = word
 

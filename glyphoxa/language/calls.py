@@ -39,6 +39,8 @@ _A_LIST: Final = _WORDS.compile(r"@\d+|\w+ {both} @")
 _PAIR: Final = _WORDS.compile(rf"@(\d+) ?,? {{both}} {_TITLED}@(\d+)")
 _NOT_MEANT: Final = _WORDS.pattern("not_meant")
 _MEANT: Final = _WORDS.pattern("meant")
+_TURNS_TO: Final = _WORDS.pattern("turned_to")
+_PLAYER_TELLS: Final = _WORDS.compile(r"@(\d+)(?: \w+)? {tells}(?: {articles})? @(\d+)")
 _BEHIND_HEARSAY: Final = _WORDS.compile(r"\b(?:{hearsay} ?[,:]?|{is_name})$")
 _ARTICLE: Final = _WORDS.compile("{articles}")
 _BEHIND_ARTICLE: Final = _WORDS.compile(r"\b{articles}$")
@@ -67,6 +69,8 @@ class NamedPlace(Protocol):
     @property
     def end(self) -> int: ...
     @property
+    def is_player(self) -> bool: ...
+    @property
     def is_role(self) -> bool: ...
     @property
     def is_owner(self) -> bool: ...
@@ -86,8 +90,8 @@ class CallKind(Enum):
 class Calls:
     """
     Attributes:
-        sentences: Sentences of the text, with the names marked.
-        of: The kind of each name, in order; None inside a quotation.
+        sentences: Its spoken sentences, with the names marked.
+        of: The kind of each name, in order; None inside a quotation or a stage direction.
         sure: Those who are certainly addressed: enough to exclude everybody else.
         is_denial: Somebody is explicitly excluded, named or not.
     """
@@ -103,7 +107,8 @@ def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
     Args:
         named: In order and without overlap.
     """
-    sentences = sentences_of(text, [(each.start, each.end) for each in named])
+    others = [number for number, each in enumerate(named) if not each.is_player]
+    sentences, told = sentences_of(text, [(each.start, each.end) for each in named], others=others)
     calls = Calls(sentences, [None] * len(named), set())
     for sentence in sentences:
         denies = _NOT_MEANT.search(sentence.text) is not None
@@ -112,6 +117,8 @@ def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
         if not places:
             continue
         meant = {int(n) for match in _MEANT.finditer(sentence.text) for n in match.groups() if n}
+        if (report := _PLAYER_TELLS.match(sentence.text)) is not None and named[int(report[1])].is_player:
+            meant.add(int(report[2]))
         together = _together(sentence)
         for place in places:
             number = int(place[1])
@@ -126,7 +133,17 @@ def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
                     calls.sure.add(number)
             else:
                 calls.of[number] = CallKind.ABOUT
+    is_about_a_third = any(_PRONOUN.search(s.text) and not _SECOND_PERSON.search(s.text) for s in sentences)
+    if not is_about_a_third and CallKind.CALLED not in calls.of and CallKind.MEANT not in calls.of:
+        for number in [number for sentence in told for number in _told_to(sentence)][-1:]:
+            calls.of[number] = CallKind.MEANT
     return calls
+
+
+def _told_to(sentence: SaidSentence) -> list[int]:
+    """Names of those to whom a stage direction or narration says that the words are spoken."""
+    found = (*_MEANT.finditer(sentence.text), *_TURNS_TO.finditer(sentence.text))
+    return [int(number) for match in found for number in match.groups() if number]
 
 
 def _together(sentence: SaidSentence) -> set[int]:

@@ -44,9 +44,21 @@ class RelationWords:
         >>> RelationWords().sentence("RIVAL", "Rusk", "Pilar")
         'Rusk: rival: Pilar'
         """
-        template = self.own.get(relation) or _template(relation, primary_language(self.language))
         ends = {"source": source, "target": target}
-        return _ENDS.sub(lambda end: ends[end[1]], template)
+        return _ENDS.sub(lambda end: ends[end[1]], self._template(relation))
+
+    def between(self, relation: str) -> str:
+        """Return what stands between the two names in the sentence; the type in words if one of them is not an end.
+
+        >>> RelationWords().between("LOCATED_AT"), RelationWords().between("RIVAL")
+        ('is at', 'rival')
+        """
+        before, source, words, target, after = _ENDS.split(self._template(relation))
+        is_between = not before and not after and (source, target) == ("source", "target")
+        return words.strip(" :") if is_between else in_words(relation)
+
+    def _template(self, relation: str) -> str:
+        return self.own.get(relation) or _template(relation, primary_language(self.language))
 
 
 def in_words(predicate: str) -> str:

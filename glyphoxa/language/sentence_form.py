@@ -7,7 +7,7 @@ Each is evidence, not proof; `glyphoxa.turns.address` weighs them. The patterns 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final
@@ -39,13 +39,29 @@ _SAYS_SELF: Final = _WORDS.pattern("says_self")
 # number. "Well, Oskar, what do you think?" is `well , @0 , what do you think` with the end
 # `?`. German "Sie" and "Ihr" keep their capital unless they are the first word: it distinguishes "you" from "she".
 #
-# Quotations of others are removed. The speaker's own words in quotation marks (`I say: "Oskar, wait!"`)
-# are kept.
+# Of text role-play only speech counts: stage directions ("*nods*") and narration around the player's own words in
+# quotation marks (`I say: "Oskar, wait!"`) may only tell to whom it is said. Quotations of others are removed.
 
 
 _TOKEN = re.compile(r"@\d+|[^\W_]+(?:['’][^\W_]+)*|[^\w\s]")
 _ENDS = frozenset(".!?…")
-_QUOTED = re.compile(r"“[^”]*”|„[^“”\"]*[“”\"]|»[^«]*«|«[^»]*»|\"[^\"]*\"|(?<!\w)[‘'][^’']{2,}[’'](?!\w)")
+_DASHES = frozenset("-–—>~")
+"""Marks before a line of dialogue."""
+_QUOTED = re.compile(
+    r"“[^”]*(?:”|$)|„[^“”\"]*(?:[“”\"]|$)|»[^«]*«|«[^»]*»|›[^‹]*‹|‹[^›]*›|\"[^\"]*(?:\"|$)|‚[^‘’]*[‘’]"
+    r"|(?<!\w)[‘'][^’']{2,}[’'](?!\w)"
+)
+_QUOTATION_MARKS = "“”„»«›‹\"‚‘’'"
+_SET_OFF = re.compile(r"(?P<mark>\*{1,3}|_{1,3}|~~?)(?=\S| @)(?P<within>[^*_~\n]+?)(?P=mark)|\([^()]*\)|\[[^\[\]]*\]")
+"""Emphasis or a stage direction."""
+_EMPHASIS = re.compile(r"\W*@\d+\W*|\s*@\d+ ?[,!].*|.*, ?@\d+\W*")
+_CLAUSE_BEFORE = re.compile(r"[^.!?…\n]*$")
+_CLAUSE_AFTER = re.compile(r"[^.!?…\n]*")
+_QUOTE_ENDS = re.compile(r"[.,!?…—–-]\s*$")
+_QUOTES_OTHERS: Final = _WORDS.compile(r"\b{reports}\b")
+_REPORTS_SPEECH: Final = _WORDS.compile(
+    r"^[^\w@]*(?:@(\d+)|(?!{no_speaker}\b)\w+)(?: \w+)? {reports_now}\b|@(\d+) ?:$|^\W*{reports_now} @?\w+$"
+)
 _POLITE: Final = _WORDS.pattern("polite")
 
 
@@ -65,22 +81,30 @@ class SaidSentence:
         return [int(number) for number in re.findall(r"@(\d+)", self.text)]
 
 
-def sentences_of(text: str, places: Sequence[tuple[int, int]]) -> list[SaidSentence]:
-    """
+def sentences_of(
+    text: str, places: Sequence[tuple[int, int]], *, others: Collection[int] = ()
+) -> tuple[list[SaidSentence], list[SaidSentence]]:
+    """Return the sentences that were spoken, and those that only tell about it: stage directions and narration.
+
     Args:
         places: Positions of names, in order and without overlap: first character and one past the last.
+        others: Numbers of names that are not the players': a quotation that they introduce is not a player's.
     """
-    marked = _marked(text, places)
+    said, told = _said_and_told(_marked(text, places), others)
+    return _split(said), _split(told)
+
+
+def _split(marked: str) -> list[SaidSentence]:
     made: list[SaidSentence] = []
     tokens: list[str] = []
-    for token in [*_TOKEN.findall(_unquoted(marked)), "."]:
+    for token in [*_TOKEN.findall(marked), "."]:
         if token in _ENDS:
             if tokens:
                 made.append(SaidSentence(" ".join(tokens), token))
             elif made and "?" in token:
                 made[-1] = SaidSentence(made[-1].text, "?")
             tokens = []
-        else:
+        elif tokens or token not in _DASHES:
             tokens.append(token if tokens and _POLITE.fullmatch(token) else token.lower().replace("’", "'"))
     return made
 
@@ -94,13 +118,63 @@ def _marked(text: str, places: Sequence[tuple[int, int]]) -> str:
     return "".join((*pieces, text[at:].replace("@", " ")))
 
 
-def _unquoted(marked: str) -> str:
-    around = _QUOTED.sub(" ", marked)
-    if around == marked:
-        return marked
-    if not re.search(r"\w", around) or _SAYS_SELF.search(around.lower()):
-        return re.sub(r"[“”„»«\"]", " ", marked)
-    return around
+def _said_and_told(marked: str, others: Collection[int]) -> tuple[str, str]:
+    """Separate speech from stage directions, narration and the words of others."""
+    told: list[str] = []
+
+    def set_off(match: re.Match[str]) -> str:
+        within = match["within"]
+        if within is not None and (_EMPHASIS.fullmatch(within) or (len(match["mark"]) > 1 and _is_all(match))):
+            return within
+        told.append(f"{match[0]}.")
+        return " "
+
+    spoken = _SET_OFF.sub(set_off, marked)
+    if not re.search(r"\w", spoken):
+        return _without(marked, _QUOTATION_MARKS[:8]), ""
+    quoted, around, at = [], [], 0
+    for match in _QUOTED.finditer(spoken):
+        if _is_own(spoken, match, others):
+            is_going_on = spoken[match.end() : match.end() + 1] == ","
+            quoted.append(match[0][1:].rstrip(_QUOTATION_MARKS) + "," * is_going_on)
+            around.append(spoken[at : match.start()])
+        else:
+            around += (spoken[at : match.start()], " ")
+        at = match.end()
+    around.append(spoken[at:])
+    if quoted:
+        return " ".join(quoted), " . ".join((*told, *around))
+    return "".join(around), " ".join(told)
+
+
+def _without(text: str, marks: str) -> str:
+    return text.translate(dict.fromkeys(map(ord, marks), " "))
+
+
+def _is_all(match: re.Match[str]) -> bool:
+    return not re.search(r"\w", match.string[: match.start()] + match.string[match.end() :])
+
+
+def _is_own(text: str, quote: re.Match[str], others: Collection[int]) -> bool:
+    """Whether a quotation is what the player says now, by the clauses around it."""
+    before = _clause(_CLAUSE_BEFORE, text[: quote.start()])
+    after = _clause(_CLAUSE_AFTER, text[quote.end() :])
+    for clause in (before, after):
+        if _SAYS_SELF.search(clause):
+            return True
+        if (report := _REPORTS_SPEECH.search(clause)) is not None:
+            speaker = report[1] or report[2]
+            return speaker is None or int(speaker) not in others
+        if _QUOTES_OTHERS.search(clause):
+            return False
+    if before:
+        return _NARRATION.search(before) is not None
+    return not after or _QUOTE_ENDS.search(quote[0].rstrip(_QUOTATION_MARKS)) is not None
+
+
+def _clause(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return " ".join(_TOKEN.findall(_QUOTED.sub(" ", found[0]))).lower().replace("’", "'") if found else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class SpokenForm:
         self._stop = r"\." if self._data.words("ordinal_n") else "(?!)"
         nth = rf"(?:{_any_of(self._data.words('ordinal_suffixes'))}|{self._stop})"
         halves, after = _any_of(self._listed("time", "halves")), _any_of(self._listed("time", "after"))
-        titles = lexicon("speech", self._language).words("title_abbreviations")
+        titles = lexicon("titles", self._language).words("abbreviations") & self._table("abbreviations").keys()
         day, year = r"(?P<day>[0-3]?\d)", rf"(?P<year>\d{{4}}){_ENDS}"
         return [
             (rf"(?<![\w.])(?P<short>(?i:{_dotted(self._table('abbreviations'))}))\.(?!\w)", self._abbreviation),

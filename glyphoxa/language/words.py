@@ -47,7 +47,7 @@ _UNMARKED = str.maketrans(
 """Letters that an English keyboard lacks and that Unicode does not decompose."""
 _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]")
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
-_ABBREVIATED = lexicon("speech").words("title_abbreviations")
+_ABBREVIATED = lexicon("titles").words("abbreviations")
 _REMEMBERED = 8192
 _TEXTS_REMEMBERED = 64
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")

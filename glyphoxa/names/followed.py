@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -98,17 +98,15 @@ class NamesFollowed:
         """The last state read; None before the first."""
         self._retry_ms = retry_ms
 
-    async def run(self, changes: AsyncIterable[NamesChanged]) -> None:
-        """Apply changes until there are no more."""
-        async for changed in changes:
-            while True:
-                try:
-                    await self.take(changed)
-                    break
-                except Unavailable as error:
-                    logger.debug("changed names are not read yet: {}", error)
-                    await asyncio.sleep(self._retry_ms / 1000)
-                    changed = NamesChanged(None)  # noqa: PLW2901 - changes in the meantime were missed
+    async def take_once_available(self, changed: NamesChanged) -> None:
+        """As `take`, but wait for the database."""
+        while True:
+            try:
+                return await self.take(changed)
+            except Unavailable as error:
+                logger.debug("changed names are not read yet: {}", error)
+                await asyncio.sleep(self._retry_ms / 1000)
+                changed = NamesChanged(None)  # changes in the meantime were missed
 
     async def take(self, changed: NamesChanged) -> None:
         """Read these names and update the gazetteer in one step.

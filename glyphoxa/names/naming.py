@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.titles import TITLES, same_titles
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
@@ -17,7 +18,6 @@ KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
 """In order of priority for a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
 _LEXICON: Final = lexicon("names")
 ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
-_TITLES: Final = frozenset(map(fold, _LEXICON.words("titles")))
 _PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
 _PLACES = frozenset(("location", "place"))
 _SHORTEST_PART = 4
@@ -141,11 +141,33 @@ def _short_forms(entry: Entry, vocabulary: Vocabulary) -> Iterator[str]:
             yield first.text
 
 
+def parts_of(name: str) -> Iterator[str]:
+    """Yield the runs of words of a person's name, without its titles: of "Dr. Ida van den Berg", "van den Berg".
+
+    A run ends with no word in lower case if others have capitals, so that "van den" names nobody.
+    """
+    bare = _without_titles(words(name), are_persons=True)
+    has_capitals = any(word.is_capital for word in bare)
+    for first, opening in enumerate(bare):
+        if opening.folded in ARTICLES and len(bare) > 1:
+            continue
+        for last in bare[first:]:
+            if not last.text[0].islower() or not has_capitals:
+                yield name[opening.start : last.end]
+
+
+def titles_of(name: str) -> Iterator[str]:
+    """Yield the folded titles of a person's name, and those that are said for them."""
+    parts = words(name)
+    for word in parts[: len(parts) - len(_without_titles(parts, are_persons=True))]:
+        yield from same_titles(word.folded) if word.folded in TITLES else ()
+
+
 def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Word]:
     """From "The Gilded Eel" to "Gilded Eel"; for persons, from "Lord Marek Dorn" to "Marek Dorn"."""
     at = 0
     while at < len(parts) and (
-        parts[at].folded in ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in _TITLES)
+        parts[at].folded in ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in TITLES)
     ):
         at += 1
     return parts[at:]

@@ -15,17 +15,19 @@ All of it is linear in the text, because players may send any length.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, Self
 
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.words import Word, words
-from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.naming import ARTICLES
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.language.titles import KIN, TITLES, same_titles
+from glyphoxa.language.words import Word, fold, words
+from glyphoxa.names.gazetteer import Entry, Gazetteer, Name
+from glyphoxa.names.naming import ARTICLES, parts_of, titles_of
+from glyphoxa.turns.address import AddresseeMention, CastMember, trades_of
 
 _WORDS: Final = lexicon("calls")
 _WHISPERED: Final = _WORDS.compile(
@@ -38,102 +40,244 @@ _WHISPERED: Final = _WORDS.compile(
 _TABLE_GROUP: Final = _WORDS.words("table_group")
 _PLACE_ARTICLES: Final = _WORDS.words("place_articles")
 _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$", flags=re.IGNORECASE)
+_MY: Final = lexicon("chronicle").words("my")
 _PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
 
 
-def is_person(name: Name) -> bool:
+def is_person(name: Name | Entry) -> bool:
     return name.entity_type in ("npc", "player")
 
 
 @dataclass(frozen=True, slots=True)
+class CallForms:
+    """How those at a table may be called, beside their names in the gazetteer.
+
+    Attributes:
+        names: All names of the campaign: the name of a place does not call a person with the same word.
+        parts: Parts of their names ("van den Berg"), by their folded letters.
+        ranks: Titles within their names and words of their roles ("captain"), which are only heard where they call.
+        cast: The roles; by the last word of a role somebody may also be mentioned.
+    """
+
+    names: Gazetteer
+    parts: Mapping[str, Sequence[Entry]]
+    ranks: Mapping[str, Sequence[Entry]]
+    cast: Sequence[tuple[CastMember, Entry]] = ()
+
+    @classmethod
+    def of(cls, names: Gazetteer, people: Iterable[Entry], cast: Mapping[EntityId, CastMember] | None = None) -> Self:
+        """
+        Args:
+            people: Those who can be called.
+            cast: The roles by entity.
+        """
+        parts: dict[str, dict[EntityId, Entry]] = {}
+        ranks: dict[str, dict[EntityId, Entry]] = {}
+        members: list[tuple[CastMember, Entry]] = []
+        for entry in people:
+            for name in (entry.name, *entry.aliases):
+                for part in parts_of(name) if fold(name.split()[0]) not in ARTICLES else ():
+                    parts.setdefault(fold(part), {})[entry.entity_id] = entry
+                for title in titles_of(name):
+                    ranks.setdefault(title, {})[entry.entity_id] = entry
+            if cast is not None and (member := cast.get(entry.entity_id)) is not None:
+                members.append((member, entry))
+                for word in (member.role, *member.role.split()):
+                    for title in same_titles(fold(word)):
+                        ranks.setdefault(title, {})[entry.entity_id] = entry
+        stop = names.vocabulary.stop
+        return cls(
+            names,
+            {part: list(held.values()) for part, held in parts.items() if len(part) > 1 and part not in stop},
+            {rank: list(held.values()) for rank, held in ranks.items() if len(rank) > 1 and rank not in stop},
+            members,
+        )
+
+    def lines(self) -> Iterator[tuple[Entry, Sequence[str]]]:
+        """Yield each NPC with the forms that call nobody else."""
+        for _, entry in self.cast:
+            forms: dict[str, str] = {}
+            for name in (entry.name, *entry.aliases):
+                for form in (name, *parts_of(name)):
+                    claimed = self.parts.get(fold(form), (entry,))
+                    if len(claimed) == 1 and claimed[0] is entry and fold(form) not in self.names.vocabulary.stop:
+                        forms.setdefault(fold(form), form)
+            for rank, held in self.ranks.items():
+                if len(held) == 1 and held[0] is entry and rank not in forms:
+                    forms[rank] = rank
+            yield entry, tuple(forms.values())
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
-    """Words that name somebody, and the candidates."""
+    """Words that name somebody, and the candidates.
+
+    Attributes:
+        first: Index of its first word; `last` of its last.
+        is_role: An ordinary word, a title or a role, which calls only at the edge of a clause.
+        is_only_called: Elsewhere it names nobody.
+        is_trade: It is the last word of a role, or a trade of nobody here.
+        is_rank: It is a title or another word of a role.
+    """
 
     name: str
-    position: int
+    first: int
+    last: int
     start: int
     end: int
-    meant: Sequence[Name]
+    meant: Sequence[Entry]
     is_owner: bool = False
     is_role: bool = False
+    is_only_called: bool = False
+    is_trade: bool = False
+    is_rank: bool = False
+
+    @property
+    def is_player(self) -> bool:
+        return bool(self.meant) and all(entry.entity_type == "player" for entry in self.meant)
 
 
 def mentions_of_people(
-    text: str, names: Gazetteer, *, can_be_called: Callable[[Name], bool] = is_person
+    text: str, names: Gazetteer | CallForms, *, can_be_called: Callable[[Name | Entry], bool] = is_person
 ) -> tuple[AddresseeMention, ...]:
     """The people named in a text, in order, by their entities. The caller adds who plays them.
 
     Args:
-        names: All names of the campaign: the name of a place does not address a person with the same word.
+        names: All names of the campaign, and how those at the table are called.
         can_be_called: Which people to find. Others are found only if they are clearly addressed.
     """
+    forms = CallForms.of(names, filter(can_be_called, names.entries)) if isinstance(names, Gazetteer) else names
     spoken = words(text)
-    mentions = names.mentions_in(spoken)
-    found = [
-        _Place(m.name.canonical, m.first, m.start, m.end, names.wanting(m.name), is_owner=bool(spoken[m.last].tail))
-        for m in mentions
-    ]
-    taken = {at for m in mentions for at in range(m.first, m.last + 1)}
-    places = sorted([*found, *_without_article(spoken, taken, names)], key=lambda place: place.start)
+    places = _places(spoken, forms)
     calls = calls_in(text, places)
     people: list[AddresseeMention] = []
     is_anybody_listened_for = False
     for number, place in enumerate(places):
         is_called, is_sure = calls.of[number] in (CallKind.CALLED, CallKind.MEANT), number in calls.sure
-        for name in place.meant:
-            is_listened_for = can_be_called(name)
-            if (place.is_role and not is_called) or not (is_listened_for or (is_sure and is_person(name))):
+        mention = AddresseeMention(
+            None,
+            place.name,
+            place.first,
+            is_called,
+            is_sure,
+            is_played=not place.is_trade,
+            start=place.start,
+            end=place.end,
+            is_owner=place.is_owner,
+            is_role=place.is_role,
+        )
+        if place.is_trade and not place.meant:
+            people.append(mention)  # who calls a guard does not mean the innkeeper
+        for entry in place.meant:
+            is_listened_for = can_be_called(entry)
+            if (place.is_only_called and not is_called) or not (is_listened_for or (is_sure and is_person(entry))):
                 continue
-            is_anybody_listened_for = is_anybody_listened_for or is_listened_for
-            people.append(
-                AddresseeMention(
-                    None,
-                    name.canonical,
-                    place.position,
-                    is_called,
-                    is_sure,
-                    start=place.start,
-                    end=place.end,
-                    is_owner=place.is_owner,
-                    is_role=place.is_role,
-                    entity_id=name.entity_id,
-                )
-            )
+            is_anybody_listened_for = is_anybody_listened_for or (is_listened_for and not place.is_trade)
+            people.append(replace(mention, name=entry.name, entity_id=entry.entity_id))
     whispered = _whispered(text, people)
     if whispered is not None:
         return (whispered, *(each for each in people if each.position > whispered.position))
     if not is_anybody_listened_for:
-        people += _sound_alikes(text, spoken, taken, names, can_be_called)
+        taken = {at for place in places if not place.is_trade for at in range(place.first, place.last + 1)}
+        people += _sound_alikes(text, spoken, taken, forms.names, can_be_called)
     return tuple(sorted(people, key=lambda person: person.position))
 
 
-def _without_article(spoken: Sequence[Word], taken: set[int], names: Gazetteer) -> Iterator[_Place]:
-    """Names with an article, without it, that overlap no other name."""
-    beyond = 0
-    for at in range(len(spoken)):
-        joined, longest = "", None
-        for last in range(at, min(at + names.widest, len(spoken))):
-            if at < beyond or last in taken or (last > at and not spoken[last].joins):
-                break
-            if wanted := _with_article(joined + spoken[last].folded, names):
-                longest = last, wanted
-            joined += spoken[last].full
-        if longest is not None:
-            last, wanted = longest
-            beyond = last + 1
-            first, tail = spoken[at], spoken[last].tail
-            yield _Place(first.text, at, first.start, spoken[last].end, wanted, is_owner=bool(tail), is_role=True)
+def _places(spoken: Sequence[Word], forms: CallForms) -> list[_Place]:
+    """The places of names and roles, without overlap: the longest from left to right, names with their titles."""
+    named = {mention.first: mention for mention in forms.names.mentions_in(spoken)}
+    ends = {at: mention.last for mention in named.values() for at in range(mention.first, mention.last + 1)}
+    found: list[_Place] = []
+    at = 0
+    while at < len(spoken):
+        mention, place = named.get(at), _longest_form(spoken, at, ends, forms)
+        if mention is not None and (place is None or place.last <= mention.last):
+            meant = [entry for name in forms.names.wanting(mention.name) if (entry := _entry(name, forms)) is not None]
+            place = _place(spoken, at, mention.last, meant, name=mention.name.canonical)
+        if place is None:
+            at += 1
+            continue
+        at = place.last + 1
+        place = _with_titles(spoken, place, after=found[-1].last if found and not found[-1].is_role else -1)
+        while found and found[-1].last >= place.first:
+            found.pop()
+        found.append(place)
+    return found
 
 
-def _with_article(joined: str, names: Gazetteer) -> Sequence[Name]:
+def _entry(name: Name, forms: CallForms) -> Entry | None:
+    return forms.names.entry(name.entity_id)
+
+
+def _place(
+    spoken: Sequence[Word], first: int, last: int, meant: Sequence[Entry], *, name: str = "", **is_: bool
+) -> _Place:
+    start, end = spoken[first].start, spoken[last].end
+    return _Place(name or spoken[first].text, first, last, start, end, meant, is_owner=bool(spoken[last].tail), **is_)
+
+
+def _longest_form(spoken: Sequence[Word], first: int, ends: Mapping[int, int], forms: CallForms) -> _Place | None:
+    """The longest part of a name, title or role from this word that cuts no name."""
+    longest: _Place | None = None
+    joined = ""
+    for last in range(first, min(first + forms.names.widest, len(spoken))):
+        word = spoken[last]
+        if last > first and not word.joins:
+            break
+        if ends.get(last, last) == last and (place := _form(spoken, first, last, joined + word.folded, forms)):
+            longest = place
+        joined += word.full
+    return longest
+
+
+def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: CallForms) -> _Place | None:
+    if meant := forms.parts.get(joined):
+        is_plain = first == last and forms.names.vocabulary.is_ordinary(spoken[first].full)
+        is_plain = is_plain or len(joined) < _SHORTEST_SOUND_ALIKE
+        is_plain = is_plain or all(forms.names.vocabulary.is_ordinary(w.full) for w in spoken[first : last + 1])
+        if is_plain and last > first and spoken[first].is_capital and spoken[last].is_capital:
+            is_plain = False
+        return _place(spoken, first, last, meant, is_role=is_plain, is_only_called=is_plain)
+    if meant := _with_article(joined, forms.names):
+        return _place(spoken, first, last, meant, is_role=True, is_only_called=True)
+    if first == last:
+        noun = spoken[first].text.lower()
+        fitting = [entry for member, entry in forms.cast if member.is_called(noun)]
+        if fitting:
+            more = [entry for entry in forms.ranks.get(joined, ()) if entry not in fitting]
+            return _place(spoken, first, last, [*fitting, *more], is_role=True, is_trade=True)
+        if meant := forms.ranks.get(joined):
+            return _place(spoken, first, last, meant, is_role=True, is_only_called=True, is_rank=True)
+        if forms.cast and trades_of(noun):
+            return _place(spoken, first, last, (), is_role=True, is_trade=True)
+        return None
+    if meant := forms.ranks.get(joined):
+        return _place(spoken, first, last, meant, is_role=True, is_trade=True)
+    return None
+
+
+def _with_titles(spoken: Sequence[Word], place: _Place, *, after: int) -> _Place:
+    """The place with the titles before it: "Captain Roth". A word that may be any word is then a name."""
+    first = place.first
+    while first - 1 > after and spoken[first].joins and spoken[first - 1].folded in TITLES:
+        first -= 1
+    if first == place.first or (first and spoken[first].folded in KIN and spoken[first - 1].folded in _MY):
+        return place
+    if place.is_trade or place.is_rank:
+        return replace(place, first=first, start=spoken[first].start)
+    return replace(place, first=first, start=spoken[first].start, is_role=False, is_only_called=False)
+
+
+def _with_article(joined: str, names: Gazetteer) -> Sequence[Entry]:
     held = (names.by_joined.get(article + joined) for article in ARTICLES)
     return [
-        name
+        entry
         for first in held
         if first is not None
         for name in names.wanting(first)
         if name.words[0] in ARTICLES and name.kind in ("name", "alias")
+        if (entry := names.entry(name.entity_id)) is not None
     ]
 
 
@@ -161,7 +305,7 @@ def _may_be_a_place(who: str, before: str) -> bool:
 
 
 def _sound_alikes(
-    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name], bool]
+    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name | Entry], bool]
 ) -> Iterator[AddresseeMention]:
     n = len(spoken)
     is_pause = [True, *(_is_pause(text, before, after) for before, after in pairwise(spoken)), True]
@@ -178,7 +322,7 @@ def _is_pause(text: str, before: Word, after: Word) -> bool:
     return _PUNCTUATION.search(text, before.end, after.start) is not None
 
 
-def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name], bool]) -> Name | None:
+def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name | Entry], bool]) -> Name | None:
     for code in names.coder(folded) if names.coder is not None else ():
         for name in names.by_code.get(code, ()):
             if name.is_shared or not can_be_called(name):

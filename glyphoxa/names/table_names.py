@@ -11,30 +11,26 @@ corrected alike.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
 from loguru import logger
 
-from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
+from glyphoxa.names import gazetteer
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
-from glyphoxa.names.gazetteer import Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
+from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
-from glyphoxa.names.people import mentions_of_people
-from glyphoxa.turns.address import AddresseeMention
-
-_PUT_RIGHT_S = 30
-"""Interval between retries after a permanent failure to follow changes."""
+from glyphoxa.names.people import CallForms, mentions_of_people
+from glyphoxa.turns.address import AddresseeMention, cast_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +38,7 @@ class _Made:
     """Objects built from one gazetteer. `corrector` is None if disabled in the settings."""
 
     names: Gazetteer
+    forms: CallForms
     corrector: Corrector | None
 
 
@@ -83,6 +80,8 @@ class TableNames:
         self._campaign = campaign
         self._corrector = corrector
         self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
+        characters = cast_of(campaign).characters
+        self._cast = {npc.entity_id: characters[npc.id] for npc in campaign.npcs}
         self._book = ObservableGazetteer(Gazetteer.build(entries_of(campaign), language=campaign.language))
         self._made = self._made_for(self._book.current)
         self._turns: dict[PlayerId, _Turn] = {}
@@ -113,7 +112,7 @@ class TableNames:
     def mentions(self, text: str) -> list[AddresseeMention]:
         """The NPCs in play and the players named in a text, and addressed people that nobody plays."""
         return [
-            self._played(call) for call in mentions_of_people(text, self._made.names, can_be_called=self._can_be_called)
+            self._played(call) for call in mentions_of_people(text, self._made.forms, can_be_called=self._can_be_called)
         ]
 
     def _played(self, call: AddresseeMention) -> AddresseeMention:
@@ -132,7 +131,7 @@ class TableNames:
     def nearby(self) -> frozenset[EntityId]:
         return self.hints.nearby()
 
-    def _can_be_called(self, name: Name) -> bool:
+    def _can_be_called(self, name: Name | Entry) -> bool:
         return name.entity_id in self._npcs or name.entity_type == "player"
 
     # -- for the table
@@ -143,7 +142,7 @@ class TableNames:
 
     def following(self, graph: LearnedNames) -> NamesFollowed:
         """Creates the object that keeps these names equal to those of a graph."""
-        cast = cast_of(self._campaign)
+        cast = gazetteer.cast_of(self._campaign)
         return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign), cast=cast)
 
     def on_ear(self, event: EarEvent) -> None:
@@ -204,25 +203,14 @@ class TableNames:
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
-            supervisor.start("names", partial(self._follow, self._graph.feed))
+            changes = partial(self._graph.feed.follow, self._campaign.id)
+            supervisor.start("names", partial(follow, changes, self._followed.take_once_available, what="names"))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:
         """Learn from the remaining utterances."""
         if self._graph is not None and not await self._learner.finish(deadline_ms):
             logger.warning("the last utterances were not fully learned from")
-
-    async def _follow(self, feed: NameFeed) -> None:
-        has_told = False
-        while True:
-            try:
-                async with aclosing(feed.follow(self._campaign.id)) as changes:
-                    await self._followed.run(changes)
-            except GlyphoxaError as error:  # a permanent failure: a password, a schema
-                if not has_told:
-                    logger.error("changes of names are not followed until this is corrected: {}", error)
-                has_told = True
-                await asyncio.sleep(_PUT_RIGHT_S)
 
     def _now(self) -> _Turn:
         return _Turn(self._made, self.nearby())
@@ -231,4 +219,5 @@ class TableNames:
         self._made = self._made_for(names)
 
     def _made_for(self, names: Gazetteer) -> _Made:
-        return _Made(names, self._corrector(names) if self._corrector is not None else None)
+        forms = CallForms.of(names, filter(self._can_be_called, names.entries), self._cast)
+        return _Made(names, forms, self._corrector(names) if self._corrector is not None else None)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
 from glyphoxa.language.vocabulary import Vocabulary
@@ -321,7 +321,7 @@ def warning(heard: str, vocabulary: Vocabulary, uses: Uses) -> str | None:
     """What the DM should know before a form of ordinary words is confirmed."""
     if not uses.spoken or not is_ordinary(heard, vocabulary):
         return None
-    times = "1 earlier utterance" if uses.spoken == 1 else f"{uses.spoken} earlier utterances"
+    times = counted(uses.spoken, "earlier utterance")
     return f"{heard!r} is made of ordinary words, which occur in {times}: all such uses would be rewritten"
 
 

@@ -4,7 +4,7 @@ A model does not obey a request to be quick, but it cannot call a tool that it c
 declared tools, and cuts a running call at its ceiling. The lower of two tiers applies: the NPC's own and the
 question's.
 
-The question's tier is the first that applies: the DM's override; a word that asks for depth (within half a minute
+The question's tier is the first that applies: a word that asks for depth (within half a minute
 after another one only STANDARD); a queue of three or more turns (FAST); a word that asks for memory; the first turn of
 a conversation; else FAST. The words depend on the language.
 """
@@ -88,7 +88,7 @@ class TierSelector:
     A turn may be generated several times before it is committed, so `choose` has no side effect; `took` records it.
 
     Args:
-        npc_tier: The NPC's highest tier. The DM's override cannot exceed it.
+        npc_tier: The NPC's highest tier.
         words: Phrases that ask for depth or memory; None: English.
     """
 
@@ -100,9 +100,9 @@ class TierSelector:
         self._first = True
         self._last_deep_ms: int | None = None
 
-    def choose(self, question: str, *, at_ms: int, queued: int = 0, override: BudgetTier | None = None) -> TierChoice:
+    def choose(self, question: str, *, at_ms: int, queued: int = 0) -> TierChoice:
         """Return the tier of this turn, and the reason."""
-        wanted, reason = (override, "override by the DM") if override else self._wanted(question, at_ms, queued)
+        wanted, reason = self._wanted(question, at_ms, queued)
         tier = lower_tier(wanted, self._npc_tier)
         if tier != wanted:
             reason = f"{reason}; limited by this NPC's tier"

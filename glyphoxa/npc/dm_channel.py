@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from loguru import logger
 
+from glyphoxa.actors.supervisor import follow
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
@@ -29,28 +30,7 @@ from glyphoxa.turns.dm_controls import Direction, DmControls
 
 _AGAIN_S: Final = 1.0
 _WAIT_FOR_S: Final = 1.0
-_RETRY_FATAL_S: Final = 60.0
 _OBEYED_WITHIN_S: Final = 3.0
-
-
-async def follow(
-    changes: Callable[[], AsyncGenerator[object, None]], take: Callable[[], Awaitable[None]], *, what: str
-) -> None:
-    """Call `take` whenever there may be something new, until cancelled.
-
-    A permanent error, such as a wrong password or schema, is reported once and retried every minute.
-    """
-    has_told = False
-    while True:
-        try:
-            async with aclosing(changes()) as news:
-                async for _ in news:
-                    await take()
-        except GlyphoxaError as error:
-            if not has_told:
-                logger.error("{} cannot be read until this is fixed: {}", what, error)
-            has_told = True
-            await asyncio.sleep(_RETRY_FATAL_S)
 
 
 class ControlsStore(Protocol):
@@ -193,7 +173,7 @@ class CommandFollower:
 
     async def run(self) -> None:
         """Run the actor."""
-        await follow(lambda: self._inbox.changes(self._campaign), self._take_all, what="the DM's commands")
+        await follow(lambda: self._inbox.changes(self._campaign), lambda _: self._take_all(), what="the DM's commands")
 
     async def _take_all(self) -> None:
         try:
@@ -314,7 +294,9 @@ class TranscriptFollower:
 
     async def run(self) -> None:
         """Run the actor."""
-        await follow(lambda: self._decisions.changes(self._campaign), self._follow, what="decisions of the DM")
+        await follow(
+            lambda: self._decisions.changes(self._campaign), lambda _: self._follow(), what="decisions of the DM"
+        )
 
     async def _follow(self) -> None:
         while True:

@@ -21,7 +21,7 @@ from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import TableCommand
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
@@ -192,7 +192,7 @@ class TableSession:
         before = await self._memory.said_before(self.session)
         self._remember(before)
         if before.shown:
-            tell(f"session {self.session} continues: its last {len(before.shown)} utterances were restored")
+            tell(f"session {self.session} continues: restored {counted(len(before.shown), 'utterance')}")
         await enter(state.scene, state, parts.context)
         controls = await self._restore_controls()
         await self._preparation.open_scene(tell)

@@ -24,7 +24,7 @@ from glyphoxa.domain.commands import (
     Unpause,
     WhisperTo,
 )
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import Draft, Heard
 from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId
@@ -227,4 +227,4 @@ def _answers(n: int) -> str:
 
 
 def _n_answers(n: int) -> str:
-    return "1 answer" if n == 1 else f"{n} answers"
+    return counted(n, "answer")

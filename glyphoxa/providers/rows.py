@@ -61,11 +61,11 @@ _HOSTED: Final = "glyphoxa.adapters.openai_models"
 _ADDRESS_AND_MODEL: Final = ("base_url", "model")
 
 _llama = partial(Provider, "llm", maker=f"{_LOADING}:llama", extra=LOCAL, modules=("xllamacpp",), profile=SMALL)
-_deepgram = partial(Provider, extra="deepgram", modules=("pipecat", "deepgram"), key_env="DEEPGRAM_API_KEY")
 _openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI_API_KEY")
 _like_openai = partial(Provider, extra="openai", modules=("openai",))
 _google = partial(Provider, extra="google", modules=("google.genai",), key_env="GOOGLE_API_KEY")
-_over_sockets = partial(Provider, "tts", extra="voice", modules=("pipecat", "websockets"))
+_over_sockets = partial(Provider, extra="voice", modules=("pipecat", "websockets"))
+_deepgram = partial(_over_sockets, key_env="DEEPGRAM_API_KEY")
 
 ROWS: Final = (
     Provider(
@@ -89,9 +89,13 @@ ROWS: Final = (
     Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
     _openai("tts", "openai", f"{_PROCESSORS}.cloud_tts:openai", model="gpt-4o-mini-tts"),
     _deepgram("tts", "deepgram", f"{_PROCESSORS}.cloud_tts:deepgram"),
-    _over_sockets("cartesia", f"{_PROCESSORS}.cloud_tts:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
+    _over_sockets("tts", "cartesia", f"{_PROCESSORS}.cloud_tts:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
     _over_sockets(
-        "elevenlabs", f"{_PROCESSORS}.cloud_tts:elevenlabs", key_env="ELEVENLABS_API_KEY", model="eleven_flash_v2_5"
+        "tts",
+        "elevenlabs",
+        f"{_PROCESSORS}.cloud_tts:elevenlabs",
+        key_env="ELEVENLABS_API_KEY",
+        model="eleven_flash_v2_5",
     ),
     Provider(
         "s2s",

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Npc
@@ -47,6 +48,7 @@ class AddresseeMention:
         is_played: An NPC or a player has this name, not only an entity of the story.
         is_owner: It names an owner: "Mira's hat".
         is_role: A word for a trade instead of a name: "smith".
+        is_of_several: Several NPCs of the scene are called by it.
         entity_id: The entity; None if the campaign does not know it.
         player: The player, if it is a player's name.
         start: Offset of its first character in the text; `end` is one past the last, 0 if the place is unknown.
@@ -65,6 +67,11 @@ class AddresseeMention:
     is_owner: bool = False
     is_role: bool = False
     entity_id: EntityId | None = None
+    is_of_several: bool = False
+
+    @property
+    def is_player(self) -> bool:
+        return self.player is not None
 
 
 # Words that are meant for no NPC, whoever is present: those of the players' own world, and fillers.
@@ -202,7 +209,7 @@ class CastMember:
     """An NPC's role and trades.
 
     Attributes:
-        role: Last word of the role, in lower case: "smith"; "" for none.
+        role: Its words in lower case: "captain of the guard"; "" for none.
         trades: Keys of its trades in `data/LANGUAGE/trades.toml`.
     """
 
@@ -211,6 +218,10 @@ class CastMember:
     role: str = ""
     trades: frozenset[str] = frozenset()
     address_only: bool = False
+
+    def is_called(self, noun: str) -> bool:
+        """Return whether the role's last word may be meant by this lower-case noun."""
+        return bool(self.role) and is_called_by(noun, self.role.split()[-1])
 
     def knows_about(self, words: Iterable[str]) -> int:
         """Count the lower-case words that concern its trades."""
@@ -224,27 +235,6 @@ class Cast:
     def answers_uncalled(self, npc: NpcId) -> bool:
         character = self.characters.get(npc)
         return character is None or not character.address_only
-
-    def roles_in(self, text: str, present: Iterable[NpcId]) -> list[AddresseeMention]:
-        """Return mentions of roles by which somebody may be called, preferring NPCs of the scene.
-
-        Trades without an NPC count too: a player who calls a guard does not mean the innkeeper.
-        """
-        here = set(present)
-        found: list[AddresseeMention] = []
-        for position, match in enumerate(_CAST_WORD.finditer(text)):
-            noun = match[0].lower()
-            fitting = [c for c in self.characters.values() if c.role and is_called_by(noun, c.role)]
-            if not fitting and not trades_of(noun):
-                continue
-            best = min(fitting, key=lambda c: (c.npc not in here, c.role != noun), default=None)
-            npc, name = (best.npc, best.name) if best is not None else (None, match[0])
-            found.append(
-                AddresseeMention(
-                    npc, name, position, False, is_played=False, start=match.start(), end=match.end(), is_role=True
-                )
-            )
-        return found
 
     def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
         """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
@@ -264,9 +254,9 @@ def cast_of(campaign: Campaign) -> Cast:
 
 
 def _character(npc: Npc) -> CastMember:
-    role = npc.role.lower().split()[-1:]
-    trades = trades_of(role[0]) if role else frozenset[str]()
-    return CastMember(npc.id, npc.name, "".join(role), trades, npc.address_only)
+    role = npc.role.lower()
+    trades = trades_of(role.split()[-1]) if role.strip() else frozenset[str]()
+    return CastMember(npc.id, npc.name, role, trades, npc.address_only)
 
 
 _AMONG_PLAYERS_MS = 20_000
@@ -385,12 +375,16 @@ class Addressing:
         self._among_players.clear()
 
     def _heard(self, said: Said, present: Sequence[NpcId], names: Mapping[NpcId, str], at_ms: int) -> _Heard:
-        placed = [m for m in said.mentions if m.end]
-        roles = self.cast.roles_in(said.text, present)
-        free = [r for r in roles if not any(m.start < r.end and r.start < m.end for m in placed)]
-        mentions = _without_overlaps(sorted((*placed, *free), key=lambda m: (m.start, m.npc not in present)))
+        last = self._going_on_with(said.player, present, at_ms)
+        placed = sorted((m for m in said.mentions if m.end), key=lambda m: m.start)
+        mentions = [
+            self._one_of(list(same), said.text, present, last) for _, same in groupby(placed, key=lambda m: m.start)
+        ]
         calls = calls_in(said.text, mentions)
-        calls.of = [CallKind.CALLED if m.is_whispered else call for m, call in zip(mentions, calls.of, strict=True)]
+        calls.of = [
+            CallKind.CALLED if m.is_whispered else None if m.player == said.player else call
+            for m, call in zip(mentions, calls.of, strict=True)
+        ]
         unplaced = [m for m in said.mentions if not m.end]
         calls.of += [CallKind.CALLED if m.is_vocative else CallKind.ABOUT for m in unplaced]
         among_ms = self._among_players.get(said.player)
@@ -401,9 +395,24 @@ class Addressing:
             [form_of(sentence) for sentence in calls.sentences],
             present,
             names,
-            self._going_on_with(said.player, present, at_ms),
+            last,
             among_ms is not None and at_ms - among_ms <= _AMONG_PLAYERS_MS,
         )
+
+    def _one_of(
+        self, same: Sequence[AddresseeMention], text: str, present: Sequence[NpcId], last: NpcId | None
+    ) -> AddresseeMention:
+        """Return which of several that share a name or a role is meant: one that is present, and no other has it."""
+        here = [m for m in same if m.npc in present] or list(same)
+        if here[0].is_role and len(here) > 1:
+            noun = text[here[0].start : here[0].end].lower()
+            members = [self.cast.characters.get(m.npc) for m in here if m.npc is not None]
+            exact = [m for m, of in zip(here, members, strict=False) if of is not None and noun in of.role.split()]
+            here = exact or here
+        if len(here) == 1 or here[0].npc not in present:
+            return here[0]
+        is_last = next((m for m in here if m.npc == last), None)
+        return is_last or replace(here[0], npc=None, name=text[here[0].start : here[0].end], is_of_several=True)
 
     def _going_on_with(self, player: PlayerId, present: Sequence[NpcId], at_ms: int) -> NpcId | None:
         last, last_ms = self._last.get(player, (None, 0))
@@ -436,15 +445,6 @@ class Addressing:
         return Addressed(npc, f"{why} {heard.names[npc]}") if npc is not None else None
 
 
-def _without_overlaps(mentions: Sequence[AddresseeMention]) -> list[AddresseeMention]:
-    """Return the first of overlapping mentions."""
-    kept: list[AddresseeMention] = []
-    for mention in mentions:
-        if not kept or mention.start >= kept[-1].end:
-            kept.append(mention)
-    return kept
-
-
 def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
     whispered = next((m for m in mentions if m.is_whispered), None)
     if whispered is None or whispered.npc is not None:
@@ -457,7 +457,7 @@ def _called(heard: _Heard) -> Addressed | None:
     told_off = heard.those(CallKind.DENIED)
     denied = {m.npc for m in told_off}
     here = [m for m in called if m.npc in heard.present and m.npc not in denied]
-    player = next((m for m in called if m.npc is None and m.is_played), None)
+    player = next((m for m in called if m.npc is None and m.is_played and not m.is_of_several), None)
     if here and (player is None or here[0].position < player.position or heard.turns_to(here[0], after=player)):
         others = [m.npc for m in here if m.npc != here[0].npc]
         return Addressed(here[0].npc, f"{here[0].name} was called", second=others[0] if others else None)
@@ -467,6 +467,9 @@ def _called(heard: _Heard) -> Addressed | None:
         return Addressed(None, f"{told_off[0].name} was told that they are not meant", Unaddressed.NOT_MEANT)
     if heard.calls.is_denial:
         return Addressed(None, "somebody was told that they are not meant", Unaddressed.NOT_MEANT)
+    several = next((m for m in called if m.is_of_several), None)
+    if several is not None:
+        return Addressed(None, f"several NPCs here are called {several.name}", Unaddressed.NO_NAME)
     absent = next((m for m in called if m.npc not in heard.present and (m.is_sure or not m.is_played)), None)
     if absent is not None:
         return Addressed(None, f"{absent.name} was called but is not here", Unaddressed.ABSENT)

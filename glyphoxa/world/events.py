@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from glyphoxa.domain.errors import counted
 from glyphoxa.domain.ids import FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.world.change import Change
@@ -95,9 +96,7 @@ class RolledBack(Undoing):
         return self.events
 
     def in_words(self, words: Words) -> str:
-        return (
-            f"rolled back to ordinal {self.ordinal} of {words.session(self.session)}: {len(self.events)} events dropped"
-        )
+        return f"rolled back to ordinal {self.ordinal} of {words.session(self.session)}: {_dropped(self.events)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,8 @@ class TalkErased(Undoing):
         return self.events
 
     def in_words(self, words: Words) -> str:
-        return f"talk was erased, and {len(self.events)} events with it" if self.events else "erased with what was said"
+        also = f", with {counted(len(self.events), 'event')}" if self.events else ""
+        return f"what was said was erased{also}"
 
 
 # The DM's changes to the transcript: facts learned only from that utterance are dropped.
@@ -142,7 +142,7 @@ class UtteranceRetracted(Undoing):
 
     def in_words(self, words: Words) -> str:
         said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
-        return f"retracted {said}: {len(self.events)} events dropped"
+        return f"retracted {said}: {_dropped(self.events)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,13 @@ class UtteranceCorrected(Undoing):
         return self.events
 
     def in_words(self, words: Words) -> str:
-        dropped = f": {len(self.events)} events dropped" if self.events else ""
+        dropped = f": {_dropped(self.events)}" if self.events else ""
         said = f"ordinal {self.ordinal} of {words.session(self.session)}"
         return f"corrected {said} from {self.was!r} to {self.text!r}{dropped}"
+
+
+def _dropped(events: Sequence[int]) -> str:
+    return f"dropped {counted(len(events), 'event')}"
 
 
 TakenBack: TypeAlias = RolledBack | UtteranceRetracted | UtteranceCorrected | TalkErased

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId
-from glyphoxa.domain.knowledge import Claim, Visibility
+from glyphoxa.domain.knowledge import Claim, Fact, Visibility
 from glyphoxa.language.relations import RelationWords, in_words
 
 _LONGEST_VALUE: Final = 400
@@ -63,9 +63,8 @@ def moment(at_ms: int | None) -> str:
     return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
-def value_in_words(claim: Claim) -> str:
+def value_in_words(content: object) -> str:
     """An attribute's value: text unchanged, anything else as JSON."""
-    content = claim.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
 
@@ -75,7 +74,16 @@ def claim_in_words(claim: Claim, names: Names) -> str:
     subject = names.called(claim.subject)
     if claim.object is not None:
         return names.relations.sentence(claim.predicate, subject, names.called(claim.object))
-    return f"{subject}, {in_words(claim.predicate)}: {value_in_words(claim)}"
+    return f"{subject}, {in_words(claim.predicate)}: {value_in_words(claim.content)}"
+
+
+def fact_in_words(fact: Fact, names: Names) -> str:
+    """Return the claim; of a relation that somebody wrote, also its attributes: A knows B (since: childhood)."""
+    claim = claim_in_words(fact.claim, names)
+    if fact.claim.object is None or fact.provenance.origin == "talk" or not fact.attributes:
+        return claim
+    also = "; ".join(f"{in_words(name)}: {value_in_words(value)}" for name, value in fact.attributes.items())
+    return f"{claim} ({also})"
 
 
 def visibility_in_words(visibility: Visibility, names: Names) -> str:

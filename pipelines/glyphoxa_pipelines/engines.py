@@ -30,11 +30,13 @@ from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
+from glyphoxa.providers.chat_dialect import Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
+from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.llm import StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
@@ -228,8 +230,7 @@ def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
     if whisper is None:
         keyterms = order.keyterms()
         stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
-        frame = partial(cloud_stt.keyterms_frame, stt=stt)
-        return stt, Expects(keyterms, order.keyterms, order.on_names_changed, frame)
+        return stt, Expects(keyterms, order.keyterms, order.on_names_changed, KeytermsFrame)
     # All ears share one recogniser, because two at once on two cores are both late.
     recogniser = _host(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
     return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
@@ -243,6 +244,7 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
             temperature=llm.temperature,
             max_tokens=llm.max_tokens,
             stalled_after_ms=stalled_after_ms or cloud_llm.STALLED_AFTER_MS,
+            dialects=_host(order).shared(Dialects, Dialects),
         )
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 

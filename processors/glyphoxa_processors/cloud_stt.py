@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from glyphoxa.providers.building import STT, Choice, build
 
 if TYPE_CHECKING:
-    from pipecat.frames.frames import Frame
-    from pipecat.services.stt_service import STTService
+    from pipecat.processors.frame_processor import FrameProcessor
 
 
 def make_stt(
@@ -24,15 +23,15 @@ def make_stt(
     sample_rate: int = 16_000,
     language: str = "en",
     environ: Mapping[str, str] = os.environ,
-) -> STTService:
+) -> FrameProcessor:
     """Create a recogniser for one ear.
 
-    `keyterms` must already fit the provider's limits (`glyphoxa.names.hints`). Update them with `keyterms_frame`.
+    `keyterms` must already fit the provider's limits (`glyphoxa.names.hints`). Update them with a `KeytermsFrame`.
 
     Raises:
         InvalidInput: As `build`; or the language is unknown.
     """
-    made: STTService = build(
+    made: FrameProcessor = build(
         provider, section=STT, environ=environ, keyterms=keyterms, sample_rate=sample_rate, language=language
     )
     return made
@@ -43,10 +42,3 @@ def unknown_to_nova(language: str) -> str:
     from pipecat.transcriptions.language import Language
 
     return "" if language in set(Language) else f"does not support language {language!r} (campaign.language)"
-
-
-def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> Frame:
-    """Return the frame that sends new names to a recogniser of `make_stt`."""
-    from glyphoxa_processors import deepgram_stt
-
-    return deepgram_stt.keyterms_frame(keyterms, stt=stt)

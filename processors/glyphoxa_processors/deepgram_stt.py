@@ -1,29 +1,635 @@
-"""Deepgram's two recognisers, configured for an ear."""
+"""Deepgram's two recognisers, Nova and Flux, for an ear.
+
+Rules:
+
+- Frames never wait for the network. Messages wait in the queue of the connection.
+- One connection at a time, kept open for the session. A connection is lost if the server closes it, accepts nothing
+  for a second, lags behind, or does not answer a pause. Then another one is opened at once, and later with pauses.
+- The next connection first hears the sound without a final transcript, so no word is lost. Messages of an old
+  connection are dropped, and so are repeated and outdated ones, so no word is said twice.
+- Each pause of the ear is answered by one closing transcript: Nova is asked to finalise, Flux to end its turn.
+- New key terms are sent on the open connection, one change at a time and only the newest. An endpoint that refuses
+  them, or does not answer, gets them by reconnecting after an answered pause.
+- A list of key terms that is too long is halved after the first refusal. After the second, none are sent.
+- One log line for each lost connection. An outage with the same reason is reported once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-from pipecat.frames.frames import STTUpdateSettingsFrame
-from pipecat.services.deepgram.flux.stt import DeepgramFluxSTTService
-from pipecat.services.deepgram.stt import DeepgramSTTService
-from pipecat.services.stt_service import STTService
-from pipecat.transcriptions.language import Language
+from loguru import logger
+from pipecat.frames.frames import (
+    Frame,
+    InputAudioRawFrame,
+    InterimTranscriptionFrame,
+    StartFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.utils.time import time_now_iso8601
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.heard import HeardWord
+from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa.providers.building import STT
 from glyphoxa_processors.cloud_stt import unknown_to_nova
-from glyphoxa_processors.deepgram_flux import FluxStt
-from glyphoxa_processors.deepgram_nova import NovaStt
+from glyphoxa_processors.frames import KeytermsFrame
+from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, UnconfirmedSound, put_notes
 
 if TYPE_CHECKING:
     from glyphoxa.providers.building import Connection
 
+ACCEPTED_WITHIN_S = 1.0
+"""A third of a turn's wait for its words. A message waits only if the connection's buffers are full, which takes
+seconds of sound."""
+ACKNOWLEDGED_WITHIN_S = 2.0
+"""An endpoint that does not know new key terms may not answer."""
+ANSWERED_WITHIN_S = 1.5
+"""Half of a turn's wait for its words: the other half is for the next connection. Answers usually take 0.3 s."""
+OPEN_WITHIN_S = 5.0
+_LONGEST_REPEATED_S = 60
+_LONGEST_LAG_S = 40
+_ONSET_S = 1.0
+"""Between turns, the last second may contain speech that the detector has not reported yet."""
+_LOOK_EVERY_S = 0.25
+_KEPT_ALIVE_EVERY_S = 4.0
+"""Deepgram closes a connection without data after 10 s (NET-0001)."""
+_STABLE_AFTER_S = 5.0
+_LONGEST_REST_S = 5.0
+_NOTICEABLE_S = 0.5
+"""With less sound left to transcribe, Nova may not answer a pause."""
 
-def make_nova(
-    connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
-) -> DeepgramSTTService:
+
+# What the services say.
+
+
+@dataclass(frozen=True, slots=True)
+class DeepgramTranscript:
+    """A transcript. Times are seconds of the connection's sound."""
+
+    text: str
+    words: tuple[SpokenWord, ...]
+    from_s: float
+    to_s: float
+    is_final: bool = False
+    closes: bool = field(default=False, compare=False)
+    """It answers a pause."""
+
+    @property
+    def first_s(self) -> float:
+        """Start of the first word, or of the sound."""
+        first_ms = next((word.from_ms for word in self.words if word.from_ms is not None), None)
+        return self.from_s if first_ms is None else first_ms / 1_000
+
+    def heard_words(self) -> tuple[tuple[HeardWord, ...], int | None]:
+        """Return the words timed from the first one, and the time of that one in the connection's sound."""
+        words = placed(self.text, self.words)
+        first_ms = next((word.from_ms for word in words if word.from_ms is not None), None)
+        if first_ms is None:
+            return words, None
+        return tuple(word.moved(places=0, ms=-first_ms) for word in words), first_ms
+
+
+def nova_said(results: Mapping[str, Any]) -> DeepgramTranscript:
+    """Read Nova's message `Results`. Missing parts are taken as empty."""
+    alternatives = (results.get("channel") or {}).get("alternatives") or [{}]
+    start_s = float(results.get("start") or 0)
+    return DeepgramTranscript(
+        str(alternatives[0].get("transcript") or ""),
+        _words(alternatives[0]),
+        start_s,
+        start_s + float(results.get("duration") or 0),
+        bool(results.get("is_final")),
+        bool(results.get("from_finalize")),
+    )
+
+
+def flux_said(turn_info: Mapping[str, Any]) -> DeepgramTranscript:
+    """Read Flux's message `TurnInfo`. Since 2026 its words have times; older servers send none."""
+    ends = turn_info.get("event") == "EndOfTurn"
+    return DeepgramTranscript(
+        str(turn_info.get("transcript") or ""),
+        _words(turn_info),
+        float(turn_info.get("audio_window_start") or 0),
+        float(turn_info.get("audio_window_end") or 0),
+        ends,
+        ends,
+    )
+
+
+def _words(told: Mapping[str, Any]) -> tuple[SpokenWord, ...]:
+    return tuple(
+        # Without punctuation unless it was requested.
+        SpokenWord(
+            str(word.get("punctuated_word") or word.get("word") or ""),
+            word.get("confidence"),
+            _ms(word.get("start")),
+            _ms(word.get("end")),
+        )
+        for word in told.get("words") or ()
+    )
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1_000)
+
+
+class KeytermLimit:
+    """Halves the list after the first refusal and sends none after the second.
+
+    A recogniser without names is better than none.
+    """
+
+    def __init__(self) -> None:
+        self._most: int | None = None
+        self._n_refusals = 0
+
+    def fit(self, keyterms: Sequence[str]) -> list[str]:
+        """Return the key terms that may be sent."""
+        return list(keyterms if self._most is None else keyterms[: self._most])
+
+    def refused(self, keyterms: Sequence[str]) -> bool:
+        """Note a refusal. Returns whether fewer terms may help."""
+        if not keyterms:
+            return False
+        self._n_refusals += 1
+        self._most = len(keyterms) // 2 if self._n_refusals == 1 else 0
+        logger.warning("the recogniser refused {} names; from now on it gets {} of them", len(keyterms), self._most)
+        return True
+
+
+# One connection.
+
+
+class DeepgramLine:
+    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's."""
+
+    def __init__(self, socket: ClientConnection, names: Sequence[str], *, now_s: float) -> None:
+        self._socket = socket
+        self._waiting: deque[tuple[str | bytes, float]] = deque()
+        self._came = asyncio.Event()
+        self._lag_s = 0.0
+        self._sending_s: float | None = None
+        self.names = names
+        """Key terms that it has."""
+        self.asked_names: tuple[Sequence[str], float] | None = None
+        """Key terms that it has not acknowledged yet, and when they were sent."""
+        self.opened_s = self.sent_s = self.received_s = now_s
+        self.asked_s: float | None = None
+        """When it was told of the newest pause; None once the answer came or is not expected any more."""
+        self.n_asked = 0
+        """Answers requested that have not come."""
+        self.left_s: float | None = None
+        self.fault = ""
+        self._seen: deque[DeepgramTranscript] = deque(maxlen=16)
+        self._final_s = 0.0
+
+    def put(self, message: str | bytes, *, lasts_s: float = 0.0) -> None:
+        """Queue a message. `lasts_s`: duration of the sound in it."""
+        self._lag_s += lasts_s
+        self._waiting.append((message, lasts_s))
+        self._came.set()
+
+    def put_json(self, kind: str, **fields: Any) -> None:
+        self.put(json.dumps({"type": kind, **fields}))
+
+    async def send_all(self, now_s: Callable[[], float]) -> None:
+        """Send queued messages until the connection ends."""
+        try:
+            while True:
+                await self._came.wait()
+                while self._waiting:
+                    message, lasts_s = self._waiting.popleft()
+                    self._lag_s -= lasts_s
+                    self._sending_s = self.sent_s = now_s()
+                    await self._socket.send(message)
+                    self._sending_s = None
+                self._came.clear()
+        except ConnectionClosed:
+            pass  # the reader reports it
+
+    def blocked(self, now_s: float) -> str:
+        """Return why messages do not get through; "" if they do."""
+        if self._sending_s is not None and now_s - self._sending_s > ACCEPTED_WITHIN_S:
+            return f"it accepted nothing for {ACCEPTED_WITHIN_S:g} s"
+        if self._lag_s > _LONGEST_LAG_S:
+            return "it does not keep up with the sound"
+        if self.left_s is not None and now_s - self.left_s > ACCEPTED_WITHIN_S:
+            return "it did not end when asked"
+        return ""
+
+    def cut(self, why: str) -> None:
+        """Close the connection at once, without a closing handshake, which would wait as long as the messages."""
+        self.fault = self.fault or why
+        self._waiting.clear()
+        self._socket.transport.abort()
+
+    def is_repeated(self, said: DeepgramTranscript) -> bool:
+        """Return whether this transcript is a repeated final, or a partial that came after its final."""
+        if not said.text:
+            return False
+        if said.is_final:
+            is_known = said in self._seen
+            self._seen.append(said)
+            self._final_s = max(self._final_s, said.to_s)
+            return is_known
+        # Servers that do not tell positions always say 0.
+        return said.from_s > 0 and said.to_s <= self._final_s
+
+
+# The recognisers.
+
+
+class DeepgramStt(FrameProcessor):
+    """What Nova and Flux share: the connection, the sound without a transcript, segments and key terms.
+
+    Args:
+        url: Address with the path, without the query.
+        query: All fixed parameters.
+        takes_names: The service accepts new key terms on the open connection.
+    """
+
+    def __init__(
+        self, url: str, *, key: str, query: Mapping[str, str], keyterms: Sequence[str], takes_names: bool
+    ) -> None:
+        super().__init__()
+        self._url = url
+        self._key = key
+        self._query = query
+        self._names = tuple(keyterms)
+        self._takes_names = takes_names
+        self._limit = KeytermLimit()
+        self._bytes_per_s = 2 * int(query["sample_rate"])
+        self._unconfirmed = UnconfirmedSound(longest=_LONGEST_REPEATED_S * self._bytes_per_s)
+        self._spoken_segments = SegmentCounter(bytes_per_s=self._bytes_per_s)
+        self._line: DeepgramLine | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._first_attempt = asyncio.Event()
+        self._reported = ""
+        self._is_speaking = False
+        self._n_pauses = 0
+        """Pauses without a closing transcript."""
+        self._must_reconnect = False
+
+    # What each service does in its own way.
+
+    def _note_pause(self, line: DeepgramLine) -> None:
+        """Ask for the closing transcript of a pause, if there is anything to close."""
+        raise NotImplementedError
+
+    def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
+        """Return the transcript in a message."""
+        raise NotImplementedError
+
+    def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
+        """Called several times a second while nothing else is sent."""
+        raise NotImplementedError
+
+    # Frames.
+
+    def can_generate_metrics(self) -> bool:
+        return True
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        match frame:
+            case InputAudioRawFrame():  # no later processor needs the sound
+                self._hear(frame.audio)
+                return
+            case KeytermsFrame(names=names):
+                self._names = tuple(names)
+                self._tell_names()
+                return
+            case StartFrame():
+                self._running = self.create_task(self._run(), "connection")
+                await self._first_attempt.wait()
+            case VADUserStartedSpeakingFrame():
+                self._begin()
+            case VADUserStoppedSpeakingFrame():
+                self._pause()
+                await self.start_ttfb_metrics(start_time=frame.timestamp - frame.stop_secs)
+            case _:
+                pass
+        await self.push_frame(frame, direction)
+
+    async def cleanup(self) -> None:
+        if self._running is not None:
+            await self.cancel_task(self._running)
+            self._running = None
+        await super().cleanup()
+
+    def _hear(self, audio: bytes) -> None:
+        self._unconfirmed.heard(audio)
+        self._spoken_segments.heard(len(audio))
+        if not self._is_speaking and not self._n_pauses:
+            self._unconfirmed.keep_last(int(_ONSET_S * self._bytes_per_s))
+        if self._line is not None:
+            self._line.put(audio, lasts_s=len(audio) / self._bytes_per_s)
+
+    def _begin(self) -> None:
+        self._is_speaking = True
+        self._spoken_segments.began()
+
+    def _pause(self) -> None:
+        self._is_speaking = False
+        self._spoken_segments.paused()
+        self._n_pauses += 1
+        if self._line is not None:
+            self._note_pause(self._line)
+
+    async def _take(self, message: str | bytes, line: DeepgramLine) -> None:
+        line.received_s = self._now_s()
+        told: Any = json.loads(message)
+        kind = str(told.get("type")) if isinstance(told, dict) else ""
+        if line is not self._line:
+            return
+        match kind:
+            case "ConfigureSuccess":
+                self._names_taken(line)
+            case "ConfigureFailure":
+                self._names_refused(line, " ".join(str(told.get(k, "")) for k in ("code", "error_code", "description")))
+            case "Error":
+                # Deepgram closes the connection afterwards.
+                parts = (told.get("err_code") or told.get("code"), told.get("err_msg") or told.get("description"))
+                line.fault = " ".join(str(part) for part in parts if part) or "the server reports an error"
+            case _:
+                said = self._read(kind, told, line)
+                if said is not None and not line.is_repeated(said):
+                    await self._say(said, line)
+
+    async def _say(self, said: DeepgramTranscript, line: DeepgramLine) -> None:
+        begin, first, end = (int(s * self._bytes_per_s) for s in (said.from_s, said.first_s, said.to_s))
+        if said.is_final:
+            self._unconfirmed.confirmed(end)
+        if said.text or said.closes:
+            words, sound_ms = said.heard_words()
+            now = time_now_iso8601()
+            frame = (
+                TranscriptionFrame(said.text, "", now, finalized=said.closes)
+                if said.is_final
+                else InterimTranscriptionFrame(said.text, "", now)
+            )
+            # The segment is marked, so that a late transcript is not taken for another turn's.
+            segment = self._spoken_segments.at(begin, first, end)
+            put_notes(frame, TranscriptNotes(words=words, sound_ms=sound_ms, segment=segment))
+            await self.push_frame(frame)
+        if said.is_final:
+            # After the transcript of its own sound.
+            self._spoken_segments.confirmed(end)
+        if said.closes:
+            await self.stop_ttfb_metrics()
+            line.n_asked = max(0, line.n_asked - 1)
+            line.asked_s = line.asked_s if line.n_asked else None
+            self._answered(max(0, self._n_pauses - 1))
+
+    def _answered(self, n_pauses_left: int) -> None:
+        self._n_pauses = n_pauses_left
+        self._reconnect_if_quiet()
+
+    # Key terms.
+
+    def _tell_names(self) -> None:
+        line, names = self._line, self._limit.fit(self._names)
+        if line is None or line.asked_names is not None or list(line.names) == names:
+            return
+        if self._takes_names:
+            line.asked_names = names, self._now_s()
+            line.put_json("Configure", keyterms=names)
+        else:
+            self._must_reconnect = True
+            self._reconnect_if_quiet()
+
+    def _names_taken(self, line: DeepgramLine) -> None:
+        if line.asked_names is not None:
+            (line.names, _), line.asked_names = line.asked_names, None
+            self._tell_names()
+
+    def _names_refused(self, line: DeepgramLine, why: str) -> None:
+        if line.asked_names is None:
+            return
+        (names, _), line.asked_names = line.asked_names, None
+        if "limit" not in why.lower() or not self._limit.refused(names):
+            logger.warning("key terms were not accepted on the open connection ({}): reconnecting for them", why)
+            self._takes_names = False
+        self._tell_names()
+
+    def _reconnect_if_quiet(self) -> None:
+        if self._must_reconnect and self._line is not None and not self._is_speaking and not self._n_pauses:
+            line, self._line = self._line, None
+            line.left_s = self._now_s()
+            line.put_json("CloseStream")
+
+    # Connections.
+
+    def _now_s(self) -> float:
+        return self.get_event_loop().time()
+
+    async def _run(self) -> None:
+        n_failures = 0
+        while True:
+            began_s = self._now_s()
+            try:
+                was_left = await self._connect_once()
+            except InvalidStatus as error:
+                if error.response.status_code == 400 and self._limit.refused(self._limit.fit(self._names)):
+                    continue
+                was_left = False
+                await self._report(_refusal(error))
+            except (WebSocketException, OSError, TimeoutError) as error:
+                was_left = False
+                await self._report(f"could not be reached: {str(error) or type(error).__name__}")
+            self._first_attempt.set()
+            lasted = self._now_s() - began_s > _STABLE_AFTER_S
+            n_failures = 0 if was_left or lasted else n_failures + 1
+            if n_failures > 1:
+                await asyncio.sleep(min(_LONGEST_REST_S, 0.125 * 2**n_failures))
+
+    async def _report(self, why: str) -> None:
+        if why != self._reported:
+            self._reported = why
+            await self.push_error(f"Deepgram {why}")
+
+    async def _connect_once(self) -> bool:
+        """Use one connection until it ends. Returns whether this side ended it."""
+        names = self._limit.fit(self._names)
+        query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
+        async with connect(
+            f"{self._url}?{query}",
+            additional_headers={"Authorization": f"Token {self._key}"},
+            compression=None,  # costs time and does not shrink sound
+            open_timeout=OPEN_WITHIN_S,
+            close_timeout=ACCEPTED_WITHIN_S / 2,
+            ping_interval=10,
+            ping_timeout=10,
+        ) as socket:
+            line = DeepgramLine(socket, names, now_s=self._now_s())
+            helpers = [
+                asyncio.create_task(line.send_all(self._now_s), name="send"),
+                asyncio.create_task(self._watch(line), name="watch"),
+            ]
+            try:
+                self._open(line)
+                self._first_attempt.set()
+                await self._receive(socket, line)
+            finally:
+                if self._line is line:
+                    self._line = None
+                for helper in helpers:
+                    helper.cancel()
+                await asyncio.gather(*helpers, return_exceptions=True)
+        if line.left_s is not None:
+            return True
+        if line.asked_names is not None:
+            self._takes_names = False  # an endpoint that does not know the message may hang up
+        why = line.fault or f"code {socket.close_code} {socket.close_reason or ''}".strip()
+        if why != self._reported or self._now_s() - line.opened_s > _STABLE_AFTER_S:
+            self._reported = why
+            logger.warning("{}: the connection is lost: {}", self.name, why)
+        return False
+
+    def _open(self, line: DeepgramLine) -> None:
+        """Send a new connection the sound without a transcript."""
+        missed, step = self._unconfirmed.reopened(), self._bytes_per_s // 10
+        self._spoken_segments.reopened(len(missed))
+        for at in range(0, len(missed), step):
+            piece = missed[at : at + step]
+            line.put(piece, lasts_s=len(piece) / self._bytes_per_s)
+        self._line = line
+        self._must_reconnect = False
+        self._tell_names()  # they may have changed meanwhile
+        # The answer to the newest pause includes the words before earlier ones.
+        self._n_pauses = min(self._n_pauses, int(not self._is_speaking))
+        if self._n_pauses:
+            self._note_pause(line)
+
+    async def _receive(self, socket: ClientConnection, line: DeepgramLine) -> None:
+        is_readable = True
+        try:
+            async for message in socket:
+                try:
+                    await self._take(message, line)
+                except (ValueError, TypeError, AttributeError, LookupError) as error:
+                    if is_readable:
+                        # Its content is what people said.
+                        logger.warning("{}: skips a message that it cannot read: {}", self.name, type(error).__name__)
+                    is_readable = False
+        except ConnectionClosed:
+            pass  # the codes are reported by the caller
+
+    async def _watch(self, line: DeepgramLine) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            now_s = self._now_s()
+            if why := line.blocked(now_s) or self._unanswered(line, now_s):
+                line.cut(why)
+            elif line is self._line:
+                self._keep_alive(line, idle_s=now_s - line.sent_s)
+
+    def _unanswered(self, line: DeepgramLine, now_s: float) -> str:
+        """Return why a connection that answers nothing is lost; "" if it may go on."""
+        if line.asked_names is not None and now_s - line.asked_names[1] > ACKNOWLEDGED_WITHIN_S:
+            self._names_refused(line, "no answer")
+        if line.asked_s is None or now_s - line.asked_s <= ANSWERED_WITHIN_S:
+            return ""
+        is_silent = now_s - line.received_s > ANSWERED_WITHIN_S
+        if line.n_asked and is_silent and len(self._unconfirmed) > _NOTICEABLE_S * self._bytes_per_s:
+            return f"it answered nothing for {ANSWERED_WITHIN_S:g} s after a pause"
+        if now_s - line.asked_s > 2 * ANSWERED_WITHIN_S:
+            line.asked_s = None
+            self._answered(0)
+        return ""
+
+
+def _refusal(error: InvalidStatus) -> str:
+    """Return the status and the reason that the server gives, in one line."""
+    response = error.response
+    try:
+        told = json.loads(response.body or b"")
+        why = str(told.get("err_msg") or told.get("message") or told.get("description") or "")
+    except (ValueError, AttributeError):
+        why = ""
+    return f"refused the connection: HTTP {response.status_code} {why or response.reason_phrase}".strip()[:300]
+
+
+class NovaStt(DeepgramStt):
+    """Nova. It answers each `Finalize` with a final transcript, which may be empty."""
+
+    def _note_pause(self, line: DeepgramLine) -> None:
+        line.asked_s = self._now_s()
+        line.n_asked += 1
+        line.put_json("Finalize")
+
+    def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
+        if kind != "Results":
+            return None
+        said = nova_said(message)
+        return said if line.n_asked else replace(said, closes=False)
+
+    def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
+        if idle_s >= _KEPT_ALIVE_EVERY_S:
+            line.put_json("KeepAlive")
+
+
+class FluxStt(DeepgramStt):
+    """Flux with the ear's turn detection (Deepgram: "bring your own turn detection").
+
+    `eot_threshold=1.0` disables its own detection, which would end a turn seconds late or in the middle. The words of a
+    short "Aye." may arrive after the pause that follows them, so a pause waits for its turn to open.
+    """
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._turn_is_open = False
+        self._is_forced = False
+        self._sequence = -1
+
+    def _open(self, line: DeepgramLine) -> None:
+        self._turn_is_open = False
+        self._sequence = -1
+        super()._open(line)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._n_pauses = 0
+        self._is_forced = False
+
+    def _note_pause(self, line: DeepgramLine) -> None:
+        line.asked_s = self._now_s()
+        if self._turn_is_open and not self._is_forced:
+            self._is_forced = True
+            line.n_asked = 1
+            line.put_json("ForceEndTurn")
+
+    def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
+        sequence = message.get("sequence_id", self._sequence + 1)
+        if kind != "TurnInfo" or sequence <= self._sequence:
+            return None
+        self._sequence = sequence
+        said = flux_said(message)
+        self._is_forced = self._is_forced and self._turn_is_open
+        self._turn_is_open = not said.is_final
+        if self._turn_is_open and self._n_pauses and not self._is_forced:
+            self._note_pause(line)
+        return said
+
+    def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
+        # There is no message for this. The service counts silence as sound, and ends no turn without any.
+        if idle_s >= (_NOTICEABLE_S if self._turn_is_open else _KEPT_ALIVE_EVERY_S):
+            self._hear(bytes(2 * int(_NOTICEABLE_S * self._bytes_per_s / 2)))
+
+
+def make_nova(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> NovaStt:
     """Create a Nova recogniser.
 
     Raises:
@@ -31,80 +637,47 @@ def make_nova(
     """
     if unknown := unknown_to_nova(language):
         raise InvalidInput(f"{STT} 'deepgram-nova' {unknown}")
+    query = {
+        "language": language,
+        "channels": "1",
+        # The ear finds the pauses. Its own detection would cut segments twice.
+        "endpointing": "false",
+        "interim_results": "true",
+        "punctuate": "true",
+    }
     return NovaStt(
-        api_key=connection.key,
-        base_url=connection.base_url or "",
-        encoding="linear16",
-        channels=1,
-        multichannel=False,
-        sample_rate=sample_rate,
-        mip_opt_out=True,
-        audio_passthrough=False,  # no later processor needs the sound
-        settings=DeepgramSTTService.Settings(
-            model=connection.model,
-            language=Language(language),
-            detect_entities=False,
-            diarize=False,
-            dictation=False,
-            # The ear finds the pauses. Its own detection would cut segments twice.
-            endpointing=False,
-            interim_results=True,
-            keyterm=list(keyterms),
-            keywords=None,
-            numerals=False,
-            profanity_filter=False,
-            punctuate=True,
-            redact=None,
-            replace=None,
-            search=None,
-            smart_format=False,
-            utterance_end_ms=None,
-            version=None,
-        ),
+        _address(connection, "v1"),
+        key=connection.key,
+        query=_query(connection, sample_rate) | query,
+        keyterms=keyterms,
+        # Since October 2026, not on regional endpoints.
+        takes_names=connection.model.startswith("nova-3"),
     )
 
 
-def make_flux(
-    connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str
-) -> DeepgramFluxSTTService:
+def make_flux(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> FluxStt:
     """Create a Flux recogniser. `language` is the model's own tag."""
+    # The timeout matters only if a pause is never reported.
+    query = {"eot_threshold": "1.0", "eot_timeout_ms": "30000"}
     return FluxStt(
-        api_key=connection.key,
-        url=_flux_url(connection.base_url or "wss://api.deepgram.com"),
-        sample_rate=sample_rate,
-        mip_opt_out=True,
-        audio_passthrough=False,  # no later processor needs the sound
-        # The room decides about interruptions.
-        should_interrupt=False,
-        enable_eager_end_of_turn=False,
-        settings=DeepgramFluxSTTService.Settings(
-            model=connection.model,
-            language=None,
-            eager_eot_threshold=None,
-            eot_threshold=1.0,
-            # Only if a pause is never reported.
-            eot_timeout_ms=30_000,
-            keyterm=list(keyterms),
-            min_confidence=None,
-            numerals=None,
-            profanity_filter=None,
-            redact=None,
-            language_hints=None,
-        ),
+        _address(connection, "v2"),
+        key=connection.key,
+        query=_query(connection, sample_rate) | query,
+        keyterms=keyterms,
+        takes_names=True,
     )
 
 
-def keyterms_frame(keyterms: Sequence[str], *, stt: STTService) -> STTUpdateSettingsFrame:
-    """Return the frame that sends new names to a Deepgram recogniser."""
-    match stt:
-        case DeepgramSTTService():
-            return STTUpdateSettingsFrame(delta=DeepgramSTTService.Settings(keyterm=list(keyterms)))
-        case DeepgramFluxSTTService():
-            return STTUpdateSettingsFrame(delta=DeepgramFluxSTTService.Settings(keyterm=list(keyterms)))
-        case _:
-            raise TypeError(f"{type(stt).__name__} does not support key terms")
+def _query(connection: Connection, sample_rate: int) -> dict[str, str]:
+    return {
+        "model": connection.model,
+        "encoding": "linear16",
+        "sample_rate": str(sample_rate),
+        "mip_opt_out": "true",
+    }
 
 
-def _flux_url(base_url: str) -> str:
-    address = base_url.rstrip("/").replace("https://", "wss://").replace("http://", "ws://")
-    return address if address.endswith("/listen") else f"{address}/v2/listen"
+def _address(connection: Connection, version: str) -> str:
+    scheme, _, host = (connection.base_url or "wss://api.deepgram.com").rstrip("/").rpartition("://")
+    address = f"{'ws' if scheme in ('http', 'ws') else 'wss'}://{host}"
+    return address if address.endswith("/listen") else f"{address}/{version}/listen"

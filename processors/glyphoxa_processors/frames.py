@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipecat.frames.frames import DataFrame, LLMContextFrame, MetricsFrame, SystemFrame
@@ -85,6 +85,11 @@ class AnotherTryFrame(LLMContextFrame):
 
 
 @dataclass
+class RetractFrame(DataFrame):
+    """The model's words so far were reasoning. The reply begins after them."""
+
+
+@dataclass
 class PieceFrame(DataFrame):
     """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None.
 
@@ -123,6 +128,13 @@ class TurnOverFrame(SystemFrame):
     segment: int
 
 
+@dataclass
+class KeytermsFrame(SystemFrame):
+    """New names for a recogniser that accepts them while it listens."""
+
+    names: Sequence[str]
+
+
 # Reports of a mouth's stages about a turn.
 
 
@@ -136,12 +148,14 @@ class MouthReports:
     Attributes:
         on_failure: Ends the reply.
         on_trouble: Costs at most a piece of the reply.
+        on_retracted: Drops all pieces of the reply so far.
     """
 
     npc: NpcId
     listener: Listener
     on_failure: OnFailure
     on_trouble: OnFailure
+    on_retracted: Callable[[TurnId], None]
     clock: Callable[[], int]
 
     def mark(self, turn: TurnId, stage: Stage) -> None:

@@ -112,18 +112,16 @@ class HotContextInjector(FrameProcessor):
             return
         asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms)
         hot = asked.hot
+        knows_nothing = hot.shrugs and not prompt.direction
+        line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""
         self._reports.mark(turn, Stage.CONTEXT_READY)
+        tier = None if line else prompt.tier  # no engine is asked
         self._reports.listener(
-            Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, prompt.tier)
+            Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, tier)
         )
         self._asked = _with_cue(asked.prompt, "brief") if prompt.is_brief else asked.prompt
         await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot), prompt.is_brief, prompt.tier))
-        if (
-            self._shrug is not None
-            and hot.shrugs
-            and not prompt.direction
-            and (line := self._shrug(prompt.question, hot.shrugs))
-        ):
+        if line:
             await self.push_frame(LLMTextFrame(line))
             await self.push_frame(LLMFullResponseEndFrame())
             return

@@ -134,6 +134,9 @@ class UnconfirmedSound:
         self._at = 0
         """Position of the first byte of `_sound`."""
 
+    def __len__(self) -> int:
+        return len(self._sound)
+
     def heard(self, pcm: bytes) -> None:
         self._sound += pcm
         self.keep_last(self._longest)

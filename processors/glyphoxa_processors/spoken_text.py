@@ -28,6 +28,7 @@ from glyphoxa_processors.frames import (
     PieceFrame,
     ReplyBeginsFrame,
     ReplyEndFrame,
+    RetractFrame,
     SecondTryFrame,
 )
 
@@ -104,6 +105,8 @@ class SpokenText(FrameProcessor):
                 self._is_brief = is_brief
             case LLMTextFrame(text=text):
                 await self._take(text)
+            case RetractFrame():
+                await self._retract()
             case LLMFullResponseEndFrame():
                 await self._end_reply()
             case GivenWordsFrame(turn=turn, text=text):
@@ -142,6 +145,18 @@ class SpokenText(FrameProcessor):
             self._reports.mark(self._turn, Stage.FIRST_TOKEN)
         for piece in self._splitter.push(self._plain.push(text)):
             await self._say(piece)
+
+    async def _retract(self) -> None:
+        """Drop what was said of this reply. An interruption stops the voice, which may be saying it."""
+        if self._turn is None:
+            return
+        was_said, self._said = self._said, []
+        self._has_words = False
+        self._begin_try()
+        if was_said:
+            self._reports.on_retracted(self._turn)
+            await self.push_frame(InterruptionFrame())
+            await self.push_frame(RetractFrame())
 
     async def _end_reply(self) -> None:
         if self._turn is None:

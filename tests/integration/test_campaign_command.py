@@ -48,8 +48,8 @@ async def test_a_campaign_is_loaded_listed_and_shown(cli: CommandLine, dsn: str)
     assert counts == {"npc": 2, "location": 2, "item": 1, "faction": 2, "quest": 1, "spell": 1, "player": 2}
     shown = await cli.told("campaign", "show")
     assert "NPCs: Grimjaw, Elowen" in shown
-    assert re.search(r"npc +Grimjaw +located at The Anvil, knows Elowen", shown)
-    assert re.search(r"faction +Reavers of Skarn +hostile to Wardens of the Tide", shown)
+    assert re.search(r"npc +Grimjaw +is at The Anvil, knows Elowen", shown)
+    assert re.search(r"faction +Reavers of Skarn +is hostile to Wardens of the Tide", shown)
     assert "owes money to" not in shown  # waits for the DM
     assert re.search(r"saltmere +The Bell of Saltmere +0", await cli.told("campaign", "list"))
 
@@ -94,7 +94,7 @@ async def test_a_table_makes_a_campaign_of_the_name_that_is_given(cli: CommandLi
     assert "no campaign is stored" in await cli.problem(*load(table))
     said = await cli.problem(*load(table, "--campaign", "New Town"))
     assert "'New Town' is not a valid campaign id: use lower-case words joined by `-`; 'new-town' would be" in said
-    assert "new-town (new-town): 1 entities" in await cli.told(*load(table, "--campaign", "new-town"))
+    assert "new-town (new-town): 1 entity" in await cli.told(*load(table, "--campaign", "new-town"))
     assert "Orla" in await cli.told("campaign", "show", "new-town")
 
 
@@ -137,7 +137,7 @@ async def test_links_of_tables_into_a_campaign_are_checked_where_one_is_named(cl
     await cli.told(*load(CAMPAIGN))
     assert unknown in await cli.problem("campaign", "check", tables, "--campaign", "saltmere")
     (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\n")
-    assert "1 entities, 1 relationships" in await cli.told("campaign", "check", tables, "--campaign", "saltmere")
+    assert "1 entity, 1 relationship" in await cli.told("campaign", "check", tables, "--campaign", "saltmere")
     assert "no campaign 'town' here" in await cli.problem("campaign", "check", tables, "--campaign", "town")
 
 

@@ -238,7 +238,7 @@ async def test_the_dm_sees_how_far_it_is_and_has_it_go_on(
     assert await run("worker", "read", "evning", "--config", settings) == 1
     assert "did you mean 'evening'?" in capsys.readouterr().err
     assert await run("worker", "read", "--config", settings) == 0
-    assert "1 utterances were read" in capsys.readouterr().out
+    assert "read 1 utterance, " in capsys.readouterr().out
     assert await run("worker", "read", EVENING, "--config", settings) == 0
     assert "nothing was left to read" in capsys.readouterr().out
     assert await run("worker", "retry", "--config", settings) == 0

@@ -202,7 +202,7 @@ async def test_several_facts_are_decided_together_or_not_at_all(dm: Visitor) -> 
     assert lost.status_code == 404
     assert DEBT.fact_id in await page(dm, "/desk/review")
     done = await post(dm, "/desk/facts", do="confirm_marked", back="/desk/review", **marked)
-    assert "Accepted: 2 facts; 1 fact that disagrees ended" in done.text
+    assert "Accepted: 2 facts; ended 1 fact that disagrees" in done.text
     assert "did not work" in (await post(dm, "/desk/facts", do="reject_marked")).text
     await post(dm, "/desk/facts", do="undo")
     assert DEBT.fact_id in await page(dm, "/desk/review"), "one decision is taken back as a whole"
@@ -450,7 +450,7 @@ async def test_wrong_form_of_a_name_is_accepted_undone_and_rejected(dm: Visitor)
     learned = await post(dm, "/desk/names", do="confirm", heard="Ella Wenn", name="Elowen")
     assert "means Elowen from now on" in learned.text
     assert "ella wenn" in learned.text.split("<tbody>")[1].casefold()
-    assert "Undone: confirm" in (await post(dm, "/desk/names", do="undo")).text
+    assert "Undone: accepted" in (await post(dm, "/desk/names", do="undo")).text
     rejected = await post(dm, "/desk/names", do="reject", heard="Ella Wenn", name="Elowen")
     assert "will not be suggested again" in rejected.text
 

@@ -66,7 +66,7 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(cli: CommandLine) -> None:
     assert re.search(
         r" talk +stated: Elowen, fears: the sea \(witnessed: Grimjaw\) +session 1, ordinal 1$", text, re.MULTILINE
     )
-    assert re.search(r" dm +Tamsin told Elowen: it$", text, re.MULTILINE)
+    assert re.search(r" dm +Tamsin told Elowen: Elowen, fears: the sea$", text, re.MULTILINE)
 
 
 async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> None:

@@ -64,8 +64,9 @@ async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campai
     )
     assert await inspection.waiting(campaign) == await twin.waiting(campaign)
     for status in ("accepted", "pending", "conflict", "stale"):
-        shown = await inspection.of_status(campaign, status, limit=5)
-        assert shown == await twin.of_status(campaign, status, limit=5)
+        for session in (None, *sorted({f.provenance.session_id for f in state.facts.values()} - {None})):
+            shown = await inspection.of_status(campaign, status, session=session, limit=5)
+            assert shown == await twin.of_status(campaign, status, session=session, limit=5)
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     for viewer in viewers:
         for about in (None, *sorted(state.entities)[:2]):

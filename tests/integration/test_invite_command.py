@@ -98,9 +98,9 @@ def test_a_wrong_name_is_told_the_valid_ones_and_nothing_changes(
 
 def test_a_table_that_was_never_opened_has_no_links(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table", "invite", "--config", str(config)]) == 1
-    assert "was never opened" in capsys.readouterr().err
+    assert "has no links yet: open it with `glyphoxa serve`, without --open" in capsys.readouterr().err
     assert main(["table", "audit", "--config", str(config)]) == 0
-    assert "nobody has entered" in capsys.readouterr().out
+    assert "by a link yet; with --open, nothing is recorded" in capsys.readouterr().out
 
 
 # What is said of the address

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pytest
 from pipecat.frames.frames import (
     InputAudioRawFrame,
     SystemFrame,
     TranscriptionFrame,
-    VADUserStartedSpeakingFrame,
     VADUserStoppedSpeakingFrame,
 )
 
@@ -31,8 +29,10 @@ from glyphoxa.names.hints import Hints
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import Expects, Pauses
-from glyphoxa_processors.cloud_stt import keyterms_frame, make_stt
-from glyphoxa_processors.deepgram_nova import DeepgramOutbox, NovaStt
+from glyphoxa_processors import deepgram_stt
+from glyphoxa_processors.cloud_stt import make_stt
+from glyphoxa_processors.frames import KeytermsFrame
+from tests.support.counting import COUNTING, say, sound, spoken, starts, stops, transcript
 from tests.support.graph import RunningGraph
 from tests.support.pipecat_fakes import ALICE, Scripted, listening
 from tests.support.provider import KEYS, ProviderNamed
@@ -43,38 +43,7 @@ class _SoundSent(SystemFrame):
 
 
 BOTH = pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
-COUNT = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-COUNTING = {n: Word(word) for n, word in enumerate(COUNT, 1)}
 NAMES = {1: Word("Who"), 2: Word("is"), 3: Word("Vaelith?", 0.5, unexpected="veil if?")}
-
-
-def sound(voice: int, ms: int) -> list[InputAudioRawFrame]:
-    pcm = np.full(320, voice, dtype=np.int16).tobytes()
-    return [InputAudioRawFrame(pcm, 16_000, 1) for _ in range(ms // 20)]
-
-
-def spoken(*voices: int) -> list[InputAudioRawFrame]:
-    """One word each, a tenth of a second long."""
-    return [frame for voice in voices for frame in sound(voice, 100)]
-
-
-def starts() -> VADUserStartedSpeakingFrame:
-    return VADUserStartedSpeakingFrame(start_secs=0.2)
-
-
-def stops() -> VADUserStoppedSpeakingFrame:
-    return VADUserStoppedSpeakingFrame(stop_secs=0.2)
-
-
-def transcript(graph: RunningGraph) -> str:
-    return " ".join(frame.text for frame in graph.of(TranscriptionFrame) if frame.text)
-
-
-async def say(graph: RunningGraph, *voices: int) -> None:
-    """A whole segment, answered."""
-    n_before = len(graph.of(TranscriptionFrame))
-    await graph.send(starts(), *spoken(*voices), *sound(0, 200), stops())
-    await graph.wait_for(TranscriptionFrame, n=n_before + 1)
 
 
 @BOTH
@@ -95,7 +64,7 @@ async def test_a_name_that_comes_up_while_it_listens_is_heard_right_from_then_on
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Grimjaw"], environ=KEYS)
         async with RunningGraph(stt) as graph:
             await say(graph, 3)
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await graph.send(KeytermsFrame(["Vaelith"]))
             await server.wait_until(lambda: server.connections[0].keyterms == ["Vaelith"])
             await say(graph, 3)
     assert transcript(graph) == "veil if? Vaelith?"
@@ -111,7 +80,7 @@ async def test_an_endpoint_that_takes_no_new_names_is_reconnected_at_a_pause_and
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:
             await graph.send(starts(), *spoken(1, 2))
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await graph.send(KeytermsFrame(["Vaelith"]))
             await server.wait_until(lambda: any(m["type"] == "Configure" for m in server.connections[0].messages))
             await graph.send(*spoken(3, 4), *sound(0, 200), stops())
             for n in range(5, 11):
@@ -123,14 +92,15 @@ async def test_an_endpoint_that_takes_no_new_names_is_reconnected_at_a_pause_and
     assert server.connections[1].keyterms == ["Vaelith"]
 
 
-async def test_an_endpoint_that_does_not_answer_is_reconnected_with_the_new_names() -> None:
+async def test_an_endpoint_that_does_not_answer_is_reconnected_with_the_new_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deepgram_stt, "ACKNOWLEDGED_WITHIN_S", 0.05)
     async with DeepgramServer(voices=NAMES, on_configure="ignored") as server:
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
-        assert isinstance(stt, NovaStt)
-        stt.acknowledged_within_s = 0.05
         async with RunningGraph(stt) as graph:
             await say(graph, 3)
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await graph.send(KeytermsFrame(["Vaelith"]))
             await server.wait_until(lambda: len(server.connections) == 2)
             await say(graph, 3)
     assert transcript(graph) == "veil if? Vaelith?"
@@ -141,7 +111,7 @@ async def test_nobody_is_cut_off_in_the_middle_of_speech_for_the_sake_of_new_nam
         stt = make_stt(ProviderNamed("deepgram-nova", server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:
             await graph.send(starts(), *spoken(1))
-            await graph.send(keyterms_frame(["Vaelith"], stt=stt))
+            await graph.send(KeytermsFrame(["Vaelith"]))
             await server.wait_until(lambda: bool(server.connections[0].messages))
             await graph.send(*spoken(2, 3, 4))
             await server.wait_until(lambda: server.connections[0].heard_ms == 400)
@@ -173,7 +143,7 @@ async def test_a_pause_gets_through_though_the_recogniser_takes_no_more_sound_an
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the pause comes more sound than there is room for on the way to a server that reads nothing."""
-    monkeypatch.setattr(DeepgramOutbox, "within_s", 0.1)
+    monkeypatch.setattr(deepgram_stt, "ACCEPTED_WITHIN_S", 0.1)
     async with DeepgramServer(voices=COUNTING, stops_reading_after_ms=200) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
         async with RunningGraph(stt) as graph:
@@ -197,7 +167,7 @@ async def test_a_list_that_is_too_long_for_the_provider_is_halved_and_the_sessio
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names, environ=KEYS)
         async with RunningGraph(stt) as graph:
             await say(graph, 1, 2)
-            await graph.send(keyterms_frame(["Vaelith", *names], stt=stt))
+            await graph.send(KeytermsFrame(["Vaelith", *names]))
             await server.wait_until(lambda: server.connections[0].keyterms[:1] == ["Vaelith"])
         assert graph.errors == []
     assert server.refused == [names]
@@ -291,7 +261,7 @@ async def test_an_ear_tells_its_recogniser_of_a_burst_of_changes_once(name: str)
             names.keyterms,
             lambda: names.keyterms,
             names.subscribe,
-            lambda keyterms: keyterms_frame(keyterms, stt=stt),
+            KeytermsFrame,
             settle_ms=50,
         )
         async with listening(Scripted({}), stt=stt, expects=expects, pauses=Pauses(end_of_turn_ms=220)) as play:

@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from glyphoxa.actors.supervisor import follow
 from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
@@ -230,7 +232,8 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     book = ObservableGazetteer(names)
     book.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
-    task = asyncio.create_task(follower.run(NameChanges(store.listener).follow(CAMPAIGN)))
+    changes = partial(NameChanges(store.listener).follow, CAMPAIGN)
+    task = asyncio.create_task(follow(changes, follower.take_once_available, what="names"))
 
     async def heard_next(text: str) -> str:
         return Corrector(await told.get()).correct(text).text

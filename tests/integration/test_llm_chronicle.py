@@ -158,7 +158,7 @@ async def test_what_rules_have_read_is_read_again_with_a_model(
         assert await run("worker", "read", EVENING, "--config", settings) == 0
         assert "nothing was left to read" in capsys.readouterr().out
         assert await run("worker", "read", EVENING, "--again", "--config", settings) == 0
-        assert "4 utterances were read" in capsys.readouterr().out
+        assert "read 4 utterances, " in capsys.readouterr().out
         assert len(server.completions) == 1
     assert await learned(table) == {"past": "tended the lighthouse", "promise": "I promise to bring you six crowns"}
     now = await PostgresChronicleLog(table.database, table.world).known(CAMPAIGN)

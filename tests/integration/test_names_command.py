@@ -25,7 +25,7 @@ async def test_a_dm_confirms_sees_and_takes_back(cli: CommandLine) -> None:
     shown = await cli.told("names", "history")
     assert "confirmed" in shown and "Grim show" in shown and "heard on Monday" in shown
     assert await cli.told("names", "export") == "Grim show\tGrimjaw\n"
-    assert "undone: confirmed Grim show = Grimjaw" in await cli.told("names", "undo")
+    assert "undone: accepted Grim show for Grimjaw" in await cli.told("names", "undo")
     assert await cli.told("names", "export") == ""
     assert "there is no decision to undo" in await cli.problem("names", "undo")
 

@@ -398,17 +398,17 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
         await store.campaigns.load(Campaign(CAMPAIGN, "Town", "en", (), (), (), (), ()))
         await store.log.append([said(n) for n in range(40)])
     code, out, err = await reindexed_by_command(OLD)
-    assert (code, out) == (0, "40 utterances were embedded\n")
+    assert (code, out) == (0, "embedded 40 utterances\n")
     assert f"{CAMPAIGN}: 40 of 40 utterances\n" in err
     assert (await reindexed_by_command(OLD))[1] == "nothing was missing\n"
     code, out, err = await reindexed_by_command(WIDE)
-    assert (code, out) == (0, "transcripts are now searched with wide; 40 utterances were embedded\n")
+    assert (code, out) == (0, "transcripts are now searched with wide; embedded 40 utterances\n")
     assert "building the index" in err
     code, _, err = await reindexed_by_command(NEW, "--campaign", CAMPAIGN)
     assert code == 1
     assert "omit --campaign" in err
     assert await reindexed_by_command(WIDE, "--campaign", CAMPAIGN, "--full") == (
         0,
-        "40 utterances were embedded\n",
+        "embedded 40 utterances\n",
         f"{CAMPAIGN}: 16 of 40 utterances\n{CAMPAIGN}: 32 of 40 utterances\n{CAMPAIGN}: 40 of 40 utterances\n",
     )

@@ -34,11 +34,12 @@ async def test_what_was_rolled_back_is_told_apart(cli: CommandLine) -> None:
     assert [row[0] for row in rows(shown) if row[-1] == "rolled back"] == ["3"]
 
 
-async def test_the_last_utterances_of_a_session_come_latest_first(cli: CommandLine) -> None:
+async def test_last_utterances_of_a_session_are_listed_in_order(cli: CommandLine) -> None:
     found = rows(await cli.told("show", "transcript", "s1", "--limit", "2"))
     assert found == [
-        ["3", "2096-10-02 07:09", "Tamsin", "Grimjaw is a baker, isn't he?"],
         ["2", "2096-10-02 07:08", "Tamsin", "I heard she owes forty silver."],
+        ["3", "2096-10-02 07:09", "Tamsin", "Grimjaw is a baker, isn't he?"],
+        ["the last 2; --limit shows more"],
     ]
 
 

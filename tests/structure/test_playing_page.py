@@ -38,6 +38,8 @@ CALLED: dict[str, tuple[NpcId | None, NpcId | Unaddressed]] = {
     "Grimjaw, is my blade done?": (None, GRIMJAW),
     "Is it sharp, too?": (GRIMJAW, GRIMJAW),
     "Smith, what do you ask for it?": (None, GRIMJAW),
+    "Master Grimjaw, what do you ask for it?": (HANNA, GRIMJAW),
+    "Grimjaw's forge is cold.": (None, Unaddressed.ABOUT),
     "Can anyone here mend a blade?": (None, GRIMJAW),
     "Grimjaw, Hanna, what do you think?": (None, GRIMJAW),
     "What did the smith ask for it?": (None, Unaddressed.ABOUT),

@@ -150,8 +150,11 @@ class WorldTwin:
 
     # As `Review`
 
-    async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
-        return _least_certain([f for f in self.state.facts.values() if f.status == status])[:limit]
+    async def of_status(
+        self, campaign: CampaignId, status: Status, *, session: SessionId | None = None, limit: int
+    ) -> list[Fact]:
+        found = [f for f in self.state.facts.values() if f.status == status]
+        return _least_certain([f for f in found if session in (None, f.provenance.session_id)])[:limit]
 
     async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
         counts: dict[Status, int] = {}

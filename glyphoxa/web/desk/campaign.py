@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 
 from glyphoxa.desk import CampaignDraft, CampaignEditor
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of
 
 PAGES: Final = Pages()
@@ -48,7 +48,7 @@ async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Resp
             case "keep":
                 changes = await editor.keep(draft, shown=form.get("shown", ""))
                 n = len(changes.added) + len(changes.changed) + len(changes.removed)
-                text = f"the campaign file is saved, with {n} change{'' if n == 1 else 's'} to the campaign"
+                text = f"the campaign file is saved, with {counted(n, 'change')} to the campaign"
                 return Done(text, "/desk/campaign")
             case _:
                 raise InvalidInput(f"unknown action {what!r} on the campaign file; valid: look, add, keep")

@@ -193,7 +193,7 @@ def memory_in_words(health: MemoryHealth) -> str:
             return f"The database is available. Utterances still to be stored in it: {health.waiting}."
         case "degraded":
             since = "" if health.since_ms is None else f" since {moment(health.since_ms)}"
-            kept = f"{health.waiting} utterances are safe on disk until they can be stored"
+            kept = f"Utterances kept on disk until then: {health.waiting}"
             return f"The database is unavailable{since}: {health.why}. {kept}."
         case "off":
             return "This table has no long-term memory."

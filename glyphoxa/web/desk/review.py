@@ -14,7 +14,7 @@ from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
-from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.names.wrong_forms import LearnedName
@@ -69,12 +69,20 @@ def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
         "words": desk.facts.words(fact),
         "status": fact.status,
         "state": state_in_words(desk, fact),
+        "can": _decisions_that_change(fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
         "known_to": known_by(fact.visibility, desk.resolver),
         "from": _place(named, session, line) if session and line is not None else learned_from(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
+
+
+def _decisions_that_change(fact: Fact) -> list[str]:
+    is_sure = fact.status == "accepted" and fact.provenance.dm_confirmed
+    scope = fact.visibility.scope
+    no_effect = {"confirm": is_sure, "hide": scope == "hidden", "reveal": scope == "public", "reject": False}
+    return [what for what, is_so in no_effect.items() if not is_so]
 
 
 def _typed(value: object) -> str:
@@ -186,7 +194,7 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
 
 async def _history(desk: Desk, one: Fact) -> list[Shown]:
     happened = await desk.timeline.history_of(one)
-    words = {**await desk.facts.in_words([event for event, _ in happened]), one.id: "it"}
+    words = await desk.facts.in_words([event for event, _ in happened])
     return [
         {
             "seq": recorded.seq,
@@ -245,12 +253,12 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
     made = await _OF_SEVERAL[what](desk, list(marked))
     done = _DONE[what.removesuffix("_marked")]
     ended = _ended(made) if what == "confirm_marked" else ""
-    return f"{done}: {len(marked)} {'fact' if len(marked) == 1 else 'facts'}{ended}"
+    return f"{done}: {counted(len(marked), 'fact')}{ended}"
 
 
 def _ended(made: Decision) -> str:
     n = len(made.ended)
-    return f"; {n} {'fact that disagrees' if n == 1 else 'facts that disagree'} ended" if n else ""
+    return f"; ended {counted(n, 'fact that disagrees', 'facts that disagree')}" if n else ""
 
 
 def _marked(form: Form) -> dict[str, str]:
@@ -283,7 +291,7 @@ async def _decided(desk: Desk, form: Form) -> str:
     what = form.get("do", "")
     if what == "undo":
         taken = await desk.timeline.undo()
-        return f"undone: {len(taken)} {'event' if len(taken) == 1 else 'events'}"
+        return f"undone: {counted(len(taken), 'event')}"
     if what in _OF_SEVERAL:
         return await _decide_several(desk, what, _marked(form))
     if what not in _DO:

@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.language.relations import in_words
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in, session_names
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
@@ -119,13 +119,13 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
     ids = [each.entity.id for each in drawn]
     relations = await desk.inspection.relations_among(desk.campaign, viewer, ids, limit=_MOST_RELATIONS)
     return {
-        "drawing": _drawing(drawn, relations) if len(drawn) > 1 else None,
+        "drawing": _drawing(drawn, relations, desk.resolver.relations) if len(drawn) > 1 else None,
         "is_cut": len(reached) > MOST_DRAWN,
         "n": len(drawn),
         "relations": [
             {
                 "from": {"id": fact.claim.subject, "name": desk.resolver.called(fact.claim.subject)},
-                "what": _spoken(fact),
+                "what": desk.resolver.relations.between(fact.claim.predicate),
                 "to": {"id": fact.claim.object, "name": desk.resolver.called(fact.claim.object)},
                 "known_to": known_by(fact.visibility, desk.resolver),
             }
@@ -135,7 +135,7 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
     }
 
 
-def _drawing(reached: Sequence[Reached], relations: Sequence[Fact]) -> Shown:
+def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], words: RelationWords) -> Shown:
     edges = [(fact.claim.subject, fact.claim.object, fact) for fact in relations if fact.claim.object is not None]
     at = radial({each.entity.id: each.depth for each in reached}, [(one, other) for one, other, _ in edges])
     left, right = min(each.x for each in at.values()) - _MARGIN, max(each.x for each in at.values()) + _MARGIN
@@ -157,7 +157,7 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact]) -> Shown:
             {
                 "from": at[one],
                 "to": at[other],
-                "label": _spoken(fact) if labelled else "",
+                "label": words.between(fact.claim.predicate) if labelled else "",
                 "x": (at[one].x + at[other].x) / 2,
                 "y": (at[one].y + at[other].y) / 2,
                 "is_secret": fact.visibility.scope != "public",
@@ -165,10 +165,6 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact]) -> Shown:
             for one, other, fact in edges
         ],
     }
-
-
-def _spoken(fact: Fact) -> str:
-    return in_words(fact.claim.predicate)
 
 
 def _shortened(name: str) -> str:

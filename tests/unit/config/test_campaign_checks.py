@@ -325,11 +325,25 @@ def test_only_a_close_relationship_type_is_suggested(relation: str, hint: str | 
         ("Grimjaw sold the chain.", ("Grimjaw", "Elowen"), True),
         ("You sold the chain.", ("Grimjaw", "Elowen"), False),
         ("You sold the chain.", (), False),
+        ("Grimjaw sold the chain.", ("Grimjaw",), False),
+        ("The chain was sold by Grimjaw.", ("Grimjaw",), False),
+        ("The smith sold the chain.", ("Grimjaw",), True),
+        ("the smith's chain is gone.", ("Grimjaw",), False),
+        ("The chain is gone.", ("Grimjaw",), True),
+        ("Grimjaws are birds.", ("Grimjaw",), True),
+        ("Elowen sold the chain.", ("Grimjaw",), True),
     ],
 )
-def test_secret_says_you_only_to_one_npc(text: str, known_by: tuple[str, ...], is_fine: bool) -> None:
+def test_secret_says_you_to_one_npc_and_a_name_to_several(text: str, known_by: tuple[str, ...], is_fine: bool) -> None:
     block = SecretBlock(text=text, known_by=known_by, hidden=not known_by)
-    assert (remark_on_secret(block, language="en") == "") is is_fine
+    called = ("Grimjaw", "the smith") if known_by == ("Grimjaw",) else ()
+    assert (remark_on_secret(block, called=called, language="en") == "") is is_fine
+
+
+@pytest.mark.parametrize("text", ["Du hast die Kette verkauft.", "Ich weiß, dass du es warst.", "Deine Kette brach."])
+def test_german_secret_may_begin_with_you(text: str) -> None:
+    assert remark_on_secret(SecretBlock(text=text, known_by=("Grimm",)), called=("Kette",), language="de") == ""
+    assert remark_on_secret(SecretBlock(text=text, known_by=("Grimm", "Elo")), language="de") != ""
 
 
 def test_a_type_with_a_sentence_of_the_campaign_gets_no_hint() -> None:

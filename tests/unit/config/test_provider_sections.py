@@ -162,7 +162,7 @@ asyncio.run(main())
 print(*sys.modules)
 """
     loaded = subprocess.run([sys.executable, "-c", opening], capture_output=True, text=True, check=True).stdout.split()
-    assert "pipecat.services.deepgram.flux.stt" in loaded
+    assert "glyphoxa_processors.deepgram_stt" in loaded
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

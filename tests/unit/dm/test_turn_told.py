@@ -52,6 +52,8 @@ TURN = TurnRecord(
     prompt_text="[system]\nYou are Grimjaw.",
     utterance_id=ASKED,
     reply_id=SPOKEN,
+    tier="FAST",
+    tier_reason="needs nothing more",
 )
 
 
@@ -127,6 +129,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "    recognised as: grim jaw where was my brother lost",
         "    grim jaw was corrected to Grimjaw: sounds alike, 0.93",
         "  addressed: Grimjaw was called",
+        "  memory tier: FAST: needs nothing more",
         "  answered, 812 ms after the end of speech",
         "    Grimjaw: In the fen.",
         "  in its prompt: 1",
@@ -135,6 +138,15 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "      found by: meaning 1.94, words 1.57 (score 1.00)",
         "  ms after the end of speech: context ready 30, first audio 812",
         "  the whole prompt: glyphoxa show turns 4e5f-t0007 --prompt",
+    ]
+
+
+async def test_ready_line_is_told_from_an_answer_of_a_model() -> None:
+    told = await Evening(replace(TURN, tier="", tier_reason="")).told()
+    assert told[6:9] == [
+        "  answered with a ready line, 812 ms after the end of speech",
+        "    no model was asked, because the NPC knows nothing that the question asks for",
+        "    Grimjaw: In the fen.",
     ]
 
 

@@ -6,11 +6,9 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier, trigger_words
 
 
-def take(
-    selector: TierSelector, question: str, *, at_ms: int, queued: int = 0, override: BudgetTier | None = None
-) -> BudgetTier:
+def take(selector: TierSelector, question: str, *, at_ms: int, queued: int = 0) -> BudgetTier:
     """The tier of a turn that is not called off."""
-    chosen = selector.choose(question, at_ms=at_ms, queued=queued, override=override)
+    chosen = selector.choose(question, at_ms=at_ms, queued=queued)
     selector.took(chosen, at_ms=at_ms)
     return chosen.tier
 
@@ -62,18 +60,6 @@ def test_a_second_deep_question_within_half_a_minute_is_standard() -> None:
     assert take(selector, "Tell me everything.", at_ms=0) == "DEEP"
     assert take(selector, "Tell me everything.", at_ms=29_999) == "STANDARD"
     assert take(selector, "Tell me everything.", at_ms=30_000) == "DEEP"
-
-
-def test_the_dm_overrides_but_never_beyond_what_the_npc_may() -> None:
-    selector = TierSelector("STANDARD")
-    assert take(selector, "Hello.", at_ms=0, override="DEEP") == "STANDARD"
-    assert take(selector, "Tell me everything.", at_ms=1, override="FAST") == "FAST"
-
-
-def test_an_override_ignores_the_guard_against_repeated_depth() -> None:
-    selector = TierSelector("DEEP")
-    take(selector, "Tell me everything.", at_ms=0)
-    assert take(selector, "Hello.", at_ms=1, override="DEEP") == "DEEP"
 
 
 def test_cancelled_turn_does_not_count_for_the_next() -> None:

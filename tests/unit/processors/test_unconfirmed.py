@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from glyphoxa_processors.deepgram_nova import KeytermLimit
+from glyphoxa_processors.deepgram_stt import KeytermLimit
 from glyphoxa_processors.recogniser import UnconfirmedSound
 
 

@@ -69,7 +69,8 @@ def test_an_address_only_npc_answers_nobody_who_does_not_call_it() -> None:
     assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=0).npc is None
     addressing.remember(TAMSIN, SMITH, at_ms=0)
     assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=1).npc is None
-    by_role = Said(TAMSIN, "Smith, what does it cost?")
+    smith = AddresseeMention(SMITH, "Grimjaw", 0, is_vocative=True, start=0, end=5, is_role=True)
+    by_role = Said(TAMSIN, "Smith, what does it cost?", (smith,))
     assert addressing.decide(by_role, present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
     assert addressing.decide(said([called(SMITH)]), present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
 

@@ -37,5 +37,5 @@ def test_few_answers_have_a_pace_too(times: list[int], median: str) -> None:
 def test_memory_that_is_away_says_that_nothing_is_lost() -> None:
     told = memory_in_words(MemoryHealth("degraded", since_ms=0, why="connection refused", waiting=7))
     assert "connection refused" in told
-    assert "7 utterances are safe on disk" in told
+    assert "Utterances kept on disk until then: 7" in told
     assert memory_in_words(MemoryHealth("off")) == "This table has no long-term memory."

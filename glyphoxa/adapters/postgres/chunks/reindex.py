@@ -20,7 +20,7 @@ from loguru import logger
 from glyphoxa.adapters.postgres.chunks.embedding_queue import FINISHING_LOCK, MAX_FAILURES, EmbeddingQueue, Filled
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import load_queries
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, counted, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.vectors import Embedder
 
@@ -230,6 +230,6 @@ def _counted(tell: Tell, campaign: CampaignId, due: int) -> Callable[[Filled], N
         n = done.embedded + done.failed + done.skipped
         if n >= due or n - told[0] >= max(due / 20, 1):
             told[0] = n
-            tell(f"{campaign}: {n} of {due} utterances")
+            tell(f"{campaign}: {n} of {counted(due, 'utterance')}")
 
     return so_far

@@ -110,8 +110,10 @@ class PostgresInspection(CampaignQueries):
 
     # Implements `Review`
 
-    async def of_status(self, campaign: CampaignId, status: Status, *, limit: int) -> list[Fact]:
-        return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, limit)]
+    async def of_status(
+        self, campaign: CampaignId, status: Status, *, session: SessionId | None = None, limit: int
+    ) -> list[Fact]:
+        return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, session, limit)]
 
     async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
         return {row["status"]: row["n"] for row in await self._fetch("waiting", campaign)}

@@ -1,11 +1,11 @@
 -- of_status --
--- Facts of one status, least certain first. Reads all facts of the campaign,
+-- Facts of one status, learned in session $3 if it is not NULL, least certain first. Reads all facts of the campaign,
 -- of which the DM is shown a page.
 SELECT *
   FROM facts
- WHERE campaign_id = $1 AND status = $2
+ WHERE campaign_id = $1 AND status = $2 AND ($3::text IS NULL OR provenance ->> 'session_id' = $3)
  ORDER BY (provenance ->> 'confidence')::float8, seq, fact_id
- LIMIT $3;
+ LIMIT $4;
 
 -- waiting --
 -- Number of facts of each status.

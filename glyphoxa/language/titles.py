@@ -1,0 +1,24 @@
+"""Titles before a name, in the languages of `data/LANGUAGE/titles.toml`. All words are folded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.words import fold
+
+_WORDS: Final = lexicon("titles")
+_BY_KIND: Final = tuple(_WORDS.tables("titles"))
+TITLES: Final = frozenset(map(fold, _WORDS.words("abbreviations").union(*(words for _, words in _BY_KIND))))
+KIN: Final = frozenset(fold(word) for kind, words in _BY_KIND if kind == "kin" for word in words)
+"""Titles that are also relatives: "my brother Odo" is called Odo."""
+_SAME: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("same"))
+
+
+def same_titles(title: str) -> frozenset[str]:
+    """Return the titles that are said for this one, itself included.
+
+    >>> "doctor" in same_titles("dr")
+    True
+    """
+    return frozenset((title,)).union(*(row for row in _SAME if title in row))
