@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table as Columns
 from rich.text import Text
 
+from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.wording import (
     IndentedLine,
     certainty_in_words,
@@ -29,6 +30,7 @@ from glyphoxa.dm.wording import (
     validity_in_words,
 )
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, fact_in_words, moment, visibility_in_words
 
@@ -270,15 +272,17 @@ async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -
 
 
 def show_preview(desk: Desk, found: Preview) -> None:
+    episodes = {episode_of(session) for session in desk.resolver.sessions}
     for title, facts in (
         ("no longer known", found.gone),
         ("changed", found.changed),
         ("known again", found.back),
     ):
-        for fact in facts[:_MOST_IN_PREVIEW]:
+        shown = [fact for fact in facts if not is_bookkeeping(fact, episodes)]
+        for fact in shown[:_MOST_IN_PREVIEW]:
             print(f"{title}: {plain(desk.facts.words(fact))}")
-        if len(facts) > _MOST_IN_PREVIEW:
-            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
+        if len(shown) > _MOST_IN_PREVIEW:
+            print(f"{title}: {len(shown) - _MOST_IN_PREVIEW} more")
     if found.events:
         print(f"events to be dropped: {len(found.events)}")
     if found.n_utterances:

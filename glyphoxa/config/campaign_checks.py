@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short
+from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
 from glyphoxa.context.prompt import PERSONA_TOKENS
 from glyphoxa.context.wording import SAYS
 from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
@@ -62,7 +62,11 @@ def _one_line(name: str) -> str:
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[Text, StringConstraints(max_length=200), AfterValidator(_one_line), AfterValidator(plain_name)]
 """Checked for control characters before white space becomes single spaces."""
-Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
+Slug = Annotated[
+    str,
+    StringConstraints(max_length=64),
+    written_as(r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", "old-mill: lower-case words joined by `-`"),
+]
 
 
 def _language(tag: str) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -50,6 +50,7 @@ DEEPEST: Final = 100
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _LONGEST_KEY: Final = 1_000
 _KEYS_SHOWN: Final = 5
+_MOST_KEYS: Final = 7
 _NO_TEXT: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Characters that YAML does not allow."""
 
@@ -220,7 +221,9 @@ def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = N
     """
     content = {} if source.value is None else source.value
     if not isinstance(content, dict):
-        raise InvalidFile(source.path, [source.problem((), f"must hold keys ({', '.join(model.model_fields)})")])
+        raise InvalidFile(
+            source.path, [source.problem((), f"must be keys with values ({', '.join(model.model_fields)})")]
+        )
     if content and not content.keys() & model.model_fields.keys():
         # A file of another program: its hundreds of keys are one mistake.
         held = ", ".join(repr(short(key)) for key in list(content)[:_KEYS_SHOWN])
@@ -297,7 +300,9 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
         case "missing":
             text = f"{key!r} is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
         case "model_type" | "model_attributes_type" | "dict_type":
-            text = f"{where} must hold keys, not {_shown(detail['input'])}"
+            owner = _model_at(model, path)
+            keys = f" ({', '.join(owner.model_fields)})" if owner and len(owner.model_fields) <= _MOST_KEYS else ""
+            text = f"{where} must be a block of keys{keys}, not {_shown(detail['input'])}"
         case "string_type" if isinstance(detail["input"], dict | list):
             text = f"{where} must be text, not {_shown(detail['input'])}; put text that begins with [ or {{ in quotes"
         case "string_type":
@@ -313,11 +318,44 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
             text = f"{where}: {_shown(detail['input'])} is not valid, " + did_you_mean(
                 str(detail["input"]), valid_values
             )
+        case kind if kind in _EXPECTED:
+            limit = next(iter(detail.get("ctx", {}).values()), "")
+            text = f"{where} must be {_EXPECTED[kind].format(limit)}, not {_shown(detail['input'])}"
         case "value_error":
             text = f"{where}: {detail['msg'].removeprefix('Value error, ')}"
         case _:
             text = f"{where}: {detail['msg'].removeprefix('Input ')}, not {_shown(detail['input'])}"
     return source.problem(path, text)
+
+
+_EXPECTED: Final = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {}",
+    "greater_than_equal": "at least {}",
+    "less_than": "less than {}",
+    "less_than_equal": "at most {}",
+    "string_too_short": "text",
+    "string_too_long": "text of at most {} characters",
+    "too_short": "a list that is not empty",
+}
+"""What is expected, for each kind of error of pydantic that names a value; `{}` is the limit."""
+
+
+def written_as(pattern: str, example: str) -> AfterValidator:
+    """Validate that a text matches a pattern; the message shows the example."""
+
+    def check(text: str) -> str:
+        if re.search(pattern, text) is None:
+            raise ValueError(f"must look like {example}")
+        return text
+
+    return AfterValidator(check)
 
 
 _CALLED: Final = ("name", "entity", "location")
