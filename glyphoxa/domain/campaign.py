@@ -213,7 +213,7 @@ class Campaign:
     @property
     def people(self) -> Mapping[str, str]:
         """Return the names of those who speak, by their ids."""
-        return {each.id: each.name for each in (*self.players, *self.npcs)}
+        return {**{each.id: each.name for each in self.players}, **{each.id: each.name for each in self.npcs}}
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:
