@@ -1,8 +1,8 @@
 """How verbs show more than a sentence: tables and lines no wider than the terminal; facts, events and previews.
 
-Piped, a table has 100 columns, or as many as `COLUMNS` says. Nothing is cut: a cell is broken between its words. Where
-some column has no room for its longest word, each row is shown as lines instead, `heading: cell`, below its first two.
-Only a word that is wider than the terminal is broken.
+Piped, a table has 100 columns, or as many as `COLUMNS` says. A table cuts nothing: a cell is broken between its words.
+Where some column has no room for its longest word, each row is shown as lines instead, `heading: cell`, below its first
+two. Only a word that is wider than the terminal is broken.
 """
 
 from __future__ import annotations
@@ -101,6 +101,13 @@ def show(table: PlainTable, out: TextIO | None = None) -> None:
         console.print(shown)
     for line in written.get().splitlines():
         print(line.rstrip(), file=to)
+
+
+def cut(text: str, most_characters: int) -> str:
+    """Return a text on one line of at most so many characters; "…" stands for its end."""
+    shown = Text(" ".join(text.split()))
+    shown.truncate(most_characters, overflow="ellipsis")
+    return shown.plain
 
 
 def show_lines(lines: Iterable[IndentedLine]) -> None:

@@ -95,13 +95,14 @@ class ProviderSettings(Section):
 
 def _unset(value: object) -> object:
     """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
+    value = value.strip() if isinstance(value, str) else value
     return None if value == "" else value
 
 
 def _readable(dsn: str | None) -> str | None:
     if dsn is not None and dsn != "none":
         try:
-            Dsn.read(dsn)
+            return Dsn.read(dsn).text
         except InvalidInput as error:
             raise ValueError(str(error)) from None
     return dsn
