@@ -13,22 +13,27 @@ from typing import Final
 
 from glyphoxa.context.prompt import characters_in
 from glyphoxa.domain.campaign import Campaign, Entity
-from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.knowledge import Fact, RecalledFact
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
 from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
-from glyphoxa.recall.facts import TOOK_PART, FactsAsked, facts_asked
+from glyphoxa.recall.facts import (
+    SPOKEN_FIRST,
+    TOOK_PART,
+    WHOLE_SENTENCES,
+    FactsAsked,
+    facts_asked,
+    is_secret,
+    spoken_value,
+)
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.recall.world_memory import KnownByName
 from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
 # A fact as a short sentence.
-
-_SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
-_WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,12 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
         note = fact.attributes.get("description") or fact.attributes.get("note")
         sentence = words.sentence(fact.claim.predicate, subject.name, other.name)
         return _sentence(f"{sentence}: {note}" if note else sentence)
-    value = _spoken(fact.claim.content)
+    value = spoken_value(fact.claim.content)
     if not value:
         return ""
     if is_episode(subject):
         return _sentence(value) if fact.claim.predicate == "summary" else ""
-    if fact.claim.predicate in _WHOLE_SENTENCES:
+    if fact.claim.predicate in WHOLE_SENTENCES:
         return _about(subject, value)
     return _sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
 
@@ -100,7 +105,7 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
 
 
 def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
-    first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
+    first = {predicate: n for n, predicate in enumerate(SPOKEN_FIRST)}
     for fact in sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first))):
         if not is_secret(fact):
             yield fact, None
@@ -133,11 +138,6 @@ def why_known(fact: Fact, npc: NpcId) -> str:
 
 def names_of(entity: Entity) -> tuple[str, ...]:
     return (entity.name, *entity.aliases)
-
-
-def is_secret(fact: Fact) -> bool:
-    """Return whether those who know it must keep it secret."""
-    return fact.visibility.scope in ("secret", "hidden")
 
 
 def recalled_of(known: Known, npc: NpcId, words: RelationWords) -> tuple[RecalledFact, ...]:
@@ -175,18 +175,6 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
             continue
         left -= len(found[-1].text) + 1
     return found
-
-
-def _spoken(value: object) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case str() | int() | float():
-            return str(value).strip()
-        case list():
-            return ", ".join(spoken for one in value if (spoken := _spoken(one)))
-        case _:
-            return ""
 
 
 def _about(entity: Entity, text: str) -> str:
@@ -281,14 +269,21 @@ def select_facts(
     """Return the facts about each of those found that fit into a prompt, with their `path`.
 
     Args:
-        found: The entities in the question, in its order, then their participants. Facts about participants follow the
-            others, and are left out if the question is answered without them.
+        found: The entities in the question, in its order, then their participants, then what is near to the question
+            in meaning. Facts about participants, and those found by meaning, follow the others, and are left out if the
+            question is answered without them.
         words: Of the campaign, in whose language the question is.
     """
     named = [one.known.entity.id for one in found if one.is_named]
     selected: list[tuple[KnownByName, list[RecalledFact]]] = []
     is_answered = False
     for one in found:
+        if one.similarity is not None:
+            if not is_answered:
+                selected.append(
+                    (one, _by_meaning(one, one.similarity, npc, words, is_named=not _ends(one.known).isdisjoint(named)))
+                )
+            continue
         asked = facts_asked(one.known, question, named=named, language=words.language)
         is_answered = is_answered or (asked.answer is not None and asked.is_short)
         if one.is_named:
@@ -297,6 +292,39 @@ def select_facts(
             beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc, words)]
             selected.append((one, _with_path(beside, one.why, asked)))
     return selected
+
+
+MOST_WRITTEN: Final = 2
+"""Sentences of persona and bible for one question."""
+
+
+def written(text: str, source: str, npc: EntityId, similarity: float) -> RecalledFact:
+    """Return a sentence of an author's text as a fact.
+
+    Args:
+        source: "persona" or "bible".
+        npc: The NPC's entity.
+    """
+    fact = Claim.attribute(npc, source, text).fact_id
+    path = f"its meaning: {similarity:.2f}"
+    return RecalledFact(fact, text, score=_score(similarity), reason=source, path=path, similarity=similarity)
+
+
+def _score(similarity: float) -> float:
+    return min(1.0, _DESCRIBES + similarity)
+
+
+def _ends(known: Known) -> Set[EntityId]:
+    return {known.entity.id, *(other.id for _, other in known.relations)}
+
+
+def _by_meaning(
+    one: KnownByName, similarity: float, npc: NpcId, words: RelationWords, *, is_named: bool
+) -> list[RecalledFact]:
+    return [
+        replace(each, score=_score(similarity), path=one.why, similarity=similarity, is_named=is_named)
+        for each in recalled_of(one.known, npc, words)
+    ]
 
 
 def _facts_of(known: Known, asked: FactsAsked, npc: NpcId, words: RelationWords) -> list[RecalledFact]:

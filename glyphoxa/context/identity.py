@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -449,9 +449,21 @@ class Bible:
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
+        return (*self._fitting(self._told(npc)), *kept_to, *speaks)
+
+    def texts(self, npc: NpcId) -> Iterator[tuple[str, str, str]]:
+        """Yield each sentence about the NPC and the world that it may read now: its source, itself, what is embedded.
+
+        "How deep are we?" is near to a sentence about the world only if that says of whom it is.
+        """
+        for sentence in sentences(self._campaign.npc(npc).persona):
+            yield "persona", sentence, sentence
+        for sentence in self._told(npc):
+            yield "bible", sentence, self._words.of_us.format(what=sentence)
+
+    def _told(self, npc: NpcId) -> list[str]:
         coined = [f"{term}: {_ended(meaning)}" for term, meaning in self._campaign.glossary.items()]
-        told = [*self._known(npc, self._campaign.bible), *(line for one in coined for line in self._known(npc, one))]
-        return (*self._fitting(told), *kept_to, *speaks)
+        return [*self._known(npc, self._campaign.bible), *(line for one in coined for line in self._known(npc, one))]
 
     def _known(self, npc: NpcId, text: str) -> list[str]:
         return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []

@@ -15,8 +15,10 @@ from typing import Final, Literal
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.knowledge import Claim, Fact
 from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.relations import RelationWords, in_words
+from glyphoxa.language.sentences import sentences
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.recall.exact_match import Named
@@ -128,6 +130,10 @@ def _own_words(predicate: str, language: str) -> frozenset[str]:
     return frozenset(word.full for word in spelled if word.full not in stop)
 
 
+DESCRIPTION: Final = "description"
+SPOKEN_FIRST: Final = (DESCRIPTION, "summary", "lore_text", "common_knowledge")
+"""Attributes that describe an entity, the most important first."""
+WHOLE_SENTENCES: Final = (*SPOKEN_FIRST, "secret", "note", "rumour")
 TOOK_PART: Final = "PARTICIPATED_IN"
 _LOCATED_AT: Final = "LOCATED_AT"
 _OF_FACT: Final = "\x1f"
@@ -160,8 +166,8 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
         named: All entities that the question names.
         language: Of the question.
     """
-    relations = [(fact, other) for fact, other in known.relations if not _is_secret(fact)]
-    attributes = [fact for fact in known.attributes if not _is_secret(fact)]
+    relations = [(fact, other) for fact, other in known.relations if not is_secret(fact)]
+    attributes = [fact for fact in known.attributes if not is_secret(fact)]
     names = {known.entity.name, *known.entity.aliases}
     for _, other in relations:
         if other.id in named:
@@ -221,5 +227,49 @@ def _rather(
     return [each for each in relations if is_better(each)] or relations
 
 
-def _is_secret(fact: Fact) -> bool:
+def is_secret(fact: Fact) -> bool:
+    """Return whether those who know it must keep it secret."""
     return fact.visibility.scope in ("secret", "hidden")
+
+
+# -- texts of facts
+#
+# What is embedded of a fact, so that a question finds it by its meaning. A value of two words means little, so the
+# entity's description follows it: "Aurora, schedule: every second Friday. Aurora is the boat that brings the mail."
+
+
+def spoken_value(value: object) -> str:
+    """Return an attribute's value in words; empty if it cannot be said (an empty text, a JSON object)."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str() | int() | float():
+            return str(value).strip()
+        case list():
+            return ", ".join(spoken for one in value if (spoken := spoken_value(one)))
+        case _:
+            return ""
+
+
+def texts_of(fact: Fact, subject: str, other: str | None, *, described: str, words: RelationWords) -> dict[str, Fact]:
+    """Return the texts of a fact, each with the fact cut to it: a description has one for each of its sentences.
+
+    Args:
+        subject: The name of the entity; `other` is that at the other end of a relation.
+        described: What describes the entity; empty if nothing does, or others may know it than the fact.
+    """
+    claim = fact.claim
+    if other is not None:
+        note = spoken_value(fact.attributes.get("description") or fact.attributes.get("note"))
+        return {f"{words.sentence(claim.predicate, subject, other)}. {note}".strip(): fact}
+    value = spoken_value(claim.content)
+    if not value:
+        return {}
+    if claim.predicate not in WHOLE_SENTENCES:
+        return {f"{subject}, {in_words(claim.predicate)}: {value}. {described}".strip(): fact}
+    return {
+        one if subject in one else f"{subject}: {one}": fact.with_(
+            claim=Claim.attribute(claim.subject, claim.predicate, one)
+        )
+        for one in sentences(value)
+    }

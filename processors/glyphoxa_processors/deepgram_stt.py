@@ -36,8 +36,8 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import HeardWord
@@ -46,6 +46,7 @@ from glyphoxa.providers.building import STT
 from glyphoxa_processors.cloud_stt import unknown_to_nova
 from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, UnconfirmedSound, put_notes
+from glyphoxa_processors.sockets import FAULTS, ending_of, fault_of, reason_in, socket_to, socket_url
 
 if TYPE_CHECKING:
     from glyphoxa.providers.building import Connection
@@ -57,7 +58,6 @@ ACKNOWLEDGED_WITHIN_S = 2.0
 """An endpoint that does not know new key terms may not answer."""
 ANSWERED_WITHIN_S = 1.5
 """Half of a turn's wait for its words: the other half is for the next connection. Answers usually take 0.3 s."""
-OPEN_WITHIN_S = 5.0
 _LONGEST_REPEATED_S = 60
 _LONGEST_LAG_S = 40
 _ONSET_S = 1.0
@@ -361,8 +361,7 @@ class DeepgramStt(FrameProcessor):
                 self._names_refused(line, " ".join(str(told.get(k, "")) for k in ("code", "error_code", "description")))
             case "Error":
                 # Deepgram closes the connection afterwards.
-                parts = (told.get("err_code") or told.get("code"), told.get("err_msg") or told.get("description"))
-                line.fault = " ".join(str(part) for part in parts if part) or "the server reports an error"
+                line.fault = reason_in(told) or "the server reports an error"
             case _:
                 said = self._read(kind, told, line)
                 if said is not None and not line.is_repeated(said):
@@ -441,14 +440,12 @@ class DeepgramStt(FrameProcessor):
             began_s = self._now_s()
             try:
                 was_left = await self._connect_once()
-            except InvalidStatus as error:
-                if error.response.status_code == 400 and self._limit.refused(self._limit.fit(self._names)):
+            except FAULTS as error:
+                is_bad_request = isinstance(error, InvalidStatus) and error.response.status_code == 400
+                if is_bad_request and self._limit.refused(self._limit.fit(self._names)):
                     continue
                 was_left = False
-                await self._report(_refusal(error))
-            except (WebSocketException, OSError, TimeoutError) as error:
-                was_left = False
-                await self._report(f"could not be reached: {str(error) or type(error).__name__}")
+                await self._report(fault_of(error))
             self._first_attempt.set()
             lasted = self._now_s() - began_s > _STABLE_AFTER_S
             n_failures = 0 if was_left or lasted else n_failures + 1
@@ -464,15 +461,7 @@ class DeepgramStt(FrameProcessor):
         """Use one connection until it ends. Returns whether this side ended it."""
         names = self._limit.fit(self._names)
         query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
-        async with connect(
-            f"{self._url}?{query}",
-            additional_headers={"Authorization": f"Token {self._key}"},
-            compression=None,  # costs time and does not shrink sound
-            open_timeout=OPEN_WITHIN_S,
-            close_timeout=ACCEPTED_WITHIN_S / 2,
-            ping_interval=10,
-            ping_timeout=10,
-        ) as socket:
+        async with socket_to(f"{self._url}?{query}", {"Authorization": f"Token {self._key}"}) as socket:
             line = DeepgramLine(socket, names, now_s=self._now_s())
             helpers = [
                 asyncio.create_task(line.send_all(self._now_s), name="send"),
@@ -492,7 +481,7 @@ class DeepgramStt(FrameProcessor):
             return True
         if line.asked_names is not None:
             self._takes_names = False  # an endpoint that does not know the message may hang up
-        why = line.fault or f"code {socket.close_code} {socket.close_reason or ''}".strip()
+        why = line.fault or ending_of(socket)
         if why != self._reported or self._now_s() - line.opened_s > _STABLE_AFTER_S:
             self._reported = why
             logger.warning("{}: the connection is lost: {}", self.name, why)
@@ -549,17 +538,6 @@ class DeepgramStt(FrameProcessor):
             line.asked_s = None
             self._answered(0)
         return ""
-
-
-def _refusal(error: InvalidStatus) -> str:
-    """Return the status and the reason that the server gives, in one line."""
-    response = error.response
-    try:
-        told = json.loads(response.body or b"")
-        why = str(told.get("err_msg") or told.get("message") or told.get("description") or "")
-    except (ValueError, AttributeError):
-        why = ""
-    return f"refused the connection: HTTP {response.status_code} {why or response.reason_phrase}".strip()[:300]
 
 
 class NovaStt(DeepgramStt):
@@ -678,6 +656,5 @@ def _query(connection: Connection, sample_rate: int) -> dict[str, str]:
 
 
 def _address(connection: Connection, version: str) -> str:
-    scheme, _, host = (connection.base_url or "wss://api.deepgram.com").rstrip("/").rpartition("://")
-    address = f"{'ws' if scheme in ('http', 'ws') else 'wss'}://{host}"
+    address = socket_url(connection.base_url or "wss://api.deepgram.com")
     return address if address.endswith("/listen") else f"{address}/{version}/listen"

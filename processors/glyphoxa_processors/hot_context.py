@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
@@ -43,6 +42,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     SecondTryFrame,
 )
+from glyphoxa_processors.moved import ToolsSchema
 from glyphoxa_processors.tools import declare
 
 Shrug = Callable[[str, Sequence[str]], str]
