@@ -13,7 +13,6 @@ from typing import Any, Protocol
 # Imported here, because the first construction of a service would block the event loop for half a second.
 from loguru import logger
 from openai import AsyncOpenAI, OpenAIError, Timeout
-from pipecat.adapters.llm.services.open_ai_adapter import OpenAILLMAdapter
 from pipecat.frames.frames import (
     Frame,
     FunctionCallFromLLM,
@@ -36,6 +35,7 @@ from glyphoxa.providers.chat_dialect import USUAL, Dialect, Dialects
 from glyphoxa_processors.cloud_llm import ConnectionWarmer
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
+from glyphoxa_processors.moved import OpenAILLMAdapter
 
 _CONNECT_WITHIN_S = 3.0
 _DRAIN_S = 0.3
