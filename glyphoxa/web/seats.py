@@ -55,6 +55,7 @@ class Superseded(Refusal):
     """A newer connection of the same browser holds the seat."""
 
     code = "superseded"
+    status = 409
 
     def __init__(self, player: Player) -> None:
         super().__init__(f"a newer connection of this page holds the seat of {player.name} ({player.id})")
