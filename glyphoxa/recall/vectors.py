@@ -461,7 +461,7 @@ class GenerationVectors:
 
 ABOUT_IT: Final = 0.3
 """From this nearness on, a text is about a question. On the campaigns by which grounding was tuned, in English and in
-German, the best text of most questions with an answer is as near, and of few others (`docs/measurements.md`)."""
+German, the best text of most questions with an answer is as near, and of few others."""
 AT_HAND: Final = 0.1
 """Added for texts about the NPC that is asked, its place, and the world: "you" and "here" are short words."""
 NOTHING_NEAR: Final[Mapping[str, float]] = MappingProxyType({})
