@@ -92,6 +92,7 @@ class LocalServer:
             request.headers.get("Authorization", "").split(" ", 1)[-1]
             or request.headers.get("x-goog-api-key", "")
             or request.headers.get("xi-api-key", "")
+            or request.headers.get("x-api-key", "")
         )
         return None if given == self.key else 401
 

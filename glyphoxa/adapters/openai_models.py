@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import openai
 from numpy import float32
 from numpy.typing import NDArray
-from openai import APIError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
+from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
+from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text, shown
 from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.judgement.reasoning import without_reasoning
 from glyphoxa.providers.building import Connection
+from glyphoxa.providers.chat_dialect import USUAL, Rejection, dialect_of
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
@@ -78,6 +85,7 @@ class OpenAiEmbeddings:
         self._prefixes = prefixes_of(connection.model)
         self._deadline_ms = deadline_ms
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
+        self._dialect = USUAL
         self._client = AsyncOpenAI(
             api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=kept_open()
         )
@@ -114,8 +122,7 @@ class OpenAiEmbeddings:
         name = f"the embeddings model {self._model!r}"
         try:
             async with asyncio.timeout(self._deadline_ms / 1_000):
-                answer = await self._client.embeddings.create(model=self._model, input=texts, **self._asked)
-            return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
+                return _vectors(await self._answer(texts))
         except TimeoutError:
             raise Unavailable(f"{name} did not answer within {self._deadline_ms} ms") from None
         except (AuthenticationError, PermissionDeniedError) as error:
@@ -125,8 +132,22 @@ class OpenAiEmbeddings:
             raise InvalidInput(f"{name} rejects the request: {error.message}") from error
         except APIError as error:
             raise Unavailable(f"{name} fails: {error.message}") from error
-        except (ValueError, TypeError, AttributeError) as error:
-            raise Unavailable(f"{name} returned an answer without vectors ({type(error).__name__})") from error
+        except (ValueError, TypeError, LookupError) as error:
+            raise Unavailable(f"{name} returned an answer without vectors: {error}") from error
+
+    async def _answer(self, texts: list[str]) -> object:
+        """Return the body of the answer. Optional fields that the server refuses are not sent again."""
+        request = {"model": self._model, "input": texts, "encoding_format": "base64", **self._asked}
+        while True:
+            fields = self._dialect.fitted(request)
+            try:
+                return await self._client.post("/embeddings", cast_to=object, body=fields)
+            except APIStatusError as error:
+                refusal = Rejection(error.status_code, error_text(error.body or error.message))
+                refused = refusal.names & (fields.keys() - {"model", "input"})
+                if error.status_code not in (400, 422) or not refused:
+                    raise
+                self._dialect = replace(self._dialect, omits=self._dialect.omits | refused)
 
 
 class OpenAiStructuredLlm:
@@ -137,26 +158,22 @@ class OpenAiStructuredLlm:
     """
 
     def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
-        self._model = connection.model
-        limit = "max_completion_tokens" if connection.base_url is None else "max_tokens"
-        self._limit: dict[str, Any] = {limit: max_tokens}
+        self._name = f"model {connection.model!r}"
+        self._max_tokens = max_tokens
         self._client = AsyncOpenAI(api_key=connection.key, base_url=connection.base_url, max_retries=1)
+        expected = dialect_of(connection.model, has_new_limit=connection.base_url is None)
+        self._chat = ChatClient(self._client, connection.model, expected=expected)
 
     async def complete(
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
     ) -> dict[str, Any]:
-        request = {**_structured(schema), "messages": _messages(system, user), "temperature": temperature}
-        try:
-            async with asyncio.timeout(deadline_ms / 1_000):
-                completion = await self._client.chat.completions.create(model=self._model, **self._limit, **request)
-        except TimeoutError:
-            raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
-        except APIError as error:
-            raise Unavailable(f"model {self._model!r} fails: {error.message}") from error
-        choice = completion.choices[0]
-        if choice.finish_reason == "length":
-            raise Unparseable("the model's answer was cut off at the length limit")
-        return parsed(choice.message.content, schema)
+        request = {
+            **_structured(schema),
+            "messages": _messages(system, user),
+            "temperature": temperature,
+            "max_tokens": self._max_tokens,
+        }
+        return parsed(await _answer(self._chat, request, name=self._name, deadline_ms=deadline_ms), schema)
 
     async def close(self) -> None:
         await self._client.close()
@@ -173,6 +190,7 @@ class LocalStructuredLlm:
 
     def __init__(self, server: LlamaServer, *, slot: int, max_tokens: int = 400) -> None:
         self._client = AsyncOpenAI(api_key=server.api_key, base_url=server.base_url, max_retries=2)
+        self._chat = ChatClient(self._client, "local", expected=USUAL)
         self._as_read = server.as_read
         self._max_tokens = max_tokens
         # With `return_progress` the server writes while it reads, and so notices at once that the client has gone.
@@ -183,33 +201,57 @@ class LocalStructuredLlm:
     ) -> dict[str, Any]:
         request: dict[str, Any] = {
             **_structured(schema),
-            "model": "local",
+            **self._extras,
             "messages": self._as_read(_messages(system, user)),
             "temperature": temperature,
             "max_tokens": self._max_tokens,
-            "extra_body": self._extras,
             "stream": True,
         }
-        try:
-            async with asyncio.timeout(deadline_ms / 1_000):
-                return parsed(await self._streamed(request), schema)
-        except TimeoutError:
-            raise Unavailable(f"the local model did not answer within {deadline_ms} ms") from None
-        except APIError as error:
-            raise Unavailable(f"the local model fails: {error.__cause__ or error.message}") from error
-
-    async def _streamed(self, request: dict[str, Any]) -> str:
-        pieces: list[str] = []
-        async with await self._client.chat.completions.create(**request) as stream:
-            async for chunk in stream:
-                for choice in chunk.choices:
-                    pieces.append(choice.delta.content or "")
-                    if choice.finish_reason == "length":
-                        raise Unparseable("the model's answer was cut off at the length limit")
-        return "".join(pieces)
+        return parsed(await _answer(self._chat, request, name="the local model", deadline_ms=deadline_ms), schema)
 
     async def close(self) -> None:
         await self._client.close()
+
+
+async def _answer(chat: ChatClient, request: Mapping[str, Any], *, name: str, deadline_ms: int) -> str:
+    """Return the text of a whole answer, without reasoning.
+
+    Raises:
+        Unavailable: As `StructuredLlm.complete`.
+        Unparseable: The answer was cut off.
+    """
+    text = ""
+    try:
+        async with asyncio.timeout(deadline_ms / 1_000), aclosing(chat.ask(request)) as deltas:
+            async for delta in deltas:
+                text += delta.text
+                if delta.finish == "length":
+                    raise Unparseable("the model's answer was cut off at the length limit")
+    except TimeoutError:
+        raise Unavailable(f"{name} did not answer within {deadline_ms} ms") from None
+    except NoAnswer as error:
+        raise Unavailable(f"{name} fails: {error}") from error
+    except APIError as error:
+        raise Unavailable(f"{name} fails: {error.__cause__ or error.message}") from error
+    return without_reasoning(text)
+
+
+def _vectors(answer: object) -> list[list[float]]:
+    """Return the vectors of an answer, in the order of the texts.
+
+    Raises:
+        ValueError, TypeError, LookupError: It has none.
+    """
+    if not isinstance(answer, Mapping) or not isinstance(answer.get("data"), list):
+        raise ValueError(shown(str(answer)))
+    rows = sorted(answer["data"], key=lambda row: int(row["index"]))
+    return [_vector(row["embedding"]) for row in rows]
+
+
+def _vector(embedding: Any) -> list[float]:
+    if isinstance(embedding, str):
+        return [*map(float, np.frombuffer(base64.b64decode(embedding), dtype="<f4"))]
+    return [float(value) for value in embedding]
 
 
 def _structured(schema: JsonSchema) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from glyphoxa.cli.render import a_table, show, show_lines
+from glyphoxa.cli.render import a_table, cut, show, show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
@@ -29,12 +29,15 @@ from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
+from glyphoxa.recall.vectors import LONGEST_MS, NOTHING_NEAR
 from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Passage
 from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 10
+_SHOWN_OF_A_LINE: Final = 200
+"""Characters. A longer line would make every row as wide or as high as itself; `--explain` shows it whole."""
 _PATIENT: Final = RecallSettings(
     deadline_ms=60_000, patient_embed_deadline_ms=10_000, refresh_deadline_ms=10_000, summaries_deadline_ms=10_000
 )
@@ -211,7 +214,7 @@ class ExplainedQuestion:
         """
         budgets = self.desk.settings.budgets
         left_out: list[str] = []
-        facts, known = await self._facts(left_out)
+        facts, known = await self._facts(left_out, by_words=by_words)
         found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)
         # A turn chooses among so many.
         candidates = Candidates(self.npc, self.question, self.desk.language, facts, found.items[: budgets.max_recalled])
@@ -248,12 +251,20 @@ class ExplainedQuestion:
         """Return the question without the NPC's name."""
         return without_call(self.question, self.desk.resolver.person(self.npc)) or self.question
 
-    async def _facts(self, left_out: list[str]) -> tuple[list[RecalledFact], dict[FactId, Fact]]:
-        """Return the facts about everybody that the question names, once each, and all known facts about them."""
-        desk, npc = self.desk, self.npc
+    async def _facts(self, left_out: list[str], *, by_words: bool) -> tuple[list[RecalledFact], dict[FactId, Fact]]:
+        """Return the facts about everybody that the question names, once each, and all known facts about them.
+
+        Facts that are near in meaning follow.
+        """
+        desk, npc, meanings = self.desk, self.npc, self.by_name.meanings
         await self.by_name.refresh(desk.campaign)
-        found = self.by_name.by_name(desk.campaign, npc, self._called) or []
-        others = [one for one in found if one.known.entity.id != desk.resolver.played(npc)]
+        if not by_words:
+            await meanings.wait_until_learned()
+            await meanings.ask(self._called, deadline_ms=LONGEST_MS)
+        nearest = NOTHING_NEAR if by_words else meanings.nearest(self._called)
+        found = self.by_name.by_name(desk.campaign, npc, self._called, nearest=nearest) or []
+        own = desk.resolver.played(npc)
+        others = [one for one in found if one.known.entity.id != own or one.similarity is not None]
         if len(others) < len(found):
             left_out.append(f"what {desk.resolver.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
         facts: dict[str, RecalledFact] = {}
@@ -347,7 +358,8 @@ def _listing(found: Sequence[Shown], resolver: NameResolver, *, explain: bool) -
     for rank, one in enumerate(found, start=1):
         recalled = one.recalled
         when = "" if recalled.session_id is None else moment(recalled.at_ms)
-        row = [str(rank), recalled_line(recalled), recalled.session_id or "", when]
+        line = recalled_line(recalled)
+        row = [str(rank), line if explain else cut(line, _SHOWN_OF_A_LINE), recalled.session_id or "", when]
         if explain:
             row += [
                 f"{recalled.score:.2f}",

@@ -12,6 +12,7 @@ from glyphoxa.config.sections import NameOf, ProviderSettings, Section
 from glyphoxa.domain.heard import UNSURE
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
 from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, TTS, find, missing_settings, runs_here
+from glyphoxa.providers.chat_dialect import Habits, Reasoning, Roles
 from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
 
 _Llm = TypeVar("_Llm", bound=ProviderSettings)
@@ -32,7 +33,26 @@ def _named(value: object) -> object:
     return [{"name": each} if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
 
 
-class LlmFallback(ProviderSettings):
+class LlmServerSettings(ProviderSettings):
+    """A language model for NPCs.
+
+    Attributes:
+        roles: For OpenAI-compatible servers. `alternate` merges consecutive messages of one role. `no_system` also
+            makes the system message part of the first user message. `any` sends messages as they are. `auto` does so
+            until the server refuses them.
+        reasoning: For OpenAI-compatible servers. `auto` finds reasoning by its marks and never speaks it. `unopened` is
+            for models whose answers begin with reasoning without an opening mark. `none` removes nothing.
+    """
+
+    roles: Roles = "auto"
+    reasoning: Reasoning = "auto"
+
+    @property
+    def habits(self) -> Habits:
+        return Habits(self.roles, self.reasoning)
+
+
+class LlmFallback(LlmServerSettings):
     """A provider that answers when those before it fail. Its key and address are set here."""
 
     name: Annotated[str, NameOf("llm")]
@@ -49,7 +69,7 @@ class TtsFallback(ProviderSettings):
     voice: str | None = None
 
 
-class LlmSettings(ProviderSettings):
+class LlmSettings(LlmServerSettings):
     """The language model of the NPCs. `qwen-*` and `local` run on this machine. `local` is any chat model in a GGUF
     file: set `model` to a path (`./mine.gguf`, relative to this file) or to a file of the model hub
     (`OWNER/REPO/FILE.gguf`). `openai-compatible` needs a `base_url`.
@@ -58,7 +78,7 @@ class LlmSettings(ProviderSettings):
         context_tokens: Tokens of prompt and reply together, for a local model. It reserves memory for this many tokens
             for each NPC. Default: the model's profile.
         temperature: 0 is the most predictable. Default: what the model recommends.
-        max_tokens: Most tokens of one reply.
+        max_tokens: Most tokens of one reply, with its reasoning.
         fallback: Providers that answer when this one fails, in order: names, or blocks with `name`, `model`, `base_url`
             and `api_key_env`. A local model must be the last.
         fallback_after_ms: How long to wait for the first word, or for the next one, before the provider counts as

@@ -16,19 +16,20 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
-from glyphoxa.context.facts import HowRelated, touched, with_chain, without, words_of
+from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain, without, words_of, written
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
-from glyphoxa.context.repairs import InMind, not_known, told_before
+from glyphoxa.context.repairs import ABOUT_IT, InMind, not_known, told_before
 from glyphoxa.context.scene import Past, Scenes
-from glyphoxa.context.selection import Candidates, PromptSoFar, select, without_call
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, select
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.language.asking import asks_how_related
+from glyphoxa.language.asking import asks_how_related, remarks
+from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
@@ -214,6 +215,10 @@ class HotContextAssembly:
         self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
         self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], Gathering]] = {}
 
+    def _learn(self) -> None:
+        """Embed the author's texts in the background."""
+        self._by_name.learn(text for npc in self._campaign.npcs for *_, text in self._bible.texts(npc.id))
+
     async def enter(self, scene: Scene) -> None:
         """Enter a scene: read what its NPCs know of themselves, so that a prompt cache can be prepared with the first
         answer's exact words.
@@ -234,6 +239,7 @@ class HotContextAssembly:
             )
         self._scene = scene
         self._entered.add(scene)
+        self._learn()
 
     def new_speech(self) -> None:
         """Start a new speech: drop the facts of the last question, and read each NPC's identity again."""
@@ -274,7 +280,10 @@ class HotContextAssembly:
     async def _named(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledFact]:
         """Update what is known by name. Return the relations between two entities, if the question asks for them."""
         deadline_ms = self._budgets.part_deadline_ms
-        await parts.part("facts", self._by_name.refresh(), deadline_ms, source=self._known_from)
+        _, _ = await asyncio.gather(
+            parts.part("facts", self._by_name.refresh(), deadline_ms, source=self._known_from),
+            self._by_name.understand(npc, question, deadline_ms=deadline_ms),
+        )
         if not asks_how_related(question, language=self._campaign.language):
             return ()
         ends = self._how_related.ends(npc, question, self._by_name.named(npc, question, is_read=True))
@@ -290,7 +299,7 @@ class HotContextAssembly:
         # While nobody speaks there is no question, and results of the last one do not belong to the next.
         said = self._prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
-        is_all = question and self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name))
+        is_all = question and self._prefetch.has_asked(npc, self._by_name.asked(npc, question))
         return self._repaired(hot, npc, question, asker) if is_all else hot
 
     def _sheet(
@@ -311,14 +320,18 @@ class HotContextAssembly:
         looked_up = parts.at_once(
             "facts", lambda: self._by_name.facts(npc, question, is_read=chain is not None), source=self._known_from
         )
+        found = (*(looked_up or ()), *self._written(npc, question))
         selection = select(
-            Candidates(npc, question, self._campaign.language, with_chain(chain or (), looked_up or ()), said),
+            Candidates(npc, question, self._campaign.language, with_chain(chain or (), found), said),
             self._budgets,
             PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
         )
         if question:
             self._shown[npc] = selection.lines
-        kept = self._kept(npc, question)
+        touched_now = self._kept(npc, question)
+        # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
+        spoken = language_of(question) or self._campaign.language
+        kept = [] if remarks(question, language=spoken) else touched_now
         scenes = parts.at_once("scene", lambda: self._lines(npc), source=self._known_from)
         return HotContext(
             facts=tuple(recalled_line(one) for one in selection.facts),
@@ -330,9 +343,20 @@ class HotContextAssembly:
             scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
+            guarded=() if kept else tuple(one.text for one in touched_now),
             past=self._past_of(npc),
             rejected=selection.rejected,
         )
+
+    def _written(self, npc: NpcId, question: str) -> list[RecalledFact]:
+        """Return the sentences of the NPC's persona and of the bible that are near to a question in meaning."""
+        nearest = self._by_name.nearest(npc, question)
+        if not nearest:
+            return []
+        texts = self._bible.texts(npc)
+        near = sorted(((nearest[text], said, source) for source, said, text in texts if text in nearest), reverse=True)
+        entity = self._campaign.npc(npc).entity_id
+        return [written(said, source, entity, similarity) for similarity, said, source in near[:MOST_WRITTEN]]
 
     def _past_of(self, npc: NpcId) -> str:
         return "" if self._past is None else self._past.of(npc)
@@ -355,12 +379,13 @@ class HotContextAssembly:
         asked = self._campaign.npc(npc)
         mind = InMind(
             asked.name,
-            facts=[one for one in hot.recalled if isinstance(one, RecalledFact)],
+            facts=_looked_up(hot),
             remembered=talk,
             talk=[line for line in (*self._talk_of(npc, question), self._past_of(npc)) if line],
             beside=self.standing(npc),
             is_known=lambda name: self._has_heard_of(npc, name),
             asker=asker,
+            aliases=(*asked.aliases, asked.role) if asked.role else asked.aliases,
         )
         found = not_known(question, mind, language=self._campaign.language)
         return replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
@@ -438,7 +463,7 @@ class HotContextAssembly:
         if self._talk is None:
             return ()
         said = None
-        if not self._prefetch.has_asked(npc, without_call(question, self._campaign.npc(npc).name)):
+        if not self._prefetch.has_asked(npc, self._by_name.asked(npc, question)):
             deadline_ms = self._budgets.recall_deadline_ms
             if asks_for_a_time(question, language=self._campaign.language):
                 deadline_ms = max(deadline_ms, within_ms)
@@ -451,6 +476,13 @@ class HotContextAssembly:
     async def _past_talk(self, npc: NpcId, question: str) -> tuple[RecalledTalk, ...]:
         if self._talk is None or not question:
             return ()
-        asked = without_call(question, self._campaign.npc(npc).name)
+        asked = self._by_name.asked(npc, question)
         query = TalkQuery(asked, self._known_utterances(npc), self._budgets.max_recalled)
         return tuple(await self._talk.recall(self._campaign.id, npc, query))
+
+
+def _looked_up(hot: HotContext) -> list[RecalledFact]:
+    """Return the facts about a question: also those that are in every prompt, but none that is hardly near to it."""
+    told = (one.recalled for one in hot.rejected if one.why == IN_EVERY_PROMPT)
+    facts = (one for one in (*hot.recalled, *told) if isinstance(one, RecalledFact))
+    return [one for one in facts if one.similarity is None or one.similarity >= ABOUT_IT or one.is_named]

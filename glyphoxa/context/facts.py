@@ -13,22 +13,27 @@ from typing import Final
 
 from glyphoxa.context.prompt import characters_in
 from glyphoxa.domain.campaign import Campaign, Entity
-from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.knowledge import Fact, RecalledFact
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
 from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
-from glyphoxa.recall.facts import TOOK_PART, FactsAsked, facts_asked
+from glyphoxa.recall.facts import (
+    SPOKEN_FIRST,
+    TOOK_PART,
+    WHOLE_SENTENCES,
+    FactsAsked,
+    facts_asked,
+    is_secret,
+    spoken_value,
+)
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.recall.world_memory import KnownByName
 from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
 # A fact as a short sentence.
-
-_SPOKEN_FIRST = ("description", "summary", "lore_text", "common_knowledge")
-_WHOLE_SENTENCES = (*_SPOKEN_FIRST, "secret", "note", "rumour")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +67,31 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
         note = fact.attributes.get("description") or fact.attributes.get("note")
         sentence = words.sentence(fact.claim.predicate, subject.name, other.name)
         return _sentence(f"{sentence}: {note}" if note else sentence)
-    value = _spoken(fact.claim.content)
+    value = spoken_value(fact.claim.content)
     if not value:
         return ""
     if is_episode(subject):
         return _sentence(value) if fact.claim.predicate == "summary" else ""
-    if fact.claim.predicate in _WHOLE_SENTENCES:
+    if fact.claim.predicate in WHOLE_SENTENCES:
         return _about(subject, value)
     return _sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
 
 
-def sentences_of(known: Known, words: RelationWords) -> list[Sentence]:
+def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Sentence]:
     """Return what is known of an entity, the most important first, and what it took part in last.
 
     Secrets are not included: they are in the identity of their keeper.
+
+    Args:
+        sex: Of those whom a question asks for as its brother (1) or sister (2); 0: it asks for no such person.
     """
-    sentences = [Sentence(_sentence_of(fact, other, known, words), fact) for fact, other in _told_first(known)]
+
+    def worded(fact: Fact, other: Entity | None) -> str:
+        is_asked = sex > 0 and other is not None and fact.claim.object == other.id
+        turned = _about_object(fact, other, known, words, sex=sex) if other is not None and is_asked else ""
+        return turned or _sentence_of(fact, other, known, words)
+
+    sentences = [Sentence(worded(fact, other), fact) for fact, other in _told_first(known)]
     by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
     return list(reversed(by_text.values()))
 
@@ -91,7 +105,9 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
     for fact, other in _told_first(known):
         if found and why_known(fact, npc) == "public":
             continue
-        text = _sentence_of(fact, other, known, words)
+        is_object = other is not None and fact.claim.object == known.entity.id
+        turned = _about_object(fact, other, known, words) if other is not None and is_object else ""
+        text = turned or _sentence_of(fact, other, known, words)
         if text and all(text != one.text for one in found):
             found.append(recalled(text, fact, npc))
             if len(found) == 2:
@@ -100,7 +116,7 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
 
 
 def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
-    first = {predicate: n for n, predicate in enumerate(_SPOKEN_FIRST)}
+    first = {predicate: n for n, predicate in enumerate(SPOKEN_FIRST)}
     for fact in sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first))):
         if not is_secret(fact):
             yield fact, None
@@ -114,6 +130,16 @@ def _sentence_of(fact: Fact, other: Entity | None, known: Known, words: Relation
         return fact_sentence(fact, known.entity, words=words)
     subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
     return fact_sentence(fact, subject, end, words=words)
+
+
+def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords, *, sex: int = 0) -> str:
+    """Return the sentence about the object of a relation; empty without words for it.
+
+    A small model takes the first name for the one that a question is about.
+    """
+    subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
+    text = words.from_other_end(fact.claim.predicate, subject.name, end.name, sex=sex)
+    return _sentence(text) if text else ""
 
 
 def why_known(fact: Fact, npc: NpcId) -> str:
@@ -135,14 +161,12 @@ def names_of(entity: Entity) -> tuple[str, ...]:
     return (entity.name, *entity.aliases)
 
 
-def is_secret(fact: Fact) -> bool:
-    """Return whether those who know it must keep it secret."""
-    return fact.visibility.scope in ("secret", "hidden")
+def recalled_of(known: Known, npc: NpcId, words: RelationWords, *, sex: int = 0) -> tuple[RecalledFact, ...]:
+    """Return the sentences about an entity for an NPC, each with its source and the reason why it may know it.
 
-
-def recalled_of(known: Known, npc: NpcId, words: RelationWords) -> tuple[RecalledFact, ...]:
-    """Return the sentences about an entity for an NPC, each with its source and the reason why it may know it."""
-    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words))
+    `sex` is as of `sentences_of`.
+    """
+    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words, sex=sex))
 
 
 def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
@@ -175,18 +199,6 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
             continue
         left -= len(found[-1].text) + 1
     return found
-
-
-def _spoken(value: object) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case str() | int() | float():
-            return str(value).strip()
-        case list():
-            return ", ".join(spoken for one in value if (spoken := _spoken(one)))
-        case _:
-            return ""
 
 
 def _about(entity: Entity, text: str) -> str:
@@ -281,14 +293,21 @@ def select_facts(
     """Return the facts about each of those found that fit into a prompt, with their `path`.
 
     Args:
-        found: The entities in the question, in its order, then their participants. Facts about participants follow the
-            others, and are left out if the question is answered without them.
+        found: The entities in the question, in its order, then their participants, then what is near to the question
+            in meaning. Facts about participants, and those found by meaning, follow the others, and are left out if the
+            question is answered without them.
         words: Of the campaign, in whose language the question is.
     """
     named = [one.known.entity.id for one in found if one.is_named]
     selected: list[tuple[KnownByName, list[RecalledFact]]] = []
     is_answered = False
     for one in found:
+        if one.similarity is not None:
+            if not is_answered:
+                selected.append(
+                    (one, _by_meaning(one, one.similarity, npc, words, is_named=not _ends(one.known).isdisjoint(named)))
+                )
+            continue
         asked = facts_asked(one.known, question, named=named, language=words.language)
         is_answered = is_answered or (asked.answer is not None and asked.is_short)
         if one.is_named:
@@ -299,10 +318,54 @@ def select_facts(
     return selected
 
 
+def own_facts(
+    itself: Known, question: str, npc: NpcId, *, named: Sequence[EntityId], words: RelationWords
+) -> list[RecalledFact]:
+    """Return what a short question asks about the NPC itself. All prompts contain it, but far from the question."""
+    asked = facts_asked(itself, question, named=named, language=words.language)
+    if asked.answer is None or not asked.is_short:
+        return []
+    facts = recalled_of(asked.answer, npc, words, sex=asked.sex)
+    return _with_path(facts, f"named {itself.entity.name!r}", asked)
+
+
+MOST_WRITTEN: Final = 2
+"""Sentences of persona and bible for one question."""
+
+
+def written(text: str, source: str, npc: EntityId, similarity: float) -> RecalledFact:
+    """Return a sentence of an author's text as a fact.
+
+    Args:
+        source: "persona" or "bible".
+        npc: The NPC's entity.
+    """
+    fact = Claim.attribute(npc, source, text).fact_id
+    path = f"its meaning: {similarity:.2f}"
+    return RecalledFact(fact, text, score=_score(similarity), reason=source, path=path, similarity=similarity)
+
+
+def _score(similarity: float) -> float:
+    return min(1.0, _DESCRIBES + similarity)
+
+
+def _ends(known: Known) -> Set[EntityId]:
+    return {known.entity.id, *(other.id for _, other in known.relations)}
+
+
+def _by_meaning(
+    one: KnownByName, similarity: float, npc: NpcId, words: RelationWords, *, is_named: bool
+) -> list[RecalledFact]:
+    return [
+        replace(each, score=_score(similarity), path=one.why, similarity=similarity, is_named=is_named)
+        for each in recalled_of(one.known, npc, words)
+    ]
+
+
 def _facts_of(known: Known, asked: FactsAsked, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
     if asked.answer is None:
         return most_telling(known, npc, words)
-    answer = list(recalled_of(asked.answer, npc, words))
+    answer = list(recalled_of(asked.answer, npc, words, sex=asked.sex))
     if asked.is_short:
         return answer
     beside = (one for one in most_telling(known, npc, words) if one not in answer)

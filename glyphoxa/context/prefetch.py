@@ -17,7 +17,7 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.context.selection import ByName, without_call
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk
@@ -97,7 +97,7 @@ class Prefetch:
         for look_up in self._talking.pop(player, ()):
             look_up.cancel()
         called_first = sorted(asking, key=lambda npc: asking[npc].casefold() not in text.casefold())
-        asked = [(npc, without_call(question, asking[npc])) for npc in called_first]
+        asked = [(npc, self.by_name.asked(npc, question)) for npc in called_first]
         self._recall_nowait(*asked[0])
         self._talking[player] = [self._start(partial(self._recall_all, asked))]
 

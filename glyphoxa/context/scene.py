@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.context.facts import fact_sentence, is_secret
+from glyphoxa.context.facts import fact_sentence
 from glyphoxa.context.identity import KnownSentences, WorldOf
 from glyphoxa.context.prompt import characters_in
 from glyphoxa.context.wording import QUEST_OVER, wording
@@ -29,6 +29,7 @@ from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import first_sentences, shortened
+from glyphoxa.recall.facts import is_secret
 from glyphoxa.transcript.ports import SessionSummaries
 from glyphoxa.world.graph import Known
 

@@ -13,13 +13,13 @@ In a tight budget, long lines are cut to the sentences that bear on the question
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import select_facts
+from glyphoxa.context.facts import own_facts, select_facts
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, state_of_file
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.wording import recalled_line, recalled_of
@@ -38,14 +38,20 @@ from glyphoxa.domain.knowledge import (
     is_own_utterance,
 )
 from glyphoxa.domain.turn import Rejected
-from glyphoxa.language.asking import asks_what_it_said, speaks_of_the_past
+from glyphoxa.language.asking import (
+    asks_what_it_said,
+    speaks_of_the_asker,
+    speaks_of_the_past,
+    speaks_to_the_npc,
+)
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
-from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
+from glyphoxa.recall.vectors import NOTHING_NEAR
+from glyphoxa.recall.world_memory import NEAR_THE_BEST, FactsByName, KnownByName, NamedWorld
 from glyphoxa.world.graph import IdentitySnapshot, Known
 
 # Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing
@@ -150,7 +156,8 @@ def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_
     similarity = None if is_own_utterance(recalled, npc) else recalled.similarity
     if similarity is None:
         return "" if n_shared >= 1 else "it shares no word with the question"
-    if similarity >= NEAR or (similarity >= RELATED and n_shared >= 1):
+    answers_when = recalled.signals.get(Signal.TELLS_TIME, 0.0) > 0  # only if the question asks for a time
+    if similarity >= NEAR or (similarity >= RELATED and (n_shared >= 1 or answers_when)):
         return ""
     if n_shared:
         return f"similarity to the question {similarity:.2f} ({RELATED:.2f} needed with a shared word)"
@@ -168,10 +175,10 @@ _CALL: Final = "\0"
 """Marks where somebody was called."""
 
 
-def without_call(question: str, name: str) -> str:
+def without_call(question: str, name: str, aliases: Sequence[str] = ()) -> str:
     """Remove the NPC's name from a question, because a name in every question carries no information.
 
-    Of a name of several words each counts as a call, too, if it stands apart.
+    Of a name of several words each counts as a call, too, if it stands apart. So does an alias.
 
     >>> without_call("Grimjaw, how much is a dagger?", "Grimjaw")
     'how much is a dagger?'
@@ -179,7 +186,7 @@ def without_call(question: str, name: str) -> str:
     'Where did my father fall?'
     """
     left = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _CALL, question, flags=re.IGNORECASE)
-    for part in map(re.escape, name.split()):
+    for part in map(re.escape, (*name.split(), *aliases)):
         left = re.sub(rf"^\s*{part}(?=\s*[,.:;!])|(?<=,)\s*{part}(?=[.?!]*\s*$)", _CALL, left, flags=re.IGNORECASE)
     left = re.sub(rf"^\s*{_CALL}[\s,.:;!?]*|,?\s*{_CALL}(?=[.?!])", "", left)
     left = re.sub(rf"[\s,]*{_CALL}[\s,]*", " ", left)
@@ -294,6 +301,7 @@ def _worth(sentence: str, asked: Set[str]) -> float:
 
 
 IN_EVERY_PROMPT: Final = "it is in every prompt"
+NOT_NEEDED: Final = "another one contains it, or is nearer to the question"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
 OWN_WORDS: Final = "its own words, and the question does not ask for them"
 
@@ -373,7 +381,13 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     if len(others) < len(fresh) and asks_what_it_said(question, language=language):
         others = fresh
     near = worth_telling(question, others, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
-    facts = [fact for fact in candidates.facts if not prompt.identity.tells(fact)]
+    # A small model overlooks its identity, so what is near to the question is repeated beside it, unless something is
+    # much nearer.
+    least = max((one.similarity or 0.0 for one in (*near, *candidates.facts) if _is_compared(one)), default=0.0)
+    least -= NEAR_THE_BEST
+    repeated = [one for one in candidates.facts if one.is_asked or one.similarity is not None]
+    new = [one for one in candidates.facts if one in repeated or not prompt.identity.tells(one)]
+    facts = [one for one in _without_parts(new) if one.similarity is None or one.similarity >= least]
     ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
     if tokens <= TIGHT_TOKENS:
         ranked = [excerpted(one, question, shown=prompt.shown) for one in ranked]
@@ -388,7 +402,8 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
         (near, others, ""),
         (others, fresh, OWN_WORDS),
         (fresh, candidates.talk, IN_THE_TALK),
-        (facts, candidates.facts, IN_EVERY_PROMPT),
+        (facts, new, NOT_NEEDED),
+        (new, candidates.facts, IN_EVERY_PROMPT),
     )
     lines = {recalled_line(one) for one in found}
     rejected = tuple(
@@ -398,6 +413,19 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
         if recalled_line(one) not in lines
     )
     return Selection(tuple(found), rejected)
+
+
+def _is_compared(one: Recalled) -> TypeGuard[RecalledFact | RecalledUtterance]:
+    return not isinstance(one, RecalledSummary)
+
+
+def _without_parts(facts: Iterable[RecalledFact]) -> list[RecalledFact]:
+    """Return the facts without those that are a sentence of another one."""
+    found: list[RecalledFact] = []
+    for fact in facts:
+        if not any(fact.text in other.text for other in found):
+            found.append(fact)
+    return found
 
 
 def _without(kept: Sequence[Recalled], of: Sequence[Recalled]) -> Iterator[Recalled]:
@@ -432,6 +460,7 @@ class ByName:
         self._memory = memory
         self._of_file = _world_of_file(campaign, accept_at) if memory is None else None
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
+        self._called = {npc.id: (npc.name, (*npc.aliases, *filter(None, (npc.role,)))) for npc in campaign.npcs}
         self._may_be_old = False
         self._n_forgotten = 0
 
@@ -439,6 +468,30 @@ class ByName:
         """Return nothing until `refresh` has ended, because the memory may be outdated."""
         self._may_be_old = self._memory is not None
         self._n_forgotten += 1
+
+    def asked(self, npc: NpcId, question: str) -> str:
+        """Return the question without the words that call the NPC."""
+        name, aliases = self._called[npc]
+        return without_call(question, name, aliases)
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Embed texts in the background, so that `nearest` finds them."""
+        if self._memory is not None:
+            self._memory.meanings.learn(texts)
+
+    async def understand(self, npc: NpcId, question: str, *, deadline_ms: int) -> None:
+        """Embed a question, so that facts are found by its meaning. Never raises for an error of the model."""
+        if self._memory is not None:
+            await self._memory.meanings.ask(self.asked(npc, question), deadline_ms=deadline_ms)
+
+    def nearest(self, npc: NpcId, question: str) -> Mapping[str, float]:
+        """Return the texts of any campaign, world or author that are nearest to a question; see `TextVectors.nearest`.
+
+        They are no answer: an NPC may know only some of them.
+        """
+        if self._memory is None:
+            return NOTHING_NEAR
+        return self._memory.meanings.nearest(self.asked(npc, question))
 
     async def refresh(self) -> None:
         """Load the current state into memory.
@@ -455,7 +508,8 @@ class ByName:
                 self._may_be_old = False
 
     def named(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[KnownByName]:
-        """Return the entities in the question that the NPC knows, except itself, whose identity is in every prompt.
+        """Return the entities in the question that the NPC knows, except itself, whose identity is in every prompt, and
+        facts that are near to the question in meaning.
 
         Empty if nothing is in memory.
 
@@ -467,10 +521,12 @@ class ByName:
             return []
         found: Sequence[KnownByName] | None = None
         if self._memory is not None:
-            found = self._memory.by_name(self._campaign.id, npc, question)
+            nearest = self.nearest(npc, question)
+            found = self._memory.by_name(self._campaign.id, npc, question, nearest=nearest)
         elif self._of_file is not None:
             found = self._of_file.by_name(npc, question, at_ms=_NOW_MS)
-        return [one for one in found or () if one.known.entity.id != self._own.get(npc)]
+        own = self._own.get(npc)
+        return [one for one in found or () if one.known.entity.id != own or one.similarity is not None]
 
     def itself(self, npc: NpcId) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself, from memory; None without it."""
@@ -500,7 +556,19 @@ class ByName:
         """Return the facts about them that fit into a prompt. See `named`."""
         found = self.named(npc, question, is_read=is_read)
         selected = select_facts(found, question, npc, words=self._relations)
-        return [fact for _, facts in selected for fact in facts]
+        own = self._own_facts(npc, question, found) if question else []
+        others = (fact for _, facts in selected for fact in facts if fact not in own)
+        return [*own, *(fact for fact in others if not own or fact.similarity is None)]
+
+    def _own_facts(self, npc: NpcId, question: str, found: Sequence[KnownByName]) -> list[RecalledFact]:
+        """Return what the question asks the NPC about itself: "Who is your sister?", not "Do you know my sister?"."""
+        language = self._campaign.language
+        known = self.world_of(npc) if speaks_to_the_npc(question, language=language) else None
+        itself = None if known is None else known(self._own[npc])
+        if itself is None or speaks_of_the_asker(question, language=language):
+            return []
+        named = [one.known.entity.id for one in found if one.is_named]
+        return own_facts(itself, question, npc, named=named, words=self._relations)
 
 
 def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:

@@ -396,6 +396,8 @@ class RecalledFact:
         score: 0 to 1, relative to the other facts for the same question.
         reason: Why this NPC may know it: "public", "secret", "told by tamsin", "witnessed in session s1".
         path: How it was found: "named 'the smith', asks for OWNS".
+        similarity: Cosine to the question, of a fact that was found by its meaning.
+        is_named: The question names whom it is about.
     """
 
     source: ClassVar[str] = "entity"
@@ -408,6 +410,13 @@ class RecalledFact:
     score: float = 1.0
     reason: str = ""
     path: str = ""
+    similarity: float | None = None
+    is_named: bool = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the question asks for this, and not only for its entity."""
+        return "asks for" in self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from loguru import logger
 
 from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import fact_sentence, is_secret, why_known
+from glyphoxa.context.facts import fact_sentence, why_known
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import (
@@ -41,7 +41,7 @@ from glyphoxa.npc.budget import (
     lower_tier,
 )
 from glyphoxa.npc.tool_spec import ToolSpec, moment, noted, optional, required
-from glyphoxa.recall.facts import asked_predicates
+from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround

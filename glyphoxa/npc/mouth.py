@@ -85,11 +85,12 @@ class ReplyKnown:
 
 @dataclass(frozen=True, slots=True)
 class FailedEarly:
-    """The answer failed before its release. The release plays an excuse."""
+    """The answer failed before its release, for the reason `error`. The release plays an excuse."""
 
     npc: NpcId
     turn: TurnId
     at_ms: int
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +315,8 @@ class RescuedMouth:
         if now is None or now.mouth is not self._first:
             return  # a late event of a cancelled turn
         match event:
-            case FailedEarly() if self._second is not None:
-                self._rescue(now, self._second, "it failed before its release")
+            case FailedEarly(error=error) if self._second is not None:
+                self._rescue(now, self._second, error)
             case Finished(error=error) if error and not now.is_cancelled:
                 self._failed(now, event)
             case Finished():

@@ -3,7 +3,7 @@
 Keyword arguments that a maker takes besides the `Connection`, by kind:
 
     stt         keyterms, sample_rate, language
-    llm         temperature, max_tokens
+    llm         temperature, max_tokens, stalled_after_ms, dialects
     tts         voice, sample_rate
     s2s         voice
     embeddings  dimensions
@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.providers.chat_dialect import UNKNOWN, Habits
 from glyphoxa.providers.chat_models import Profile, profile_by_name
 from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.providers.rows import ROWS, Kind, Provider
@@ -132,11 +133,13 @@ class Connection:
     Attributes:
         model: The provider's name for it; empty if chosen otherwise.
         base_url: None is the provider's own address.
+        habits: What the settings say about an OpenAI-compatible server.
     """
 
     model: str
     base_url: str | None
     key: str = field(repr=False)
+    habits: Habits = UNKNOWN
 
 
 def build(choice: Choice, *, section: str, environ: Mapping[str, str] = os.environ, **options: Any) -> Any:
@@ -153,7 +156,7 @@ def build(choice: Choice, *, section: str, environ: Mapping[str, str] = os.envir
     if missing:
         raise InvalidInput(f"{section} {row.name!r} needs {' and '.join(missing)}")
     key = key_of(choice, section=section, environ=environ)
-    connection = Connection(choice.model or row.model, choice.base_url, key)
+    connection = Connection(choice.model or row.model, choice.base_url, key, getattr(choice, "habits", UNKNOWN))
     maker = maker_of(row, section=section)
     try:
         return maker(connection, **options)

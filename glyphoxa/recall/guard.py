@@ -8,13 +8,14 @@ abandoned too late, triggers a check of the database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact, RecalledTalk, Viewer
+from glyphoxa.recall.vectors import NOTHING_NEAR, TextVectors
 from glyphoxa.recall.world_memory import FactsByName, KnownByName
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
@@ -115,14 +116,20 @@ class MemoryGuard:
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         return self._talk.recall_nowait(campaign, npc, query)
 
+    @property
+    def meanings(self) -> TextVectors:
+        return self._by_name.meanings
+
     async def refresh(self, campaign: CampaignId) -> None:
         await self._ask(lambda: self._by_name.refresh(campaign))
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         return self._by_name.identity(campaign, npc, entity)
 
-    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
-        return self._by_name.by_name(campaign, npc, question)
+    def by_name(
+        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+    ) -> list[KnownByName] | None:
+        return self._by_name.by_name(campaign, npc, question, nearest=nearest)
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))

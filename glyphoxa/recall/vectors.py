@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -289,6 +291,10 @@ class QuestionVectors:
             return LeftOut("late", f"the embedding was late: it took more than {deadline_ms} ms")
         return CLOSED if call.task.cancelled() else call.task.result()
 
+    def remembered(self, question: str) -> NDArray[float32] | None:
+        """Return the cached vector of a question, at once."""
+        return self._remembered.get(_key(_asked(question)))
+
     async def close(self) -> None:
         """Cancel calls in progress. From then on, only cached vectors are returned."""
         self._is_closed = True
@@ -445,3 +451,96 @@ class GenerationVectors:
                 return None
             self._later[generation] = QuestionVectors(latest)
         return self._later[generation]
+
+
+# -- text vectors
+#
+# Vectors of what a campaign's author wrote: descriptions, attributes, bible, personas. They are embedded in the
+# background when a campaign is loaded, so that a question is compared with all of them at once. Who may read which of
+# the texts is decided by their owners, who look up their own texts in the answer.
+
+LEAST_NEAR: Final = 0.28
+"""A text below this cosine hardly bears on a question."""
+NOTHING_NEAR: Final[Mapping[str, float]] = MappingProxyType({})
+_MOST_NEAR: Final = 64
+MOST_TEXTS: Final = 8_000
+"""Half a minute of one core, and 12 MB. Further texts are found by names and words only."""
+
+
+class TextVectors:
+    """
+    Args:
+        embedder: None: no text is near to anything.
+        questions: Vectors of questions, of the same model.
+    """
+
+    def __init__(self, embedder: Embedder | None, questions: QuestionVectors) -> None:
+        self._embedder = embedder
+        self._questions = questions
+        self._texts: list[str] = []
+        self._vectors = np.zeros((0, 0 if embedder is None else embedder.dimensions), float32)
+        self._wanted: dict[str, None] = {}
+        self._taken: set[str] = set()
+        self._learning: asyncio.Task[None] | None = None
+        self._last: tuple[bytes, int, Mapping[str, float]] | None = None
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Embed texts in the background; known ones cost nothing."""
+        if self._embedder is None:
+            return
+        self._wanted.update((text, None) for text in texts if text not in self._taken)
+        if self._wanted and (self._learning is None or self._learning.done()):
+            self._learning = asyncio.get_running_loop().create_task(self._learn(self._embedder))
+
+    async def wait_until_learned(self) -> None:
+        """Wait for the texts so far. A failed model is asked again with the next texts."""
+        if self._learning is not None:
+            await asyncio.wait({self._learning})
+
+    async def ask(self, question: str, *, deadline_ms: int) -> None:
+        """Embed a question, so that `nearest` knows it. Never raises for an error of the model."""
+        await self._questions.embed_in_time(question, deadline_ms=deadline_ms)
+
+    def nearest(self, question: str) -> Mapping[str, float]:
+        """Return the nearest texts with their similarities, best first, at once.
+
+        Empty while the question has no vector; see `ask`.
+        """
+        vector = self._questions.remembered(question) if self._texts else None
+        if vector is None:
+            return NOTHING_NEAR
+        key = (_key(_asked(question)), len(self._texts))
+        if self._last is None or self._last[:2] != key:
+            cosines = np.vecdot(self._vectors[: len(self._texts)], vector)
+            best = np.argsort(-cosines)[:_MOST_NEAR].tolist()
+            near = {self._texts[at]: float(cosines[at]) for at in best if cosines[at] >= LEAST_NEAR}
+            self._last = (*key, near)
+        return self._last[2]
+
+    async def close(self) -> None:
+        """Stop embedding."""
+        if self._learning is not None:
+            self._learning.cancel()
+            await asyncio.wait({self._learning})
+
+    async def _learn(self, embedder: Embedder) -> None:
+        while self._wanted and len(self._texts) < MOST_TEXTS:
+            texts = list(itertools.islice(self._wanted, embedder.batch))
+            try:
+                vectors = await embedder.embed(texts)
+            except Exception as error:  # any kind of model
+                logger.warning("facts are found by names and words only: {}", type(error).__name__)
+                return
+            if vectors is None or vectors.shape != (len(texts), embedder.dimensions) or not is_usable(vectors):
+                logger.warning("facts are found by names and words only: the model {} embeds none", embedder.name)
+                return
+            n = len(self._texts)
+            if n + len(texts) > len(self._vectors):
+                longer = np.zeros((max(64, int(_SPARE * n) + len(texts)), embedder.dimensions), float32)
+                longer[:n] = self._vectors[:n]
+                self._vectors = longer
+            self._vectors[n : n + len(texts)] = vectors
+            self._texts += texts
+            self._taken.update(texts)
+            for text in texts:
+                del self._wanted[text]

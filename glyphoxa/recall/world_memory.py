@@ -11,9 +11,10 @@ know is removed before names are matched: it hides no name, corrects no typo and
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, Protocol
@@ -24,11 +25,23 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.exact_match import ExactGate, Named
-from glyphoxa.recall.facts import named_entity, named_relation, tie_id
+from glyphoxa.recall.facts import (
+    DESCRIPTION,
+    TOOK_PART,
+    is_secret,
+    named_entity,
+    named_relation,
+    spoken_value,
+    texts_of,
+    tie_id,
+)
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
+from glyphoxa.recall.vectors import MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
+from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
@@ -45,15 +58,22 @@ class KnownByName:
         known: What the viewer may know, as it holds now.
         why: "named 'the smith'".
         is_named: The question itself names it.
+        similarity: Cosine to the question, of a fact that was found by its meaning.
     """
 
     known: Known
     why: str
     is_named: bool = True
+    similarity: float | None = None
 
 
 class FactsByName(Protocol):
     """See `glyphoxa.recall.world_memory.WorldMemory`."""
+
+    @property
+    def meanings(self) -> TextVectors:
+        """Vectors of the texts of the world, and of those of its author."""
+        ...
 
     async def refresh(self, campaign: CampaignId) -> None:
         """Load the current state into memory.
@@ -63,8 +83,16 @@ class FactsByName(Protocol):
         """
         ...
 
-    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
-        """Return at once whom a question names, in order; participants come last. None if nothing is in memory."""
+    def by_name(
+        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+    ) -> list[KnownByName] | None:
+        """Return at once whom a question names, in order; then participants, then facts by words and by meaning.
+
+        None if nothing is in memory.
+
+        Args:
+            nearest: Texts near to the question, see `TextVectors.nearest`.
+        """
         ...
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
@@ -158,6 +186,9 @@ _MOST_BROUGHT: Final = 8
 
 
 _MOST_BY_WORDS: Final = 2
+_MOST_BY_MEANING: Final = 3
+NEAR_THE_BEST: Final = 0.15
+"""Of the facts near to a question, only those almost as near as the best are returned."""
 
 
 class NamedWorld:
@@ -176,6 +207,10 @@ class NamedWorld:
         self._also_called = also_called or {}
         self._gate = ExactGate(language=language)
         self._worded = WordedFacts(Terms(language))
+        self._words = RelationWords(language)
+        self._texts: dict[str, dict[FactId, Fact]] = {}
+        self._texts_of: dict[FactId, Iterable[str]] = {}
+        self._changed: set[EntityId] = set()
         self._ties: dict[str, Fact] = {}
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
@@ -185,7 +220,13 @@ class NamedWorld:
             self._put_entity(entity)
         for fact in state.facts.values():
             self._put_fact(fact)
+        self._put_texts()
         state.begin()
+
+    @property
+    def texts(self) -> Collection[str]:
+        """The texts by whose meaning facts are found."""
+        return self._texts.keys()
 
     def take(self, events: Iterable[WorldEvent]) -> None:
         """Apply new events.
@@ -200,12 +241,15 @@ class NamedWorld:
         self._follow(self._state.changes())
         self._state.begin()
 
-    def by_name(self, viewer: Viewer, question: str, *, at_ms: int) -> list[KnownByName]:
+    def by_name(
+        self, viewer: Viewer, question: str, *, at_ms: int, nearest: Mapping[str, float] = NOTHING_NEAR
+    ) -> list[KnownByName]:
         """Return whom a question names, and what the viewer knows about them; see `FactsByName.by_name`.
 
         Args:
             question: Of a long one, the end counts.
             at_ms: Now, session time.
+            nearest: Texts near to the question, see `TextVectors.nearest`.
         """
         found: list[KnownByName] = []
         brought = 0
@@ -214,7 +258,21 @@ class NamedWorld:
             known = self.known(viewer, EntityId(called.item.id), at_ms=at_ms) if brought <= _MOST_BROUGHT else None
             if known is not None:
                 found.append(KnownByName(known, called.why, called.is_named))
-        return [*found, *self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)]
+        found += self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)
+        return [*found, *itertools.islice(self._by_meaning(viewer, nearest, at_ms=at_ms), _MOST_BY_MEANING)]
+
+    def _by_meaning(self, viewer: Viewer, nearest: Mapping[str, float], *, at_ms: int) -> Iterator[KnownByName]:
+        """Find facts that are near to a question in meaning, the nearest first."""
+        best = 0.0
+        for text, similarity in nearest.items():
+            for fact in self._texts.get(text, {}).values():
+                node = self._state.entity(fact.claim.subject)
+                may_see = may_know(viewer, fact, self._state.visibility_of) and _holds_at(fact, at_ms)
+                if node is None or not may_see or similarity < best - NEAR_THE_BEST:
+                    continue
+                best = max(best, similarity)
+                known = self._known(viewer, node, [fact])
+                yield KnownByName(known, f"its meaning: {similarity:.2f}", is_named=False, similarity=similarity)
 
     def _by_words(self, viewer: Viewer, question: str, named: Set[EntityId], *, at_ms: int) -> Iterable[KnownByName]:
         """Find facts by the question's words, about entities that the question does not name."""
@@ -301,6 +359,7 @@ class NamedWorld:
     def _follow(self, changes: Changes) -> None:
         # Removed facts first, because a fact may have moved to another entity.
         for gone in changes.facts_gone:
+            self._drop_text(gone)
             self._drop_tie(gone)
             self._drop_secret(gone)
             self._worded.drop(gone)
@@ -310,11 +369,45 @@ class NamedWorld:
             self._put_entity(put)
         for fact in changes.facts_put:
             self._put_fact(fact)
+        self._put_texts()
+
+    def _put_texts(self) -> None:
+        """Put the texts of all facts of changed entities, whose names and descriptions are in them."""
+        for entity in self._changed:
+            facts = self._state.touching(entity) if self._state.entity(entity) is not None else []
+            described = next((fact for fact in facts if fact.claim.predicate == DESCRIPTION), None)
+            for fact in facts:
+                self._drop_text(fact.id)
+                if len(self._texts) < MOST_TEXTS and fact.status == "accepted" and not is_secret(fact):
+                    self._put_text(fact, described)
+        self._changed.clear()
+
+    def _put_text(self, fact: Fact, described: Fact | None) -> None:
+        entities, claim = self._state.entities, fact.claim
+        ends = [entities.get(end) for end in (claim.subject, claim.object) if end is not None]
+        if claim.predicate == TOOK_PART or any(end is None or is_episode(_entity(end)) for end in ends):
+            return
+        subject, other = (*(end.name for end in ends if end is not None), None)[:2]
+        is_described = described is not None and described.visibility == fact.visibility
+        about = spoken_value(described.claim.content) if is_described and described is not None else ""
+        texts = texts_of(fact, str(subject), other, described=about, words=self._words)
+        self._texts_of[fact.id] = tuple(texts)
+        for text, shown in texts.items():
+            self._texts.setdefault(text, {})[fact.id] = shown
+
+    def _drop_text(self, fact: FactId) -> None:
+        for text in self._texts_of.pop(fact, ()):
+            having = self._texts[text]
+            del having[fact]
+            if not having:
+                del self._texts[text]
 
     def _put_entity(self, entity: WorldEntity) -> None:
+        self._changed.add(entity.id)
         self._gate.put(named_entity(entity, *self._also_called.get(entity.id, ())))
 
     def _put_fact(self, fact: Fact) -> None:
+        self._changed.add(fact.claim.subject)
         self._drop_secret(fact.id)
         if fact.visibility.scope == "secret":
             knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
@@ -380,17 +473,21 @@ class WorldMemory:
 
     Args:
         now_ms: Session time.
+        meanings: None: facts are found by names and words only.
     """
 
-    def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int], meanings: TextVectors | None = None) -> None:
+        self.meanings = meanings or TextVectors(None, QuestionVectors(None))
         self._feed = feed
         self._now_ms = now_ms
         self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
-    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+    def by_name(
+        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+    ) -> list[KnownByName] | None:
         """See `FactsByName.by_name`."""
         world = self.world(campaign)
-        return None if world is None else world.by_name(npc, question, at_ms=self._now_ms())
+        return None if world is None else world.by_name(npc, question, at_ms=self._now_ms(), nearest=nearest)
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         """See `FactsByName.identity`."""
@@ -415,6 +512,7 @@ class WorldMemory:
     async def close(self) -> None:
         """Stop reading and release everything."""
         await self._held.close()
+        await self.meanings.close()
 
     async def _read(self, campaign: CampaignId, entry: CampaignEntry[_World]) -> None:
         if entry.held is not None and await self._take_new(campaign, entry.held):
@@ -424,6 +522,7 @@ class WorldMemory:
         world = await asyncio.to_thread(NamedWorld, read.state, language=read.language, also_called=read.also_called)
         cursor = Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"), last=read.last)
         entry.held = _World(world, cursor)
+        self.meanings.learn(world.texts)
 
     async def _take_new(self, campaign: CampaignId, held: _World) -> bool:
         """Return False if the world must be read again."""
@@ -442,4 +541,6 @@ class WorldMemory:
             # Whatever the error, half of the events may be applied by now.
             logger.exception("what happened in {} cannot be applied; its world is read again", campaign)
             return False
+        if new:
+            self.meanings.learn(held.named.texts)
         return True

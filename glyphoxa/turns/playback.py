@@ -82,6 +82,11 @@ class PieceTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Retracted:
+    """The pieces so far are not part of the reply."""
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     pass
 
@@ -117,6 +122,7 @@ PlaybackEvent = (
     | ReplyEnded
     | ReplyFailed
     | PieceTrouble
+    | Retracted
     | Released
     | Held
     | Resumed
@@ -272,10 +278,11 @@ class Playback:
                 self._complete_latest()
                 self._has_ended, self._withheld = True, withheld
             case ReplyFailed(error):
-                self._complete_latest()
-                self._has_ended, self._error = True, self._error or error
+                self._failed(error)
             case PieceTrouble(error):
                 self._trouble = self._trouble or error
+            case Retracted():
+                self._pieces, self._at = [], 0
             case Released():
                 return self._released()
             case Held() | Resumed():
@@ -287,6 +294,12 @@ class Playback:
             case _:
                 assert_never(event)
         return self._end() if self._nothing_left() else ()
+
+    def _failed(self, error: str) -> None:
+        if self._has_ended and not self.is_silent:
+            return  # the reply is complete
+        self._complete_latest()
+        self._has_ended, self._error = True, self._error or error
 
     def accepts_filler(self) -> bool:
         return self._is_released and not self._had_filler and self.is_silent and self.accepts_excuse()

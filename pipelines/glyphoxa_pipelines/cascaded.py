@@ -50,7 +50,7 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
 
 
 def _reports(parts: MouthParts, speaker: Speaker) -> MouthReports:
-    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.note_trouble, parts.clock)
+    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.note_trouble, speaker.retract, parts.clock)
 
 
 # Runs a graph of processors as an NPC's mouth.

@@ -102,8 +102,8 @@ class Detector(SileroVADAnalyzer):
                 # The next chunk would arrive too late.
                 await wait(left_ms / 1_000)
                 self.quiet_ms = quiet_ms + left_ms
-                state = self._vad_state = VADState.QUIET
-                self._vad_stopping_count = 0
+                self.set_params(self.params)  # back to silence
+                state = VADState.QUIET
         return state
 
     def _follow(self, buffer: bytes, state: VADState) -> None:

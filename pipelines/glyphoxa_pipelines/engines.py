@@ -30,6 +30,7 @@ from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
+from glyphoxa.providers.chat_dialect import Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
@@ -243,6 +244,7 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
             temperature=llm.temperature,
             max_tokens=llm.max_tokens,
             stalled_after_ms=stalled_after_ms or cloud_llm.STALLED_AFTER_MS,
+            dialects=_host(order).shared(Dialects, Dialects),
         )
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 

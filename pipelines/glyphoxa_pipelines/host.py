@@ -12,7 +12,6 @@ from typing import Protocol, TypeVar, cast
 
 import anyio._backends._asyncio  # noqa: F401
 import h11  # noqa: F401
-import pipecat.adapters.llm.services.open_ai_adapter
 import pipecat.audio.vad.silero
 import pipecat.services.openai.llm
 import pipecat.services.tts_service  # noqa: F401

@@ -68,7 +68,7 @@ async def build(parts: S2sParts) -> Mouth:
 
 
 def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
-    reports = MouthReports(parts.npc.id, parts.listener, speaker.fail, on_trouble=speaker.fail, clock=parts.clock)
+    reports = MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.fail, speaker.retract, parts.clock)
     voice = SpeechToSpeechVoice(
         parts.endpoint,
         reports,

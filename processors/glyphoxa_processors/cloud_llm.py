@@ -13,11 +13,13 @@ from loguru import logger
 from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.adapters.openai_models import IDLE_S
 from glyphoxa.providers.building import LLM, Choice, Connection, build
+from glyphoxa.providers.chat_dialect import Dialects, dialect_of
 
 if TYPE_CHECKING:
     from pipecat.services.google.llm import GoogleLLMService
     from pipecat.services.llm_service import LLMService
-    from pipecat.services.openai.llm import OpenAILLMService
+
+    from glyphoxa_processors.llm import SpokenLLM
 
 
 MAX_REPLY_TOKENS = 160
@@ -35,12 +37,13 @@ TOOL_TIMEOUT_S = 5.0
 """Above the highest tier's ceiling (`glyphoxa.npc.budget`), which applies first."""
 
 
-def make_llm(
+def make_llm(  # noqa: PLR0913 - settings, passed on
     provider: Choice,
     *,
     temperature: float | None = None,
     max_tokens: int = MAX_REPLY_TOKENS,
     stalled_after_ms: int = STALLED_AFTER_MS,
+    dialects: Dialects | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> LLMService[Any]:
     """Create a model for one mouth.
@@ -48,6 +51,7 @@ def make_llm(
     Args:
         temperature: None: the provider's default.
         stalled_after_ms: A stream without data for this long has failed.
+        dialects: What such servers have refused in this session.
 
     Raises:
         InvalidInput: As `build`.
@@ -59,42 +63,46 @@ def make_llm(
         temperature=temperature,
         max_tokens=max_tokens,
         stalled_after_ms=stalled_after_ms,
+        dialects=dialects,
     )
     return made
 
 
 def openai(
-    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
-) -> OpenAILLMService:
+    connection: Connection,
+    *,
+    temperature: float | None,
+    max_tokens: int,
+    stalled_after_ms: int = STALLED_AFTER_MS,
+    dialects: Dialects | None = None,
+) -> SpokenLLM:
     """Create a client for OpenAI or a compatible server."""
-    from pipecat.services.openai.llm import OpenAILLMService
-
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
-    # OpenAI's newer models reject the old name of the limit; other servers may not know the new one.
-    limit = "max_completion_tokens" if connection.base_url is None else "max_tokens"
     return SpokenLLM(
-        api_key=connection.key,
-        base_url=connection.base_url,
+        connection,
+        temperature=temperature,
+        max_tokens=max_tokens,
         as_words=_WORDS.in_messages,
         deadlines=StreamDeadlines(stalled_after_ms, stalled_after_ms),
-        retry_on_timeout=False,
+        expected=dialect_of(connection.model, has_new_limit=connection.base_url is None, habits=connection.habits),
+        dialects=dialects,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
-        settings=OpenAILLMService.Settings(
-            model=connection.model, system_instruction=None, temperature=temperature, extra={limit: max_tokens}
-        ),
     )
 
 
-def ollama(
-    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
-) -> OpenAILLMService:
-    here = replace(connection, base_url=connection.base_url or "http://localhost:11434/v1")
-    return openai(here, temperature=temperature, max_tokens=max_tokens, stalled_after_ms=stalled_after_ms)
+def ollama(connection: Connection, **options: Any) -> SpokenLLM:
+    """As `openai`, on this machine by default."""
+    return openai(replace(connection, base_url=connection.base_url or "http://localhost:11434/v1"), **options)
 
 
 def google(
-    connection: Connection, *, temperature: float | None, max_tokens: int, stalled_after_ms: int = STALLED_AFTER_MS
+    connection: Connection,
+    *,
+    temperature: float | None,
+    max_tokens: int,
+    stalled_after_ms: int = STALLED_AFTER_MS,
+    **_of_openai: object,
 ) -> GoogleLLMService:
     from google.genai.types import HttpOptions
     from pipecat.services.google.llm import GoogleLLMService

@@ -1,5 +1,8 @@
 """Deepgram's two recognisers, Nova and Flux, for an ear.
 
+The SDK reads and writes the messages. The connection is our own: the SDK's cannot be cut, compresses sound, and hides
+why a server refuses it.
+
 Rules:
 
 - Frames never wait for the network. Messages wait in the queue of the connection.
@@ -17,13 +20,18 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from deepgram.environment import DeepgramClientEnvironment
+from deepgram.listen.v1.socket_client import AsyncV1SocketClient
+from deepgram.listen.v1.types import ListenV1Configure
+from deepgram.listen.v2.socket_client import AsyncV2SocketClient
+from deepgram.listen.v2.types import ListenV2Configure
 from loguru import logger
 from pipecat.frames.frames import (
     Frame,
@@ -36,8 +44,9 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from pydantic import BaseModel
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import HeardWord
@@ -46,6 +55,7 @@ from glyphoxa.providers.building import STT
 from glyphoxa_processors.cloud_stt import unknown_to_nova
 from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, UnconfirmedSound, put_notes
+from glyphoxa_processors.sockets import FAULTS, ending_of, fault_of, reason_in, socket_to, socket_url
 
 if TYPE_CHECKING:
     from glyphoxa.providers.building import Connection
@@ -57,7 +67,6 @@ ACKNOWLEDGED_WITHIN_S = 2.0
 """An endpoint that does not know new key terms may not answer."""
 ANSWERED_WITHIN_S = 1.5
 """Half of a turn's wait for its words: the other half is for the next connection. Answers usually take 0.3 s."""
-OPEN_WITHIN_S = 5.0
 _LONGEST_REPEATED_S = 60
 _LONGEST_LAG_S = 40
 _ONSET_S = 1.0
@@ -173,11 +182,16 @@ class KeytermLimit:
 
 
 class DeepgramLine:
-    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's."""
+    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's.
 
-    def __init__(self, socket: ClientConnection, names: Sequence[str], *, now_s: float) -> None:
+    Args:
+        client: The SDK's client of the service, which sends and reads messages over `socket`.
+    """
+
+    def __init__(self, socket: ClientConnection, client: Any, names: Sequence[str], *, now_s: float) -> None:
         self._socket = socket
-        self._waiting: deque[tuple[str | bytes, float]] = deque()
+        self.client = client
+        self._waiting: deque[tuple[Callable[[], Awaitable[None]], float]] = deque()
         self._came = asyncio.Event()
         self._lag_s = 0.0
         self._sending_s: float | None = None
@@ -195,14 +209,14 @@ class DeepgramLine:
         self._seen: deque[DeepgramTranscript] = deque(maxlen=16)
         self._final_s = 0.0
 
-    def put(self, message: str | bytes, *, lasts_s: float = 0.0) -> None:
+    def put(self, send: Callable[[], Awaitable[None]], *, lasts_s: float = 0.0) -> None:
         """Queue a message. `lasts_s`: duration of the sound in it."""
         self._lag_s += lasts_s
-        self._waiting.append((message, lasts_s))
+        self._waiting.append((send, lasts_s))
         self._came.set()
 
-    def put_json(self, kind: str, **fields: Any) -> None:
-        self.put(json.dumps({"type": kind, **fields}))
+    def put_sound(self, audio: bytes, *, lasts_s: float) -> None:
+        self.put(partial(self.client.send_media, audio), lasts_s=lasts_s)
 
     async def send_all(self, now_s: Callable[[], float]) -> None:
         """Send queued messages until the connection ends."""
@@ -210,10 +224,10 @@ class DeepgramLine:
             while True:
                 await self._came.wait()
                 while self._waiting:
-                    message, lasts_s = self._waiting.popleft()
+                    send, lasts_s = self._waiting.popleft()
                     self._lag_s -= lasts_s
                     self._sending_s = self.sent_s = now_s()
-                    await self._socket.send(message)
+                    await send()
                     self._sending_s = None
                 self._came.clear()
         except ConnectionClosed:
@@ -284,6 +298,9 @@ class DeepgramStt(FrameProcessor):
 
     # What each service does in its own way.
 
+    _client: type[Any]
+    _configuration: type[Any]
+
     def _note_pause(self, line: DeepgramLine) -> None:
         """Ask for the closing transcript of a pause, if there is anything to close."""
         raise NotImplementedError
@@ -335,7 +352,7 @@ class DeepgramStt(FrameProcessor):
         if not self._is_speaking and not self._n_pauses:
             self._unconfirmed.keep_last(int(_ONSET_S * self._bytes_per_s))
         if self._line is not None:
-            self._line.put(audio, lasts_s=len(audio) / self._bytes_per_s)
+            self._line.put_sound(audio, lasts_s=len(audio) / self._bytes_per_s)
 
     def _begin(self) -> None:
         self._is_speaking = True
@@ -348,12 +365,12 @@ class DeepgramStt(FrameProcessor):
         if self._line is not None:
             self._note_pause(self._line)
 
-    async def _take(self, message: str | bytes, line: DeepgramLine) -> None:
+    async def _take(self, message: object, line: DeepgramLine) -> None:
         line.received_s = self._now_s()
-        told: Any = json.loads(message)
-        kind = str(told.get("type")) if isinstance(told, dict) else ""
-        if line is not self._line:
+        if line is not self._line or not isinstance(message, BaseModel):  # the SDK knows no such message
             return
+        told = message.model_dump(warnings=False)
+        kind = str(told.get("type"))
         match kind:
             case "ConfigureSuccess":
                 self._names_taken(line)
@@ -361,8 +378,7 @@ class DeepgramStt(FrameProcessor):
                 self._names_refused(line, " ".join(str(told.get(k, "")) for k in ("code", "error_code", "description")))
             case "Error":
                 # Deepgram closes the connection afterwards.
-                parts = (told.get("err_code") or told.get("code"), told.get("err_msg") or told.get("description"))
-                line.fault = " ".join(str(part) for part in parts if part) or "the server reports an error"
+                line.fault = reason_in(told) or "the server reports an error"
             case _:
                 said = self._read(kind, told, line)
                 if said is not None and not line.is_repeated(said):
@@ -405,7 +421,7 @@ class DeepgramStt(FrameProcessor):
             return
         if self._takes_names:
             line.asked_names = names, self._now_s()
-            line.put_json("Configure", keyterms=names)
+            line.put(partial(line.client.send_configure, self._configuration(keyterms=names)))
         else:
             self._must_reconnect = True
             self._reconnect_if_quiet()
@@ -428,7 +444,7 @@ class DeepgramStt(FrameProcessor):
         if self._must_reconnect and self._line is not None and not self._is_speaking and not self._n_pauses:
             line, self._line = self._line, None
             line.left_s = self._now_s()
-            line.put_json("CloseStream")
+            line.put(line.client.send_close_stream)
 
     # Connections.
 
@@ -441,14 +457,12 @@ class DeepgramStt(FrameProcessor):
             began_s = self._now_s()
             try:
                 was_left = await self._connect_once()
-            except InvalidStatus as error:
-                if error.response.status_code == 400 and self._limit.refused(self._limit.fit(self._names)):
+            except FAULTS as error:
+                is_bad_request = isinstance(error, InvalidStatus) and error.response.status_code == 400
+                if is_bad_request and self._limit.refused(self._limit.fit(self._names)):
                     continue
                 was_left = False
-                await self._report(_refusal(error))
-            except (WebSocketException, OSError, TimeoutError) as error:
-                was_left = False
-                await self._report(f"could not be reached: {str(error) or type(error).__name__}")
+                await self._report(fault_of(error))
             self._first_attempt.set()
             lasted = self._now_s() - began_s > _STABLE_AFTER_S
             n_failures = 0 if was_left or lasted else n_failures + 1
@@ -464,16 +478,8 @@ class DeepgramStt(FrameProcessor):
         """Use one connection until it ends. Returns whether this side ended it."""
         names = self._limit.fit(self._names)
         query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
-        async with connect(
-            f"{self._url}?{query}",
-            additional_headers={"Authorization": f"Token {self._key}"},
-            compression=None,  # costs time and does not shrink sound
-            open_timeout=OPEN_WITHIN_S,
-            close_timeout=ACCEPTED_WITHIN_S / 2,
-            ping_interval=10,
-            ping_timeout=10,
-        ) as socket:
-            line = DeepgramLine(socket, names, now_s=self._now_s())
+        async with socket_to(f"{self._url}?{query}", {"Authorization": f"Token {self._key}"}) as socket:
+            line = DeepgramLine(socket, self._client(websocket=socket), names, now_s=self._now_s())
             helpers = [
                 asyncio.create_task(line.send_all(self._now_s), name="send"),
                 asyncio.create_task(self._watch(line), name="watch"),
@@ -481,7 +487,7 @@ class DeepgramStt(FrameProcessor):
             try:
                 self._open(line)
                 self._first_attempt.set()
-                await self._receive(socket, line)
+                await self._receive(line)
             finally:
                 if self._line is line:
                     self._line = None
@@ -492,7 +498,7 @@ class DeepgramStt(FrameProcessor):
             return True
         if line.asked_names is not None:
             self._takes_names = False  # an endpoint that does not know the message may hang up
-        why = line.fault or f"code {socket.close_code} {socket.close_reason or ''}".strip()
+        why = line.fault or ending_of(socket)
         if why != self._reported or self._now_s() - line.opened_s > _STABLE_AFTER_S:
             self._reported = why
             logger.warning("{}: the connection is lost: {}", self.name, why)
@@ -504,7 +510,7 @@ class DeepgramStt(FrameProcessor):
         self._spoken_segments.reopened(len(missed))
         for at in range(0, len(missed), step):
             piece = missed[at : at + step]
-            line.put(piece, lasts_s=len(piece) / self._bytes_per_s)
+            line.put_sound(piece, lasts_s=len(piece) / self._bytes_per_s)
         self._line = line
         self._must_reconnect = False
         self._tell_names()  # they may have changed meanwhile
@@ -513,12 +519,12 @@ class DeepgramStt(FrameProcessor):
         if self._n_pauses:
             self._note_pause(line)
 
-    async def _receive(self, socket: ClientConnection, line: DeepgramLine) -> None:
+    async def _receive(self, line: DeepgramLine) -> None:
         is_readable = True
         try:
-            async for message in socket:
+            while True:
                 try:
-                    await self._take(message, line)
+                    await self._take(await line.client.recv(), line)
                 except (ValueError, TypeError, AttributeError, LookupError) as error:
                     if is_readable:
                         # Its content is what people said.
@@ -551,24 +557,16 @@ class DeepgramStt(FrameProcessor):
         return ""
 
 
-def _refusal(error: InvalidStatus) -> str:
-    """Return the status and the reason that the server gives, in one line."""
-    response = error.response
-    try:
-        told = json.loads(response.body or b"")
-        why = str(told.get("err_msg") or told.get("message") or told.get("description") or "")
-    except (ValueError, AttributeError):
-        why = ""
-    return f"refused the connection: HTTP {response.status_code} {why or response.reason_phrase}".strip()[:300]
-
-
 class NovaStt(DeepgramStt):
     """Nova. It answers each `Finalize` with a final transcript, which may be empty."""
+
+    _client = AsyncV1SocketClient
+    _configuration = ListenV1Configure
 
     def _note_pause(self, line: DeepgramLine) -> None:
         line.asked_s = self._now_s()
         line.n_asked += 1
-        line.put_json("Finalize")
+        line.put(line.client.send_finalize)
 
     def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
         if kind != "Results":
@@ -578,7 +576,7 @@ class NovaStt(DeepgramStt):
 
     def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
         if idle_s >= _KEPT_ALIVE_EVERY_S:
-            line.put_json("KeepAlive")
+            line.put(line.client.send_keep_alive)
 
 
 class FluxStt(DeepgramStt):
@@ -587,6 +585,9 @@ class FluxStt(DeepgramStt):
     `eot_threshold=1.0` disables its own detection, which would end a turn seconds late or in the middle. The words of a
     short "Aye." may arrive after the pause that follows them, so a pause waits for its turn to open.
     """
+
+    _client = AsyncV2SocketClient
+    _configuration = ListenV2Configure
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
@@ -609,7 +610,7 @@ class FluxStt(DeepgramStt):
         if self._turn_is_open and not self._is_forced:
             self._is_forced = True
             line.n_asked = 1
-            line.put_json("ForceEndTurn")
+            line.put(line.client.send_force_end_turn)
 
     def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
         sequence = message.get("sequence_id", self._sequence + 1)
@@ -678,6 +679,5 @@ def _query(connection: Connection, sample_rate: int) -> dict[str, str]:
 
 
 def _address(connection: Connection, version: str) -> str:
-    scheme, _, host = (connection.base_url or "wss://api.deepgram.com").rstrip("/").rpartition("://")
-    address = f"{'ws' if scheme in ('http', 'ws') else 'wss'}://{host}"
+    address = socket_url(connection.base_url or DeepgramClientEnvironment.PRODUCTION.production)
     return address if address.endswith("/listen") else f"{address}/{version}/listen"

@@ -85,6 +85,11 @@ class AnotherTryFrame(LLMContextFrame):
 
 
 @dataclass
+class RetractFrame(DataFrame):
+    """The model's words so far were reasoning. The reply begins after them."""
+
+
+@dataclass
 class PieceFrame(DataFrame):
     """The following sound says `text`, of this turn's reply, or of a filler if `turn` is None.
 
@@ -143,12 +148,14 @@ class MouthReports:
     Attributes:
         on_failure: Ends the reply.
         on_trouble: Costs at most a piece of the reply.
+        on_retracted: Drops all pieces of the reply so far.
     """
 
     npc: NpcId
     listener: Listener
     on_failure: OnFailure
     on_trouble: OnFailure
+    on_retracted: Callable[[TurnId], None]
     clock: Callable[[], int]
 
     def mark(self, turn: TurnId, stage: Stage) -> None:

@@ -9,7 +9,7 @@ and a dropped connection loses nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,14 @@ from glyphoxa_processors.s2s_session import (
     SessionLost,
     SpokenSound,
     SpokenWords,
+    arguments_of,
+    closed_because,
     instructions_of,
+    message_of,
     parameters_of,
+    pcm_of,
     reason,
+    value_at,
 )
 
 if TYPE_CHECKING:
@@ -65,8 +70,9 @@ class _Line:
     def __init__(self, on_ending: Callable[[], None]) -> None:
         self._on_ending = on_ending
         self.stack = AsyncExitStack()
-        self.came: asyncio.Queue[types.LiveServerMessage | SessionFailed] = asyncio.Queue()
+        self.came: asyncio.Queue[Mapping[str, Any] | SessionFailed] = asyncio.Queue()
         self.is_asked = False
+        self.is_called = False
         self.is_ending = False
         self._reading: asyncio.Task[None] | None = None
         self._live: AsyncSession | None = None
@@ -88,13 +94,18 @@ class _Line:
         await self.stack.aclose()
 
     async def _read(self, live: AsyncSession) -> None:
+        # The SDK's own reader ends at a message that is new, not JSON or without a status.
+        socket: Any = live._ws
         try:
             while True:
-                async for message in live.receive():
+                message = message_of(await socket.recv(decode=False))
+                if error := value_at(message, "error", kind=dict):
+                    self.came.put_nowait(SessionFailed(_text_of(error)))
+                else:
                     self.came.put_nowait(message)
-                    if message.go_away is not None:
-                        self._ends()
-        except (errors.APIError, WebSocketException, OSError, ValueError) as error:
+                if "goAway" in message:
+                    self._ends()
+        except (WebSocketException, OSError) as error:
             self.came.put_nowait(SessionLost(reason(error)))
             self._ends()
 
@@ -142,7 +153,7 @@ class LiveSession:
     async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
         # A connection declares its tools only once, so a call of a tool that this turn may not use is refused.
         line = self._open_line()
-        is_made = False
+        is_made = has_given = False
         while True:
             try:
                 async with asyncio.timeout(_LAST_WORDS_WITHIN_S if is_made else None):
@@ -152,14 +163,23 @@ class LiveSession:
             if isinstance(came, SessionFailed):
                 raise came
             for given in _given(came):
+                has_given = True
                 yield given
-            if came.tool_call is not None:
+            if "toolCall" in came:
+                line.is_called = True
                 return
-            content = came.server_content
-            if content is not None:
-                if content.turn_complete or content.interrupted:
-                    return
-                is_made = is_made or bool(content.generation_complete)
+            content = value_at(came, "serverContent", kind=dict)
+            if content.get("interrupted"):
+                raise SessionLost("the server interrupted the reply")
+            if content.get("turnComplete"):
+                if not has_given and line.is_called:
+                    # The end of the call's own turn, which may arrive after the answer to the call.
+                    line.is_called = False
+                    continue
+                if not has_given and (why := value_at(content, "turnCompleteReason", kind=str)):
+                    raise SessionFailed(f"the model gave no reply: {why}")
+                return
+            is_made = is_made or bool(content.get("generationComplete") and has_given)
 
     async def answer(self, answers: Sequence[tuple[Call, Any]]) -> None:
         responses = [types.FunctionResponse(id=call.id, name=call.name, response=found) for call, found in answers]
@@ -242,17 +262,20 @@ def _content(message: Message) -> types.Content:
     )
 
 
-def _given(message: types.LiveServerMessage) -> Iterator[Given]:
-    content = message.server_content
-    if content is not None:
-        # Words first, because they identify the sound.
-        if content.output_transcription is not None and content.output_transcription.text:
-            yield SpokenWords(content.output_transcription.text)
-        for part in (content.model_turn.parts or []) if content.model_turn is not None else []:
-            if part.inline_data is not None and part.inline_data.data:
-                yield SpokenSound(part.inline_data.data)
-    for call in (message.tool_call.function_calls or []) if message.tool_call is not None else []:
-        yield Call(call.id or "", call.name or "", call.args or {})
+def _given(message: Mapping[str, Any]) -> Iterator[Given]:
+    # Words first, because they identify the sound.
+    if words := value_at(message, "serverContent", "outputTranscription", "text", kind=str):
+        yield SpokenWords(words)
+    for part in value_at(message, "serverContent", "modelTurn", "parts", kind=list):
+        if sound := pcm_of(value_at(part, "inlineData", "data", kind=str)):
+            yield SpokenSound(sound)
+    for call in value_at(message, "toolCall", "functionCalls", kind=list):
+        arguments = arguments_of(value_at(call, kind=dict).get("args") or {})
+        yield Call(value_at(call, "id", kind=str), value_at(call, "name", kind=str), arguments)
+
+
+def _text_of(error: Mapping[str, Any]) -> str:
+    return value_at(error, "message", kind=str) or value_at(error, "status", kind=str) or "the server reports an error"
 
 
 @contextmanager
@@ -261,5 +284,9 @@ def _translated() -> Iterator[None]:
         yield
     except ConnectionClosed as error:
         raise SessionLost(reason(error)) from error
-    except (errors.APIError, WebSocketException, OSError, TimeoutError, ValueError) as error:
+    except errors.APIError as error:  # closed before it was open
+        raise SessionFailed(closed_because(error.code, error.message or str(error.details))) from error
+    except TimeoutError:
+        raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
+    except (WebSocketException, OSError, ValueError, TypeError, AttributeError) as error:
         raise SessionFailed(reason(error)) from error

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
@@ -29,7 +28,7 @@ from glyphoxa.context.prompt import (
     with_hot_context,
 )
 from glyphoxa.context.prompt_composition import compose
-from glyphoxa.context.wording import Cue, cue_for
+from glyphoxa.context.wording import SAYS, Cue, cue_for
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
@@ -43,6 +42,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     SecondTryFrame,
 )
+from glyphoxa_processors.moved import ToolsSchema
 from glyphoxa_processors.tools import declare
 
 Shrug = Callable[[str, Sequence[str]], str]
@@ -169,10 +169,12 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         not_known=() if prompt.direction else hot.not_known,
         remembered=hot.remembered,
         identity=(*hot.identity, *hot.scenes.values()),
-        kept=hot.kept,
+        kept=(*hot.kept, *hot.guarded),
         told=() if prompt.direction else hot.told,
         before=prompt.before,
         direction=prompt.direction,
+        persona=prompt.messages[0].content,
+        examples=tuple(SAYS.sub("", one.content) for one in prompt.messages[1 : prompt.n_examples + 1 : 2]),
     )
 
 

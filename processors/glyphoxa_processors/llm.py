@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 # Imported here, because the first construction of a service would block the event loop for half a second.
-import pipecat.adapters.llm.services.open_ai_adapter  # noqa: F401
 from loguru import logger
-from openai import AsyncOpenAI, AsyncStream, OpenAIError, Timeout
-from openai.types.chat import ChatCompletionChunk
-from pipecat.frames.frames import Frame, LLMContextFrame
+from openai import AsyncOpenAI, OpenAIError, Timeout
+from pipecat.frames.frames import (
+    Frame,
+    FunctionCallFromLLM,
+    LLMContextFrame,
+    LLMFullResponseEndFrame,
+    LLMFullResponseStartFrame,
+    LLMTextFrame,
+)
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection
-from pipecat.services.openai.base_llm import OpenAILLMSettings
-from pipecat.services.openai.llm import OpenAILLMService
+from pipecat.services.llm_service import LLMService
+from pipecat.services.settings import LLMSettings
+from pipecat.utils.types import is_given
 
+from glyphoxa.adapters.chat_completions import ChatClient, Delta, NoAnswer
 from glyphoxa.adapters.openai_models import kept_open
+from glyphoxa.judgement.reasoning import ReplyPart, ReplyText
+from glyphoxa.providers.building import Connection
+from glyphoxa.providers.chat_dialect import USUAL, Dialect, Dialects
 from glyphoxa_processors.cloud_llm import ConnectionWarmer
-from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame
+from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
+from glyphoxa_processors.moved import OpenAILLMAdapter
 
 _CONNECT_WITHIN_S = 3.0
+_DRAIN_S = 0.3
+"""How long to read on after the model has stopped, so that the connection can be used again."""
 _WORTH_KEEPING_TOKENS = 64
 """A small machine needs seconds to read this many."""
 
@@ -66,115 +80,185 @@ class StreamDeadlines:
     stall_ms: int = 8_000
 
 
-class SpokenLLM(OpenAILLMService):
-    """`OpenAILLMService` for voice, with less overhead, stream deadlines, prompt priming and early connections.
+class SpokenLLM(LLMService[OpenAILLMAdapter]):
+    """A model of an OpenAI-compatible server, for voice: stream deadlines, prompt priming and early connections.
 
-    Any other pipecat `LLMService` works in its place and ignores a `PrimeFrame`.
+    It asks through `ChatClient` and not through pipecat's `OpenAILLMService`, which fails a turn if a server's answer
+    differs from OpenAI's. Any pipecat `LLMService` works in its place and ignores a `PrimeFrame`.
 
     Args:
+        temperature, max_tokens: None: the server's default.
         extra_body: Request fields beyond OpenAI's (`cache_prompt`, `id_slot`, `grammar` ...).
         as_words: Removes control tokens of the endpoint's model from messages. None: not needed.
         primes: The endpoint has a prompt cache that a one-token request fills, at no cost.
         cache: That prompt cache, if it is on this machine. None: the endpoint handles parallel requests well.
-        others: As for `OpenAILLMService`: address, key ...
+        expected: What the server accepts, unless `dialects` knows better.
+        dialects: What servers have refused in this session.
+        others: As for `LLMService`.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
+        connection: Connection,
         *,
-        settings: OpenAILLMSettings,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
         as_words: AsWords | None = None,
         primes: bool = False,
         cache: PromptCache | None = None,
         deadlines: StreamDeadlines = StreamDeadlines(),
+        expected: Dialect = USUAL,
+        dialects: Dialects | None = None,
         **others: Any,
     ) -> None:
-        super().__init__(settings=settings, **others)
+        super().__init__(settings=_settings(connection.model, temperature, max_tokens), **others)
+        http = kept_open()
+        self._client = AsyncOpenAI(
+            api_key=connection.key,
+            base_url=connection.base_url,
+            timeout=Timeout(60.0, connect=_CONNECT_WITHIN_S),
+            http_client=http,
+            # One retry, for a connection that went stale between two turns. More would keep the table waiting.
+            max_retries=1,
+        )
+        self._connection = ConnectionWarmer(http, str(self._client.base_url), clock=time.monotonic)
+        self._chat = ChatClient(self._client, connection.model, expected=expected, dialects=dialects)
+        self._temperature = temperature
+        self._max_tokens = max_tokens
         self._extra_body = dict(extra_body or {})
         self._as_words = as_words
         self._primes = primes
         self._cache = cache
         self.deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
-        self._is_another_try = False
+
+    def can_generate_metrics(self) -> bool:
+        return True
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        if isinstance(frame, PrimeFrame):
-            self._prime(frame)
-            await self.push_frame(frame, direction)
-            return
-        if isinstance(frame, LLMContextFrame):
-            self.stop_priming()
-            self._is_another_try = isinstance(frame, AnotherTryFrame)
         await super().process_frame(frame, direction)
+        match frame:
+            case LLMContextFrame():
+                self.stop_priming()
+                await self._answer(frame.context, is_another_try=isinstance(frame, AnotherTryFrame))
+            case PrimeFrame():
+                self._prime(frame)
+                await self.push_frame(frame, direction)
+            case _:
+                await self.push_frame(frame, direction)
 
     async def wait_until_primed(self) -> None:
         """Wait until the last `PrimeFrame` is in the endpoint's cache, or was cancelled."""
         if self._priming is not None:
             await asyncio.gather(self._priming, return_exceptions=True)
 
-    def create_client(
-        self,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        organization: str | None = None,
-        project: str | None = None,
-        default_headers: Any = None,
-        **_kwargs: Any,
-    ) -> AsyncOpenAI:
-        http = kept_open()
-        client = AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            organization=organization,
-            project=project,
-            default_headers=default_headers,
-            timeout=Timeout(60.0, connect=_CONNECT_WITHIN_S),
-            http_client=http,
-            # One retry, for a connection that went stale between two turns. More would keep the table waiting.
-            max_retries=1,
-        )
-        self._connection = ConnectionWarmer(http, str(client.base_url), clock=time.monotonic)
-        return client
-
     async def cleanup(self) -> None:
         self.stop_priming()
         await super().cleanup()
         await self._client.close()
 
-    def build_chat_completion_params(self, params_from_context: Any) -> dict[str, Any]:
-        """Move messages into `extra_body`, which the SDK does not traverse (0.15 ms for each message)."""
-        params: dict[str, Any] = super().build_chat_completion_params(params_from_context)
-        if self._as_words is not None:
-            params["messages"] = [*self._as_words(params["messages"])]
-        if self._is_another_try and isinstance(temperature := params.get("temperature"), int | float):
-            params["temperature"] = max(temperature, min(temperature + _FREER, _FREEST))
-        params["extra_body"] = {
-            **self._extra_body,
-            **(params.get("extra_body") or {}),
-            "messages": params["messages"],
-        }
-        params["messages"] = []
-        return params
+    async def _answer(self, context: LLMContext, *, is_another_try: bool) -> None:
+        try:
+            await self.push_frame(LLMFullResponseStartFrame())
+            await self.start_processing_metrics()
+            await self.start_ttfb_metrics()
+            await self._say(await self._request(context, is_another_try=is_another_try), context)
+        except Exception as error:  # whatever a server sends costs this reply, and not the NPC
+            await self.push_error(_reason(error))
+        finally:
+            await self.stop_processing_metrics()
+            await self.push_frame(LLMFullResponseEndFrame())
 
-    async def get_chat_completions(self, context: LLMContext) -> AsyncStream[ChatCompletionChunk]:
+    async def _say(self, request: Mapping[str, Any], context: LLMContext) -> None:
+        """Pass on the words of an answer as they come, then run its tool calls."""
+        dialect = self._chat.dialect
+        reply = ReplyText(removes=dialect.habits.reasoning != "none", begins_inside=bool(dialect.lacks_opening))
+        calls, finish, n_tokens, has_words = _ToolCalls(), "", None, False
+        async with contextlib.aclosing(self._in_time(request)) as deltas:
+            async for delta in deltas:
+                await self.stop_ttfb_metrics()
+                finish = finish or delta.finish
+                n_tokens = n_tokens if delta.n_tokens is None else delta.n_tokens
+                if delta.has_reasoning:
+                    reply.reasoned_elsewhere()
+                calls.take(delta)
+                if delta.text:
+                    has_words = await self._pass_on(reply.push(delta.text), has_words=has_words)
+        has_words = await self._pass_on(reply.end(is_cut=finish == "length"), has_words=has_words)
+        self._learn(reply, is_cut=finish == "length")
+        if made := calls.made(context):
+            await self.run_function_calls(made)
+        elif not has_words:
+            raise NoWords(reply.has_reasoning, finish, self._max_tokens if n_tokens is None else n_tokens)
+
+    async def _pass_on(self, words: ReplyPart, *, has_words: bool) -> bool:
+        """Return whether there are words that count."""
+        if words.retracts:
+            has_words = False
+            await self.push_frame(RetractFrame())
+        if words.text:
+            await self.stop_ttfat_metrics()
+            await self.push_frame(LLMTextFrame(words.text))
+        return has_words or bool(words.text.strip())
+
+    def _learn(self, reply: ReplyText, *, is_cut: bool) -> None:
+        """Remember whether the model's answers lack the opening mark of reasoning."""
+        dialect = self._chat.dialect
+        if reply.lacks_opening:
+            self._chat.learn(replace(dialect, lacks_opening=True))
+        elif dialect.lacks_opening and dialect.habits.reasoning != "unopened" and not is_cut:
+            self._chat.learn(replace(dialect, lacks_opening=False))
+
+    async def _request(self, context: LLMContext, *, is_another_try: bool = False) -> dict[str, Any]:
+        fields: Mapping[str, Any] = await self.get_llm_adapter().get_llm_invocation_params(
+            context, convert_developer_to_user=True
+        )
+        temperature = self._temperature
+        if is_another_try and temperature is not None:
+            temperature = max(temperature, min(temperature + _FREER, _FREEST))
+        given = {name: value for name, value in fields.items() if is_given(value)}
+        if self._as_words is not None:
+            given["messages"] = [*self._as_words(given["messages"])]
+        return {
+            **given,
+            "stream": True,
+            "temperature": temperature,
+            "max_tokens": self._max_tokens,
+            **self._extra_body,
+        }
+
+    async def _in_time(self, request: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+        """Yield the pieces of an answer. What fails after the model has stopped is no failure.
+
+        Raises:
+            TimeoutError: The first piece or the next one is late.
+        """
         self._connection.in_use()
+        loop = self.get_event_loop()
+        until_s = loop.time() + self.deadlines.first_token_ms / 1_000
+        late = TimeoutError(f"timed out: no first word within {self.deadlines.first_token_ms} ms")
+        is_finished = False
         async with contextlib.AsyncExitStack() as held:
             try:
-                async with asyncio.timeout(self.deadlines.first_token_ms / 1_000) as deadline:
+                async with asyncio.timeout_at(until_s):
                     await held.enter_async_context(self._machine())
-                    stream = await super().get_chat_completions(context)
+                deltas = await held.enter_async_context(contextlib.aclosing(self._chat.ask(request)))
+                while True:
+                    async with asyncio.timeout_at(until_s):
+                        delta = await anext(deltas)
+                    yield delta
+                    is_finished = is_finished or bool(delta.finish)
+                    until_s = loop.time() + (_DRAIN_S if is_finished else self.deadlines.stall_ms / 1_000)
+                    late = TimeoutError(f"timed out: the model paused for more than {self.deadlines.stall_ms} ms")
+            except StopAsyncIteration:
+                self._connection.is_free()
             except TimeoutError as error:
-                raise _too_late(self.deadlines.first_token_ms) from error
-            left_s = (deadline.when() or 0.0) - self.get_event_loop().time()
-            return _Watched(  # type: ignore[return-value]  # iterated and closed by pipecat, nothing else
-                stream,
-                first_s=left_s,
-                deadlines=self.deadlines,
-                over=self._connection.is_free,
-                held=held.pop_all(),
-            )
+                if not is_finished:
+                    raise late from error
+            except Exception:
+                if not is_finished:
+                    raise
 
     def _prime(self, frame: PrimeFrame) -> None:
         if self._primes:
@@ -198,65 +282,96 @@ class SpokenLLM(OpenAILLMService):
             self._priming = None
 
     async def _read_in(self, frame: PrimeFrame) -> None:
-        adapter = self.get_llm_adapter()
-        params = self.build_chat_completion_params(
-            await adapter.get_llm_invocation_params(
-                as_context(frame.prompt), convert_developer_to_user=not self.supports_developer_role
-            )
-        )
-        params.pop("stream_options", None)
+        request = await self._request(as_context(frame.prompt))
+        n_read = 0
         try:
-            async with self._machine():
-                # Streamed, so that the server notices a cancellation at once.
-                stream = await self._client.chat.completions.create(**{**params, "stream": True, "max_tokens": 1})
-                n_read = 0
-                async with stream:
-                    async for chunk in stream:
-                        n_read = (getattr(chunk, "timings", None) or {}).get("prompt_n", n_read)
+            # Streamed, so that the server notices a cancellation at once.
+            async with (
+                self._machine(),
+                contextlib.aclosing(self._chat.ask({**request, "max_tokens": 1})) as deltas,
+            ):
+                async for delta in deltas:
+                    n_read = (delta.extras.get("timings") or {}).get("prompt_n", n_read)
                 if self._cache is not None and frame.prompt.is_bare and n_read >= _WORTH_KEEPING_TOKENS:
                     await self._cache.save()
-        except OpenAIError as error:
+        except (OpenAIError, NoAnswer) as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
 
 
-class _Watched:
-    """A stream of chunks that raises TimeoutError if the next one is late. Closing it releases `held`."""
+class NoWords(Exception):
+    """A model's answer has no words.
 
-    def __init__(
-        self,
-        stream: AsyncStream[ChatCompletionChunk],
-        *,
-        first_s: float,
-        deadlines: StreamDeadlines,
-        over: Callable[[], None],
-        held: contextlib.AsyncExitStack,
-    ) -> None:
-        self._stream = stream
-        self._first_s = first_s
-        self._deadlines = deadlines
-        self._over = over
-        self._held = held
+    Args:
+        n_tokens: How many tokens it used, or was allowed; None if neither is known.
+    """
 
-    async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
-        chunks = self._stream.__aiter__()
-        within_s, late = max(0.0, self._first_s), _too_late(self._deadlines.first_token_ms)
-        while True:
+    def __init__(self, has_reasoning: bool, finish: str, n_tokens: int | None) -> None:
+        if has_reasoning and finish == "length":
+            used = "all its tokens" if n_tokens is None else f"its {n_tokens} tokens"
+            text = f"the model used {used} for reasoning: raise providers.llm.max_tokens, or turn its reasoning off"
+        elif has_reasoning:
+            text = "the model returned only reasoning"
+        else:
+            why = f" (finish_reason: {finish})" if finish not in ("", "stop") else ""
+            text = f"the model returned no words{why}"
+        super().__init__(text)
+
+
+class _ToolCalls:
+    """Collects tool calls from their parts."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[Any, Any], dict[str, str]] = {}
+        self._latest: tuple[Any, Any] = (None, None)
+
+    def take(self, delta: Delta) -> None:
+        for part in delta.tool_calls:
+            # Some servers number all calls 0, and some number none: then a new id is a new call.
+            call_id = part.get("id") or self._latest[1]
+            key = self._latest = (part.get("index"), call_id) if part.get("id") else self._latest
+            call = self._calls.setdefault(key, {"id": call_id or f"call_{len(self._calls)}", "name": "", "text": ""})
+            function = part.get("function") or {}
+            arguments = function.get("arguments") or ""
+            call["name"] += function.get("name") or ""
+            call["text"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+    def made(self, context: LLMContext) -> list[FunctionCallFromLLM]:
+        """Return the calls whose arguments are JSON."""
+        made = []
+        for call in self._calls.values():
             try:
-                async with asyncio.timeout(within_s):
-                    chunk = await anext(chunks)
-            except StopAsyncIteration:
-                self._over()
-                return
-            except TimeoutError as error:
-                raise late from error
-            yield chunk
-            within_s = self._deadlines.stall_ms / 1_000
-            late = TimeoutError(f"timed out: the model paused for more than {self._deadlines.stall_ms} ms")
-
-    async def close(self) -> None:
-        async with self._held:
-            await self._stream.close()
+                arguments = json.loads(call["text"] or "{}")
+            except ValueError:
+                logger.warning("a tool call without valid arguments: {}", call["name"])
+                continue
+            made.append(
+                FunctionCallFromLLM(
+                    context=context, tool_call_id=call["id"], function_name=call["name"], arguments=arguments
+                )
+            )
+        return made
 
 
-def _too_late(first_token_ms: int) -> TimeoutError:
-    return TimeoutError(f"timed out: no first word within {first_token_ms} ms")
+def _settings(model: str, temperature: float | None, max_tokens: int | None) -> LLMSettings:
+    return LLMSettings(
+        model=model,
+        system_instruction=None,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        top_p=None,
+        top_k=None,
+        frequency_penalty=None,
+        presence_penalty=None,
+        seed=None,
+        filter_incomplete_user_turns=False,
+        user_turn_completion_config=None,
+        use_provider_thinking_default=False,
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return what the DM reads about a failed answer."""
+    if isinstance(error, TimeoutError | NoAnswer | NoWords):
+        return str(error)
+    cause = f" ({type(error.__cause__).__name__})" if error.__cause__ is not None else ""
+    return f"the model failed: {str(error) or type(error).__name__}{cause}"

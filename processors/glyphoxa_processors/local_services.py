@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, TTSAudioRawFrame
-from pipecat.services.openai.base_llm import OpenAILLMSettings
 from pipecat.services.settings import TTSSettings
 from pipecat.services.tts_service import TTSService
 
@@ -117,9 +116,9 @@ def make_llm(  # noqa: PLR0913 - server options
             the first NPC, and the second is not heard before the first has finished.
     """
     return SpokenLLM(
-        api_key=connection.key,
-        base_url=connection.base_url,
-        settings=OpenAILLMSettings(model=connection.model, temperature=temperature, max_tokens=max_tokens),
+        connection,
+        temperature=temperature,
+        max_tokens=max_tokens,
         extra_body=extra_body,
         as_words=as_words,
         primes=True,

@@ -8,7 +8,6 @@ turns by a new one, which gets the same conversation as text.
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import time
 import uuid
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
@@ -31,8 +31,13 @@ from glyphoxa_processors.s2s_session import (
     SessionLost,
     SpokenSound,
     SpokenWords,
+    Warned,
+    arguments_of,
+    message_of,
     parameters_of,
+    pcm_of,
     reason,
+    value_at,
 )
 from glyphoxa_processors.s2s_voice import SESSION_RATE_HZ
 
@@ -43,6 +48,12 @@ _SETTLED_WITHIN_S = 3.0
 
 _HARMLESS = frozenset({"response_cancel_not_active", "item_truncate_invalid_item_id", "item_delete_invalid_item_id"})
 """Errors of a cancellation that arrived after the end of its target."""
+
+_OF_THE_SESSION = frozenset({"session_expired", "conversation_already_has_active_response", "server_error"})
+"""Codes and types of errors that another session does not have."""
+
+_CUT = "cut"
+"""Event id of a truncation, which concerns no later reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +107,10 @@ class RealtimeSession:
         self._connection: AsyncRealtimeConnection | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._talk = RealtimeTalk(_new_id)
-        self._events: asyncio.Queue[Any] = asyncio.Queue()
+        self._events: asyncio.Queue[Any] = asyncio.Queue()  # server events and SessionFailed
         self._idle = asyncio.Event()
+        self._over: set[str] = set()  # ids of ended responses, whose late and repeated events are ignored
+        self._is_outdated = False
         self._item_id = ""
         self._n_tokens = 0
         self._opened_ms = 0
@@ -110,45 +123,48 @@ class RealtimeSession:
         """Do nothing: instructions are sent with the question."""
 
     async def ask(self, messages: Sequence[Message]) -> None:
+        if self._is_outdated:
+            await self._connect()
         await self.open()
+        while not self._events.empty():
+            self._events.get_nowait()
         for event in self._talk.ask(messages):
             await self._send(event)
 
     async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
-        with _translated():
+        try:
             async with asyncio.timeout(_SETTLED_WITHIN_S):
                 await self._idle.wait()
+        except TimeoutError:
+            raise SessionLost(f"the server did not end a cancelled response within {_SETTLED_WITHIN_S:g} s") from None
         while not self._events.empty():
-            self._events.get_nowait()
-        if self._connection is None:
-            raise SessionLost("the server closed the session")
+            # Events of a cancelled response. An error concerns this question.
+            if isinstance(event := self._events.get_nowait(), SessionFailed):
+                raise event
         self._idle.clear()
         offered: dict[str, Any] = {"tool_choice": "auto", "tools": _declared(tools)} if tools else {}
         await self._send({"type": "response.create", "response": offered or {"tool_choice": "none"}})
+        reply = _Reply()
         while True:
             event = await self._events.get()
-            if isinstance(event, Exception):
+            if isinstance(event, SessionLost) or (isinstance(event, SessionFailed) and not reply.has_begun):
                 raise event
-            match event.type:
-                case "response.output_item.added":
-                    self._talk.noted(event.item.id)
-                    if event.item.type == "message":
-                        self._item_id = event.item.id
-                case "response.output_audio_transcript.delta":
-                    yield SpokenWords(event.delta)
-                case "response.output_audio.delta":
-                    yield SpokenSound(base64.b64decode(event.delta))
-                case "response.done":
-                    if event.response.usage is not None:
-                        self._n_tokens = event.response.usage.total_tokens or 0
-                    if event.response.status in ("failed", "incomplete"):
-                        raise SessionFailed(_why(event.response))
-                    for item in event.response.output or []:
-                        if item.type == "function_call":
-                            yield Call(item.call_id, item.name, _arguments(item.arguments))
-                    return
-                case _:
-                    pass
+            if isinstance(event, SessionFailed):
+                yield Warned(str(event))
+                continue
+            if event["type"] == "response.output_item.added":
+                self._note(value_at(event, "item", kind=dict))
+            for given in reply.take(event):
+                yield given
+            if event["type"] == "response.done":
+                self._n_tokens = value_at(event, "response", "usage", "total_tokens", kind=int) or self._n_tokens
+                return
+
+    def _note(self, item: dict[str, Any]) -> None:
+        item_id = value_at(item, "id", kind=str)
+        self._talk.noted(item_id)
+        if item.get("type") == "message":
+            self._item_id = item_id
 
     async def answer(self, answers: Sequence[tuple[Call, Any]]) -> None:
         for call, found in answers:
@@ -171,7 +187,8 @@ class RealtimeSession:
 
     async def renew(self) -> None:
         limits, age_ms = self._endpoint.limits, self._endpoint.clock() - self._opened_ms
-        if self._connection is None or self._n_tokens > limits.max_tokens or age_ms > limits.max_age_ms:
+        is_full = self._n_tokens > limits.max_tokens or age_ms > limits.max_age_ms
+        if self._connection is None or self._is_outdated or is_full:
             await self._connect()
 
     async def close(self) -> None:
@@ -181,14 +198,19 @@ class RealtimeSession:
     async def _connect(self) -> None:
         """Open a new connection, then close the old one."""
         with _translated():
-            async with asyncio.timeout(OPEN_WITHIN_S):
-                connection = await self._client.realtime.connect(model=self._endpoint.model).enter()
-                await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
+            try:
+                async with asyncio.timeout(OPEN_WITHIN_S):
+                    connection = await self._client.realtime.connect(model=self._endpoint.model).enter()
+                    await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
+            except TimeoutError:
+                raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
         old, receiving = self._connection, self._receiving
         self._connection = connection
         # A new session is empty, so the next question sends everything.
         self._talk = RealtimeTalk(_new_id)
         self._events = asyncio.Queue()
+        self._over = set()
+        self._is_outdated = False
         self._idle.set()
         self._n_tokens, self._opened_ms = 0, self._endpoint.clock()
         self._receiving = asyncio.create_task(self._receive(connection, self._events), name="receive")
@@ -216,24 +238,46 @@ class RealtimeSession:
             await self._connection.send(cast("Any", event))
 
     async def _receive(self, connection: AsyncRealtimeConnection, events: asyncio.Queue[Any]) -> None:
-        ended = SessionLost("the server closed the session")
+        failed: SessionFailed | None = None
         try:
-            async for event in connection:
-                if event.type == "error":
-                    if event.error.code in _HARMLESS:
-                        continue
-                    events.put_nowait(SessionFailed(event.error.message))
-                else:
-                    events.put_nowait(event)
-                if event.type == "response.done" and self._connection is connection:
+            while True:
+                event = message_of(await connection.recv_bytes())
+                kind = value_at(event, "type", kind=str)
+                response = value_at(event, "response_id", kind=str) or value_at(event, "response", "id", kind=str)
+                if not kind or response in self._over:
+                    continue
+                if kind == "error":
+                    if (failure := self._failure(value_at(event, "error", kind=dict))) is not None:
+                        failed = failure
+                        events.put_nowait(failure)
+                    continue
+                events.put_nowait(event)
+                if kind == "response.done" and self._connection is connection:
+                    failed = None
+                    if response:
+                        self._over.add(response)
                     self._idle.set()
         except (OpenAIError, WebSocketException, OSError) as error:
-            ended = SessionLost(reason(error))
+            # A server states its reason in an error event before it closes the connection.
+            ended = SessionLost(str(failed) if failed is not None else reason(error))
         if self._connection is connection:
             self._connection = None
             self._idle.set()
             self._on_ending()
         events.put_nowait(ended)
+
+    def _failure(self, error: dict[str, Any]) -> SessionFailed | None:
+        """Return what an error event means for the reply; None if nothing."""
+        code, kind = value_at(error, "code", kind=str), value_at(error, "type", kind=str)
+        if code in _HARMLESS:
+            return None
+        why = "the server refuses the key" if code == "invalid_api_key" else _text_of(error)
+        if error.get("event_id") == _CUT:
+            logger.warning("a speech-to-speech session is replaced, because it could not be cut: {}", why)
+            self._is_outdated = True
+            self._on_ending()
+            return None
+        return SessionLost(why) if {code, kind} & _OF_THE_SESSION else SessionFailed(why)
 
     async def _end(self, connection: AsyncRealtimeConnection | None, receiving: asyncio.Task[None] | None) -> None:
         if receiving is not None:
@@ -260,22 +304,59 @@ def _declared(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def _arguments(text: str | None) -> dict[str, object] | None:
-    try:
-        arguments = json.loads(text or "{}")
-    except json.JSONDecodeError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
-
-
 def _new_id() -> str:
     return uuid.uuid4().hex
 
 
-def _why(response: Any) -> str:
-    details = response.status_details
-    error = getattr(details, "error", None)
-    return getattr(error, "message", None) or getattr(details, "reason", None) or f"response {response.status}"
+def _text_of(error: Mapping[str, Any]) -> str:
+    texts = (value_at(error, key, kind=str) for key in ("message", "code", "type"))
+    return next(filter(None, texts), "the server reports an error")
+
+
+class _Reply:
+    """Reads the events of one response."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self._said: dict[str, str] = {}
+
+    def take(self, event: Mapping[str, Any]) -> Iterator[Given]:
+        """Yield what an event adds to the reply.
+
+        Raises:
+            SessionFailed: The response has ended without being complete.
+        """
+        self.has_begun = self.has_begun or event["type"].startswith("response.")
+        item = value_at(event, "item_id", kind=str)
+        match event["type"]:
+            case "response.output_audio_transcript.delta":
+                delta = value_at(event, "delta", kind=str)
+                self._said[item] = self._said.get(item, "") + delta
+                yield SpokenWords(delta)
+            case "response.output_audio_transcript.done":
+                # Some servers send the words at once, and a delta may have been unreadable.
+                said, whole = self._said.get(item, ""), value_at(event, "transcript", kind=str)
+                if len(whole) > len(said) and whole.startswith(said):
+                    yield SpokenWords(whole[len(said) :])
+            case "response.output_audio.delta":
+                yield SpokenSound(pcm_of(value_at(event, "delta", kind=str)))
+            case "response.done":
+                yield from self._done(value_at(event, "response", kind=dict))
+
+    def _done(self, response: dict[str, Any]) -> Iterator[Call]:
+        status = value_at(response, "status", kind=str)
+        details = value_at(response, "status_details", kind=dict)
+        why = value_at(details, "reason", kind=str)
+        if error := value_at(details, "error", kind=dict):
+            why = _text_of(error)
+        if status == "cancelled":
+            raise SessionLost(f"the server cancelled the response: {why or 'no reason given'}")
+        if status in ("failed", "incomplete"):
+            raise SessionFailed(why or f"response {status}")
+        for item in value_at(response, "output", kind=list):
+            if value_at(item, "type", kind=str) == "function_call":
+                call_id, name = value_at(item, "call_id", kind=str), value_at(item, "name", kind=str)
+                yield Call(call_id, name, arguments_of(item.get("arguments") or ""))
 
 
 # The conversation of a speech-to-speech session, kept equal to the prompt.
@@ -345,7 +426,13 @@ class RealtimeTalk:
         at = self._items.index(item)
         self._items[at] = replace(item, message=Message("assistant", text))
         return [
-            {"type": "conversation.item.truncate", "item_id": item_id, "content_index": 0, "audio_end_ms": audio_ms}
+            {
+                "type": "conversation.item.truncate",
+                "event_id": _CUT,
+                "item_id": item_id,
+                "content_index": 0,
+                "audio_end_ms": audio_ms,
+            }
         ]
 
     def _match(self, wanted: Sequence[Message]) -> list[ClientEvent]:

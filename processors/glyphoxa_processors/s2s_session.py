@@ -13,9 +13,15 @@ connection with the whole conversation. `expect` and `renew` may be called in an
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from loguru import logger
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
 from glyphoxa.context.prompt import Message
 from glyphoxa.npc.tool_spec import ToolSpec
@@ -58,7 +64,14 @@ class Call:
     arguments: Mapping[str, object] | None
 
 
-Given = SpokenWords | SpokenSound | Call
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """An error that the server reports during a reply without ending it."""
+
+    text: str
+
+
+Given = SpokenWords | SpokenSound | Call | Warned
 
 
 class SpeechSession(Protocol):
@@ -124,5 +137,69 @@ def parameters_of(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
+def message_of(raw: str | bytes) -> Mapping[str, Any]:
+    """Parse a message of the server. Logs one that is not a JSON object and returns it as empty."""
+    try:
+        message = json.loads(raw)
+    except (ValueError, RecursionError):
+        message = None
+    if isinstance(message, dict):
+        return message
+    logger.warning("a speech-to-speech server sent {} bytes that are not a JSON object", len(raw))
+    return {}
+
+
+T = TypeVar("T")
+
+
+def value_at(message: object, *path: str, kind: type[T]) -> T:
+    """Return the value at that path of a message; an empty one of that kind if it is missing or of another kind."""
+    for key in path:
+        message = message.get(key) if isinstance(message, Mapping) else None
+    return message if isinstance(message, kind) else kind()
+
+
+def pcm_of(encoded: str) -> bytes:
+    """Decode base64. Empty if it is invalid."""
+    try:
+        return base64.b64decode(encoded)
+    except ValueError:
+        return b""
+
+
+def arguments_of(value: object) -> Mapping[str, object] | None:
+    """Return a call's arguments, given as an object or as its JSON text. None if they are neither."""
+    try:
+        arguments = json.loads(value or "{}") if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
 def reason(error: BaseException) -> str:
+    """Return the server's reason for an error, without anything of the key."""
+    match error:
+        case ConnectionClosed(rcvd=None):
+            return "the connection to the server broke off"
+        case ConnectionClosed(rcvd=close) if close is not None:
+            return closed_because(close.code, close.reason)
+        case InvalidStatus(response=response):
+            why = "" if response.status_code in _KEY_REFUSED else _reason_in(response.body)
+            return f"the server refuses the connection: HTTP {response.status_code}{why and f': {why}'}"
     return str(error) or type(error).__name__
+
+
+_KEY_REFUSED = (401, 403)
+"""Their messages may quote the key."""
+
+
+def closed_because(code: int, why: str) -> str:
+    return f"the server closed the session: {why or CLOSE_CODE_EXPLANATIONS.get(code, 'no reason given')} ({code})"
+
+
+def _reason_in(body: bytes | bytearray | None) -> str:
+    try:
+        message = json.loads(body or b"")
+    except (ValueError, RecursionError):
+        return ""
+    return value_at(message, "error", "message", kind=str) or value_at(message, "error", kind=str)

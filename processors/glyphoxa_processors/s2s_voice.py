@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from loguru import logger
 from pipecat.frames.frames import Frame, InterruptionFrame, LLMContextFrame, SystemFrame, TTSAudioRawFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
@@ -33,6 +34,7 @@ from glyphoxa_processors.s2s_session import (
     SessionLost,
     SpokenSound,
     SpokenWords,
+    Warned,
     instructions_of,
     reason,
 )
@@ -251,6 +253,9 @@ class SpeechToSpeechVoice(FrameProcessor):
         except SessionFailed as error:
             self._reports.on_failure(turn, f"speech-to-speech: {reason(error)}")
             await self._session.close()
+        else:
+            if not pieces.has_words:
+                self._reports.on_failure(turn, "speech-to-speech: the model returned no words")
         last = pieces.end()
         if pieces.text:
             self._session.replied(pieces.text)
@@ -267,7 +272,7 @@ class SpeechToSpeechVoice(FrameProcessor):
         for n_round in range(_MAX_TOOL_ROUNDS + 2):
             may_call = n_round < _MAX_TOOL_ROUNDS
             calls: list[Call] = []
-            async for given in self._in_time(self._session.respond(offered if may_call else ())):
+            async for given in self._in_time(begun.turn, self._session.respond(offered if may_call else ())):
                 await self._take(begun.turn, given, pieces, calls)
             if not calls:
                 return
@@ -276,7 +281,8 @@ class SpeechToSpeechVoice(FrameProcessor):
             await self._session.answer(list(zip(calls, found, strict=True)))
         raise SessionFailed("the model calls tools repeatedly and never answers")
 
-    async def _in_time(self, response: AsyncIterator[Given]) -> AsyncIterator[Given]:
+    async def _in_time(self, turn: TurnId, response: AsyncIterator[Given]) -> AsyncIterator[Given]:
+        after = ""
         while True:
             try:
                 async with asyncio.timeout(self._stalled_after_ms / 1_000):
@@ -284,7 +290,11 @@ class SpeechToSpeechVoice(FrameProcessor):
             except StopAsyncIteration:
                 return
             except TimeoutError as error:
-                raise SessionFailed(f"no data for {self._stalled_after_ms} ms") from error
+                raise SessionFailed(f"no data for {self._stalled_after_ms} ms{after}") from error
+            if isinstance(given, Warned):
+                after = f" after the server's error: {given.text}"
+                logger.warning("{}: the server reports an error in turn {}: {}", self, turn, given.text)
+                continue
             yield given
 
     async def _take(self, turn: TurnId, given: Given, pieces: Pieces, calls: list[Call]) -> None:

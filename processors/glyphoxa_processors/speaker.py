@@ -46,11 +46,12 @@ from glyphoxa.turns.playback import (
     ReplyEnded,
     ReplyFailed,
     Resumed,
+    Retracted,
     SoundBegins,
     SoundCame,
     filler_of,
 )
-from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
+from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame, RetractFrame
 
 PATIENCE_MS = 30_000
 _CHUNK = OUTPUT_RATE_HZ // 50
@@ -97,6 +98,8 @@ class Speaker(FrameProcessor):
         self._being_rendered = bytearray()
         self._piece: PieceFrame | None = None
         self._context_id: str | None = None
+        self._drops = False
+        """Pieces on their way belong to what was retracted."""
         self._wake = asyncio.Event()
         self._pacing: asyncio.Task[None] | None = None
         self._is_playing = False
@@ -113,6 +116,7 @@ class Speaker(FrameProcessor):
         if self._turn is not None:
             self.cancel(self._turn)
         self._turn = turn
+        self._drops = False
         self._playback = Playback(OUTPUT_RATE_HZ)
         self._lead_in = LeadIn(rate_hz=OUTPUT_RATE_HZ)
         self._expect_progress()
@@ -125,12 +129,19 @@ class Speaker(FrameProcessor):
         if turn == self._turn and self._playback.is_silent and self._playback.accepts_excuse():
             self._excuse(turn)
             if not self._playback.is_released:
-                self._listener(FailedEarly(self._npc, turn, self._clock()))
+                self._listener(FailedEarly(self._npc, turn, self._clock(), error))
         self._on(turn, ReplyFailed(error))
 
     def note_trouble(self, turn: TurnId, error: str) -> None:
         """Note an error, to be reported if nothing of the reply can be heard."""
         self._on(turn, PieceTrouble(error))
+
+    def retract(self, turn: TurnId) -> None:
+        """Drop all pieces until a `RetractFrame` comes, because they are not part of the reply."""
+        if turn == self._turn:
+            self._sound.clear()
+            self._piece, self._drops = None, True
+            self._on(turn, Retracted())
 
     def cancel(self, turn: TurnId) -> None:
         """Stop now, fading out to avoid a click."""
@@ -198,8 +209,12 @@ class Speaker(FrameProcessor):
                 self._piece, self._context_id = frame, None
                 if turn is None:
                     self._being_rendered.clear()
+                elif self._drops:
+                    self._piece = None
                 else:
                     self._on(turn, PieceBegan(text, spoken))
+            case RetractFrame():
+                self._drops = False
             case TTSStartedFrame(context_id=context_id):
                 self._context_id = context_id
             case TTSAudioRawFrame():

@@ -17,7 +17,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, Unsaid, Verdict
-from glyphoxa.judgement.repairs import leaves_out
+from glyphoxa.judgement.repairs import leaves_out, only_calls
 from glyphoxa.language.markup import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
@@ -28,6 +28,7 @@ from glyphoxa_processors.frames import (
     PieceFrame,
     ReplyBeginsFrame,
     ReplyEndFrame,
+    RetractFrame,
     SecondTryFrame,
 )
 
@@ -104,6 +105,8 @@ class SpokenText(FrameProcessor):
                 self._is_brief = is_brief
             case LLMTextFrame(text=text):
                 await self._take(text)
+            case RetractFrame():
+                await self._retract()
             case LLMFullResponseEndFrame():
                 await self._end_reply()
             case GivenWordsFrame(turn=turn, text=text):
@@ -143,6 +146,18 @@ class SpokenText(FrameProcessor):
         for piece in self._splitter.push(self._plain.push(text)):
             await self._say(piece)
 
+    async def _retract(self) -> None:
+        """Drop what was said of this reply. An interruption stops the voice, which may be saying it."""
+        if self._turn is None:
+            return
+        was_said, self._said = self._said, []
+        self._has_words = False
+        self._begin_try()
+        if was_said:
+            self._reports.on_retracted(self._turn)
+            await self.push_frame(InterruptionFrame())
+            await self.push_frame(RetractFrame())
+
     async def _end_reply(self) -> None:
         if self._turn is None:
             return
@@ -156,7 +171,9 @@ class SpokenText(FrameProcessor):
                 await self._try_again(self._turn)
                 return
             await self._say_stand_in(self._turn)
-        elif not self._is_cut and leaves_out(" ".join(self._said), self._asked):
+        elif not self._is_cut and (
+            leaves_out(said := " ".join(self._said), self._asked) or (self._unsaid and only_calls(said, self._asked))
+        ):
             # For example "Juniper?" was said, but nothing that the NPC was told about her.
             await self._say_stand_in(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))

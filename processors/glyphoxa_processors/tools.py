@@ -6,8 +6,6 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
-from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     Frame,
     FunctionCallCancelFrame,
@@ -25,6 +23,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 
 from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa_processors.moved import FunctionSchema, ToolsSchema
 
 
 def declare(tools: CallableTools) -> ToolsSchema:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from glyphoxa.adapters.local.gguf_metadata import joined, read_header
+from glyphoxa.adapters.local.gguf_metadata import ChatShape, joined, read_header
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import ModelWeights
@@ -30,13 +30,21 @@ from tests.support.hub_server import HubServer, Refusal, begin_file, begins_at, 
 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
 NAME = f"{REPO}/chatty-Q4_K_M.gguf"
-ALTERNATING = (
-    "{% set rest = messages[1:] if messages[0]['role'] == 'system' else messages %}{% for m in rest %}"
-    "{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
-    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
-    "<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
-)
-"""As those of Gemma and Mistral, which have no side for a system either: it joins the first line."""
+TEMPLATES = Path(__file__).parent.parent / "data" / "chat_templates"
+"""As their publishers describe them, shortened; `one-system` and `user-last` are of no model."""
+PERSONA, ONE, TWO, ANSWER = ("system", "Be."), ("user", "Hm."), ("user", "Who?"), ("assistant", "I.")
+RAIN, LATE = ("system", "It rains."), ("system", "It is late.")
+CHATS = {
+    "alternating": [PERSONA, ONE, ANSWER, TWO],
+    "two players in a row": [PERSONA, ONE, ANSWER, ("user", "Ah."), TWO],
+    "two answers in a row": [PERSONA, ONE, ANSWER, ("assistant", "Aye."), TWO],
+    "begins with an answer": [PERSONA, ANSWER, TWO],
+    "system in the middle": [PERSONA, ONE, ANSWER, RAIN, TWO],
+    "system at the end": [PERSONA, ONE, ANSWER, TWO, LATE],
+    "system twice at the start": [PERSONA, RAIN, TWO],
+    "system everywhere": [PERSONA, RAIN, ONE, LATE, ANSWER, ("system", "Hush."), TWO],
+    "no system": [ONE, ANSWER, TWO],
+}
 
 
 class Hub(HubServer):
@@ -246,10 +254,52 @@ async def test_the_settings_name_a_model_by_path_or_by_its_name_on_the_hub(
             )
 
 
-async def test_a_template_that_wants_sides_to_alternate_gets_lines_in_a_row_as_one(tmp_path: Path) -> None:
-    async with LlamaServer(model_path=chat_model(tmp_path / "m.gguf", template=ALTERNATING)) as llama:
-        talk = [("system", "Be."), ("user", "Hm."), ("user", "Who?"), ("assistant", "I."), ("user", "Ah.")]
-        assert await rendered(llama, talk) == "<user>Be.\nHm.\nWho?<assistant>I.<user>Ah."
+@pytest.mark.parametrize("template", [each.stem for each in sorted(TEMPLATES.glob("*.jinja"))])
+async def test_every_template_shows_each_message_once(tmp_path: Path, template: str) -> None:
+    text = await asyncio.to_thread((TEMPLATES / f"{template}.jinja").read_text, "utf-8")
+    async with LlamaServer(model_path=chat_model(tmp_path / "m.gguf", template=text)) as llama:
+        for name, talk in CHATS.items():
+            prompt = await rendered(llama, talk)
+            assert [prompt.count(content) for _, content in talk] == [1] * len(talk), (name, prompt)
+
+
+@pytest.mark.parametrize(
+    ("template", "chat", "prompt"),
+    [
+        (
+            "gemma-2",
+            "system in the middle",
+            "<start_of_turn>user\nBe.\nHm.<end_of_turn>\n<start_of_turn>model\nI.<end_of_turn>\n"
+            "<start_of_turn>user\nIt rains.\nWho?<end_of_turn>\n<start_of_turn>model\n",
+        ),
+        (
+            "gemma-3",
+            "begins with an answer",
+            "<start_of_turn>user\nBe.<end_of_turn>\n<start_of_turn>model\nI.<end_of_turn>\n"
+            "<start_of_turn>user\nWho?<end_of_turn>\n<start_of_turn>model\n",
+        ),
+        ("mistral-v0.2", "two players in a row", "[INST] Be.\nHm. [/INST]I.<|end|>[INST] Ah.\nWho? [/INST]"),
+        ("mistral-v0.3", "system at the end", "[INST] Hm.[/INST] I.<|end|>[INST] Be.\n\nWho?\nIt is late.[/INST]"),
+    ],
+)
+async def test_strict_template_is_given_turns_that_alternate(
+    tmp_path: Path, template: str, chat: str, prompt: str
+) -> None:
+    text = await asyncio.to_thread((TEMPLATES / f"{template}.jinja").read_text, "utf-8")
+    async with LlamaServer(model_path=chat_model(tmp_path / "m.gguf", template=text)) as llama:
+        assert (await rendered(llama, CHATS[chat])).removeprefix("<|end|>") == prompt
+
+
+async def test_template_that_leaves_out_what_is_said_is_refused(tmp_path: Path) -> None:
+    deaf = chat_model(tmp_path / "deaf.gguf", template="{% for m in messages %}{{ m.text }}{% endfor %}")
+    with pytest.raises(InvalidInput, match=r"deaf\.gguf: its chat template .*: it leaves out 'You are Mira\.'"):
+        await LlamaServer(model_path=deaf).start()
+
+
+@pytest.mark.parametrize("talk", CHATS.values(), ids=CHATS)
+def test_chat_of_a_template_that_accepts_all_is_unchanged(talk: list[tuple[str, str]]) -> None:
+    messages = [{"role": role, "content": content} for role, content in talk]
+    assert ChatShape().of(messages) is messages
 
 
 def test_what_calls_a_tool_is_not_joined() -> None:

@@ -276,6 +276,11 @@ def llama() -> Iterator[LlamaServer]:
     server.unload()
 
 
+def test_shipped_model_reads_messages_unchanged(llama: LlamaServer) -> None:
+    messages = [{"role": role, "content": role} for role in ("system", "assistant", "user", "user", "system")]
+    assert llama.as_read(messages) == messages
+
+
 @pytest.fixture
 async def smiths(llama: LlamaServer, request: pytest.FixtureRequest) -> AsyncIterator[Smiths]:
     smiths = Smiths(llama, house=request.node.name)

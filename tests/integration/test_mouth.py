@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pipecat.services.openai.base_llm import OpenAILLMSettings
 
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.campaign import BudgetTier
@@ -21,6 +20,7 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
+from glyphoxa.providers.building import Connection
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.local_services import make_tts
 from tests.support.memory_twins import tools_of
@@ -35,8 +35,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 def a_model(server: ModelServer, **options: Any) -> SpokenLLM:
-    settings = OpenAILLMSettings(model="m")
-    return SpokenLLM(api_key="x", base_url=server.base_url, settings=settings, **options)
+    return SpokenLLM(Connection("m", server.base_url, "x"), **options)
 
 
 async def test_an_answer_is_heard_whole_and_its_stages_come_in_order(server: ModelServer) -> None:
@@ -229,7 +228,7 @@ async def test_a_model_that_never_begins_ends_the_turn_as_timed_out(server: Mode
         play.begin()
         assert "timed out" in (await play.finished()).error
         server.gate.set()
-        llm._deadlines = StreamDeadlines(first_token_ms=DEADLINE_MS)
+        llm.deadlines = StreamDeadlines(first_token_ms=DEADLINE_MS)
         assert (await play.answered("t2")).error == ""
 
 

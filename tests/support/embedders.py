@@ -17,6 +17,15 @@ def an_embedder(
     return Embedder(name, dimensions, embed)
 
 
+def embedder_of_one_topic(*, dimensions: int = 8) -> Embedder:
+    """All texts are as near to each other as can be."""
+
+    async def embed(texts: list[str]) -> NDArray[float32]:
+        return np.full((len(texts), dimensions), dimensions**-0.5, float32)
+
+    return Embedder("one topic", dimensions, embed)
+
+
 def embedder_of_topics(axes: Mapping[str, int], *, name: str = "twin", dimensions: int = 384) -> Embedder:
     """Texts on the same topic point the same way; those on none point nowhere near another.
 

@@ -149,9 +149,11 @@ class _Talk(Session):
             calls = []
             for call in reply.tool_calls:
                 self._n_calls += 1
-                calls.append({"id": f"call_{self._n_calls}", "name": call.name, "args": json.loads(call.arguments)})
+                calls.append({"id": f"call_{self._n_calls}", "name": call.name, "args": _arguments(call.arguments)})
             await self.send({"toolCall": {"functionCalls": calls}})
+            await self.send_extras(reply, "after")
             return
+        await self.send_extras(reply, "first")
         await wait_ms(self._server.first_sound_ms)
         late = ""
         words = list(tokens(reply.text))
@@ -168,12 +170,16 @@ class _Talk(Session):
             sound = tone(token, rate_hz=SPEECH_RATE_HZ, ms_per_character=self._server.ms_per_character)
             blob = {"mimeType": f"audio/pcm;rate={SPEECH_RATE_HZ}", "data": base64.b64encode(sound).decode()}
             await self._content({"modelTurn": {"role": "model", "parts": [{"inlineData": blob}]}})
+            if n == 0:
+                await self.send_extras(reply, "amid")
+        await self.send_extras(reply, "last")
         await self._content({"generationComplete": True})
         if late:
             await self._content({"outputTranscription": {"text": late}})
         self._conversation.turns.append(("model", reply.text))
         usage = {"promptTokenCount": len(self._conversation.turns), "totalTokenCount": len(words)}
-        await self.send({"serverContent": {"turnComplete": True}, "usageMetadata": usage})
+        await self.send({"serverContent": {"turnComplete": True, **reply.ending}, "usageMetadata": usage})
+        await self.send_extras(reply, "after")
 
     async def _content(self, content: dict[str, Any]) -> None:
         await self.send({"serverContent": content})
@@ -190,6 +196,13 @@ def _camel_case(told: Any) -> Any:
         first, *rest = key.split("_")
         spelled[first + "".join(word.capitalize() for word in rest)] = _camel_case(value)
     return spelled
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _text(turn: dict[str, Any]) -> str:

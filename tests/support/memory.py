@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.words import words
+from glyphoxa.recall.vectors import NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.recall.world_memory import KnownByName, NamedWorld
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import SpoolPosition
@@ -162,6 +163,7 @@ class ByNameTwin:
         self._graph = graph
         self._world: NamedWorld | None = None
         self.asked_for: list[NpcId] = []
+        self.meanings = TextVectors(None, QuestionVectors(None))
 
     async def refresh(self, campaign: CampaignId) -> None:
         await self._graph.weather.pass_through()
@@ -170,10 +172,13 @@ class ByNameTwin:
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
         state.load((), StateRows(entities=entities, facts=self._graph.of_world))
         self._world = NamedWorld(state)
+        self.meanings.learn(self._world.texts)
 
-    def by_name(self, campaign: CampaignId, npc: NpcId, question: str) -> list[KnownByName] | None:
+    def by_name(
+        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+    ) -> list[KnownByName] | None:
         self.asked_for.append(npc)
-        return None if self._world is None else self._world.by_name(npc, question, at_ms=0)
+        return None if self._world is None else self._world.by_name(npc, question, at_ms=0, nearest=nearest)
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         if self._world is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,18 @@ from benchmarks.servers.openai import SPEECH_RATE_HZ, ToolCall, tokens
 
 
 @dataclass(frozen=True, slots=True)
+class Close:
+    """Ends the connection with this close code."""
+
+    code: int
+    why: str = ""
+
+
+Sent = Mapping[str, Any] | str | Close
+"""A message, raw text, or the end of the connection. "$response" in a message stands for the response's id."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpokenReply:
     """One response.
 
@@ -23,6 +35,8 @@ class SpokenReply:
         holds_after: Send so many words and their sound, then nothing more until the response is cancelled.
         dies_after: Send so many words, then drop the connection.
         n_tokens: What the session holds after it.
+        extras: What else is sent: "first", before the first word; "amid", after it; "last"; "after" the end.
+        ending: Fields of the response at its end that differ from a complete one's.
     """
 
     text: str = ""
@@ -30,6 +44,8 @@ class SpokenReply:
     holds_after: int | None = None
     dies_after: int | None = None
     n_tokens: int = 0
+    extras: Mapping[str, Sequence[Sent]] = field(default_factory=dict)
+    ending: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -81,12 +97,29 @@ class Session:
             self._answering.cancel()
             await asyncio.gather(self._answering, return_exceptions=True)
 
+    async def send_extras(self, reply: SpokenReply, place: str, response_id: str = "") -> None:
+        for each in reply.extras.get(place, ()):
+            if self._socket.closed:
+                return
+            if isinstance(each, Close):
+                await self._socket.close(code=each.code, message=each.why.encode())
+            else:
+                text = each if isinstance(each, str) else json.dumps(each)
+                await self._socket.send_str(text.replace("$response", response_id))
+
 
 class RealtimeServer(SpeechServer):
-    """`conversations`: one a connection."""
+    """`conversations`: one a connection.
 
-    def __init__(self, *given: Any, **more: Any) -> None:
+    Args:
+        refuses_cuts: Rejects every truncation.
+        ignores_cancels: Never ends a response because the client asks for it.
+    """
+
+    def __init__(self, *given: Any, refuses_cuts: bool = False, ignores_cancels: bool = False, **more: Any) -> None:
         super().__init__(*given, **more)
+        self.refuses_cuts = refuses_cuts
+        self.ignores_cancels = ignores_cancels
         self.conversations: list[Conversation] = []
 
     @property
@@ -144,6 +177,8 @@ class _Talk(Session):
             case "conversation.item.delete":
                 items[:] = [item for item in items if item["id"] != event["item_id"]]
                 await self.send("conversation.item.deleted", item_id=event["item_id"])
+            case "conversation.item.truncate" if self._server.refuses_cuts:
+                await self._error("invalid_value", "Audio content of 100ms is already shorter than 700ms", event)
             case "conversation.item.truncate" if not self._has(event["item_id"]):
                 await self._error("item_truncate_invalid_item_id", f"no item {event['item_id']}", event)
             case "conversation.item.truncate":
@@ -156,8 +191,10 @@ class _Talk(Session):
                 self._answering = asyncio.create_task(self._answer(self._server.next_reply()))
             case "response.cancel" if not self._is_answering():
                 await self._error("response_cancel_not_active", "no response is being made", event)
-            case "response.cancel":
+            case "response.cancel" if not self._server.ignores_cancels:
                 await self.stop()
+            case "response.cancel":
+                pass
             case unknown:
                 await self._error("invalid_value", f"unknown event {unknown}", event)
 
@@ -181,17 +218,21 @@ class _Talk(Session):
         response_id = f"resp_{self._n}"
         output: list[dict[str, Any]] = []
         await self.send("response.created", response=_response(response_id, "in_progress", []))
+        await self.send_extras(reply, "first", response_id)
         status = "cancelled"
         try:
             for n, call in enumerate(reply.tool_calls):
                 await self._call(response_id, n, call, output)
             if reply.text:
                 await self._speak(response_id, reply, output)
+            await self.send_extras(reply, "last", response_id)
             status = "completed"
         finally:
             # The client may ask again as soon as it hears of the end.
             self._answering = None
-            await self.send("response.done", response=_response(response_id, status, output, reply.n_tokens))
+            ended = {**_response(response_id, status, output, reply.n_tokens), **reply.ending}
+            await self.send("response.done", response=ended)
+            await self.send_extras(reply, "after", response_id)
 
     async def _call(self, response_id: str, n: int, call: ToolCall, output: list[dict[str, Any]]) -> None:
         item = {
@@ -239,6 +280,8 @@ class _Talk(Session):
             await self.send("response.output_audio_transcript.delta", **part, delta=token)
             sound = tone(token, rate_hz=SPEECH_RATE_HZ, ms_per_character=self._server.ms_per_character)
             await self.send("response.output_audio.delta", **part, delta=base64.b64encode(sound).decode())
+            if n == 0:
+                await self.send_extras(reply, "amid", response_id)
         await self.send("response.output_audio.done", **part)
         await self.send("response.output_audio_transcript.done", **part, transcript=reply.text)
         item["status"] = "completed"

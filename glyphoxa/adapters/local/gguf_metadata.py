@@ -7,7 +7,7 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -160,17 +160,45 @@ def _texts(data: mmap.mmap, at: int, n: int) -> tuple[list[bytes], int]:
 
 # Adapting a chat to a model's chat template.
 #
-# A template is a program of the model's publisher. Most accept any chat; some reject consecutive messages of one role,
-# which occur when two players speak in turn: these are joined into one message. The check runs when the model is
-# loaded, never in a turn.
+# A template is a program of the model's publisher. Most accept any chat. Some reject messages of one role in a row (two
+# players speak in turn), a system message after the first one, or a chat that begins with an answer; others leave such
+# messages out. The check runs when the model is loaded, never in a turn.
 
 
 _PATIENCE_S: Final = 30.0
-_BEGINNING: Final = (("system", "You are Mira."), ("user", "Tamsin says: Hello."), ("assistant", "Good evening."))
-_TWICE: Final = (*_BEGINNING, ("user", "Bran says: Hm."), ("user", "Tamsin says: Where are we?"))
-_ONCE: Final = (*_BEGINNING, ("user", "Tamsin says: Where are we?"))
 
 Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatShape:
+    """What has to be changed in a chat for a template.
+
+    Attributes:
+        joins: Consecutive messages of one role are joined into one.
+        has_one_system: System messages after the first message become the user's.
+        begins_with_user: A system message before an answer becomes the user's.
+    """
+
+    joins: bool = False
+    has_one_system: bool = False
+    begins_with_user: bool = False
+
+    def of(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The chat in this shape. Returns the same object if nothing has to be changed."""
+        if self.has_one_system:
+            messages = [*messages[:1], *(_as_user(each) for each in messages[1:])]
+        if self.begins_with_user and [each["role"] for each in messages[:2]] == ["system", "assistant"]:
+            messages = [_as_user(messages[0]), *messages[1:]]
+        return joined(messages) if self.joins else messages
+
+
+_BEGINNING: Final = (("system", "You are Mira."), ("user", "Tamsin says: Hello."), ("assistant", "Good evening."))
+_PROBES: Final = (
+    ("joins", (*_BEGINNING, ("user", "Bran says: Hm."), ("user", "Tamsin says: Where are we?"))),
+    ("has_one_system", (*_BEGINNING, ("system", "It rains."), ("user", "Bran says: Hm."), ("system", "It is late."))),
+    ("begins_with_user", (_BEGINNING[0], _BEGINNING[2], ("user", "Bran says: Hm."))),
+)
 
 
 def joined(messages: Sequence[Message]) -> list[Message]:
@@ -189,35 +217,44 @@ def joined(messages: Sequence[Message]) -> list[Message]:
     return found
 
 
-def wants_joined(server: str, key: str, model: Path) -> bool:
-    """Whether consecutive messages of one role have to be `joined` for the running model.
+def shape_for(server: str, key: str, model: Path) -> ChatShape:
+    """Find the fewest changes with which the running model's template accepts the chats of a table.
 
     Raises:
-        InvalidInput: Its template rejects any chat of a table.
+        InvalidInput: It rejects them in any shape, or leaves out what is said.
         Unavailable: The server does not answer.
     """
-    if not _refused(server, key, _TWICE):
-        return False
-    if why := _refused(server, key, _ONCE):
-        raise InvalidInput(f"{model}: its chat template rejects a conversation of several players: {why}")
-    return True
+    shape = ChatShape()
+    for change, chat in _PROBES:
+        if _refused(server, key, shape, chat):
+            shape = replace(shape, **{change: True})
+    for _, chat in _PROBES:
+        if why := _refused(server, key, shape, chat):
+            raise InvalidInput(f"{model}: its chat template rejects a conversation of several players: {why}")
+    return shape
+
+
+def _as_user(message: Message) -> Message:
+    return {**message, "role": "user"} if message["role"] == "system" else message
 
 
 def _is_plain(message: Message) -> bool:
     return message.keys() == {"role", "content"} and isinstance(message["content"], str)
 
 
-def _refused(server: str, key: str, chat: Sequence[tuple[str, str]]) -> str:
-    messages = [{"role": role, "content": content} for role, content in chat]
+def _refused(server: str, key: str, shape: ChatShape, chat: Sequence[tuple[str, str]]) -> str:
+    """Return why a template does not accept a chat; empty if it does."""
+    messages = shape.of([{"role": role, "content": content} for role, content in chat])
     try:
         answer = httpx.post(
             f"{server}/apply-template",
-            json={"messages": messages},
+            json={"messages": [*messages]},
             headers={"Authorization": f"Bearer {key}"},
             timeout=_PATIENCE_S,
         )
         if answer.is_success:
-            return ""
+            prompt = str(answer.json().get("prompt"))
+            return next((f"it leaves out {content!r}" for _, content in chat if content not in prompt), "")
         said = answer.json().get("error", {}).get("message") or f"HTTP {answer.status_code}"
         return " ".join(str(said).split())
     except (httpx.HTTPError, ValueError) as error:

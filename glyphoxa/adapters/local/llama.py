@@ -36,12 +36,12 @@ from loguru import logger
 from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.adapters.local.gguf_metadata import (
     ELSEWHERE,
+    ChatShape,
     ControlTokens,
     GgufHeader,
-    joined,
     of_gguf,
     read_header,
-    wants_joined,
+    shape_for,
 )
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
@@ -128,13 +128,12 @@ class LlamaServer:
         self.model_id = ""
         self.used_slots: set[int] = set()
         self.one_at_a_time = asyncio.Lock()
-        self._joins_lines = False
+        self._shape = ChatShape()
         self._server: Any = None
 
     def as_read(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The messages of a chat as this model may read them: without markers, and shaped for its template."""
-        words = self.control_tokens.in_messages(messages)
-        return joined(words) if self._joins_lines else words
+        return self._shape.of(self.control_tokens.in_messages(messages))
 
     async def start(self) -> None:
         """Load the weights (seconds) in a thread.
@@ -185,7 +184,7 @@ class LlamaServer:
         self.control_tokens = of_gguf(header)
         self._await_queue()
         try:
-            self._joins_lines = wants_joined(self.base_url.removesuffix("/v1"), self.api_key, self.model_path)
+            self._shape = shape_for(self.base_url.removesuffix("/v1"), self.api_key, self.model_path)
         except GlyphoxaError:
             self.unload()
             raise

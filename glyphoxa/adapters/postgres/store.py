@@ -24,7 +24,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.transcript_memory import Another
-from glyphoxa.recall.vectors import Embedder
+from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world_memory import WorldMemory
 
 
@@ -105,7 +105,6 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
     summaries = PostgresSessionSummaries(database)
     times = PostgresCampaignTimes(database)
-    by_name = WorldMemory(PostgresWorldFeed(database), now_ms=_now_ms)
 
     async def follow(model: str, dimensions: int) -> Embedder | None:
         try:
@@ -118,6 +117,8 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         return found
 
     past_talk = Recall(feed, embedder=embedder, another=follow, summaries=summaries, times=times, settings=recall)
+    meanings = TextVectors(embedder, past_talk.vectors)
+    by_name = WorldMemory(PostgresWorldFeed(database), now_ms=_now_ms, meanings=meanings)
     try:
         yield Store(
             database,

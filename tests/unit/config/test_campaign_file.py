@@ -73,8 +73,8 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "60: relationship type 'OWES_MONEY_TO' is a custom type, shown as 'A owes money to B'",
-        "71: 'Elowen' has no `examples`: default ones of a medieval village are used, with its name, occupation and "
+        "60: relationship type 'OWES_MONEY_TO' is a custom type, shown as 'A owes money to B'; that is fine",
+        "71: 'Elowen' has no `examples`: default ones for any time and place are used, with its name, occupation and "
         "place (show them: glyphoxa campaign prompt FILE --npc 'Elowen')",
         "91: only 'Grimjaw' knows this secret: write it to the NPC ('You ...'), without 'Grimjaw'",
     ]
@@ -255,7 +255,7 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
         (TWO.replace("Town", "Tőwn").encode("latin2"), "1: not UTF-8 text"),
         (b"campaign: {name: Town}\ncampaign: {name: City}\n", "2: key 'campaign' is here twice, first on line 1"),
         (b"campaign: {name: Town\n", "2: not YAML"),
-        (b"- a\n- b\n", "1: must hold keys (campaign, "),
+        (b"- a\n- b\n", "1: must be keys with values (campaign, "),
         (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: has no known key (only"),
     ],
 )  # fmt: skip

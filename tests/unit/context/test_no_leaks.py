@@ -16,6 +16,8 @@ from glyphoxa.context.prompt import Budgets, HotContext, with_hot_context
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.recall.vectors import QuestionVectors, TextVectors
+from tests.support.embedders import embedder_of_one_topic
 from tests.support.memory import ByNameTwin, LogTwin
 from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
@@ -46,6 +48,10 @@ class SecretTable:
     def __init__(self, town: SecretCampaign, budgets: Budgets) -> None:
         self.town, campaign = town, town.campaign
         self.log, self.by_name = LogTwin(), WhenChanged(town.graph)
+        if town.random.random() < 0.5:
+            # Everything that anybody may know is near to every question.
+            embedder = embedder_of_one_topic()
+            self.by_name.meanings = TextVectors(embedder, QuestionVectors(embedder))
         self.talks = {npc.id: Conversation(npc) for npc in campaign.npcs}
         self.scene = campaign.scenes[0]
         self._ids = count()

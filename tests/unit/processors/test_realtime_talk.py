@@ -88,7 +88,13 @@ def test_a_reply_that_was_cut_off_is_truncated_to_what_was_heard() -> None:
     talk = RealtimeTalk(lambda: "id")
     talk.replied("reply_1", "It is sharp and it is yours.")
     assert talk.heard("reply_1", "It is sharp", audio_ms=700) == [
-        {"type": "conversation.item.truncate", "item_id": "reply_1", "content_index": 0, "audio_end_ms": 700}
+        {
+            "type": "conversation.item.truncate",
+            "event_id": "cut",
+            "item_id": "reply_1",
+            "content_index": 0,
+            "audio_end_ms": 700,
+        }
     ]
 
 

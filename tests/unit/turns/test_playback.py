@@ -23,6 +23,7 @@ from glyphoxa.turns.playback import (
     ReplyEnded,
     ReplyFailed,
     Resumed,
+    Retracted,
     SoundBegins,
     SoundCame,
 )
@@ -322,3 +323,21 @@ def test_held_and_cut_reply_counts_only_what_was_played() -> None:
     assert cut.interrupted
     assert cut.n_samples == 2 * CHUNK
     assert cut.heard == "one two"
+
+
+def test_error_after_the_end_of_a_reply_does_not_fail_it() -> None:
+    playback = reply(("Well met.", 2_400))
+    playback.on(ReplyFailed("too late to matter"))
+    playback.on(Released())
+    ended = over(played_out(playback))
+    assert (ended.heard, ended.error) == ("Well met.", "")
+
+
+def test_retracted_pieces_are_not_part_of_the_reply() -> None:
+    playback = Playback()
+    for event in (Released(), PieceBegan("They want a price."), SoundCame(2_400), PieceEnded(), Played(CHUNK)):
+        playback.on(event)
+    for event in (Retracted(), PieceBegan("Four crowns."), SoundCame(2_400), PieceEnded(), ReplyEnded()):
+        playback.on(event)
+    ended = over(played_out(playback))
+    assert ended.reply == ended.heard == "Four crowns."

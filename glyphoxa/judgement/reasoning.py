@@ -1,0 +1,336 @@
+"""Separates the words of a streamed answer from reasoning and from what models write before a reply.
+
+Rules:
+
+- Reasoning is what stands between the marks of a form (`_TAGS`, `_PAIRS`, channels). It is never spoken.
+- A closing mark without an opening one makes everything before it reasoning. ReplyPart that were already passed on are
+  retracted.
+- Ordinary text is passed on at once. Only text that may become a mark is held back, until the next characters decide.
+- A reply whose first words are about the user (`reasoning_begins` in the word lists) is held until a closing mark, or
+  to its end. So are replies of a model that has left out the opening mark before.
+- A role, an exclamation, or an announcement ("assistant", "Sure!", "Here is my reply:") is removed if words follow.
+
+Marks were collected from the chat templates and reasoning parsers of vLLM, SGLang and llama.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.language.lexicon import lexicon
+
+_TAGS: Final = (
+    "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|inner_monologue|antthinking"
+    "|seed:think|internal|deliberation"
+)
+_PAIRS: Final = (
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|start_thinking|>", "<|end_thinking|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|channel>thought", "<channel|>"),
+    ("<unused94>", "<unused95>"),
+    ("Here is my thought process:", "Here is my response:"),
+)
+_BARE_OPENERS: Final = ("analysis", "Analysis:", "Analysis\n", "**Analysis", "Here is my thought process:")
+"""Count at the start of an answer only. The first is what remains of a channel whose control tokens were removed."""
+
+_OPENING_TAGS: Final = (
+    rf"<\s*(?:{_TAGS})(?:\s[^<>]*)?>|\[(?:{_TAGS})\]|◁(?:{_TAGS})▷|<\|(?:{_TAGS})\|>|{{pairs}}"
+).format(pairs="|".join(re.escape(opening) for opening, _ in _PAIRS))
+_CLOSING_TAGS: Final = (
+    rf"<\s*/\s*(?:{_TAGS})\s*>|\[/(?:{_TAGS})\]|◁/(?:{_TAGS})▷|<\|/(?:{_TAGS})\|>|assistantfinal|{{pairs}}"
+).format(pairs="|".join(re.escape(closing) for _, closing in _PAIRS))
+_CHANNEL: Final = (
+    r"(?:<\|start\|>\s*\w*\s*)?<\|channel\|>\s*(?P<channel>\w*)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+)
+_CONTROL: Final = r"<\|(?!(?:channel|start)\|>)[^<>|\n]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|\[/?INST\]"
+
+_MARK: Final = re.compile(
+    rf"(?P<opens>{_OPENING_TAGS})|(?P<closes>{_CLOSING_TAGS})|{_CHANNEL}|(?P<control>{_CONTROL})", re.IGNORECASE
+)
+_CLOSES: Final = re.compile(rf"{_CLOSING_TAGS}|{_CHANNEL.replace('(?P<channel>', '(?:final)(?:')}", re.IGNORECASE)
+_FINAL: Final = re.compile(
+    r"""(?<![a-z])final[*:]*(?:\s*\n\s*|\s*(?=[A-ZÀ-Þ"“„'‘«¿¡*\[(]))|(?:^|\n)\W*Final(?:[ ]\w+)?\W*?[:\n]\W*?(?=\w)"""
+)
+_BEGINS_MARK: Final = re.compile(r"(?:<|\[|◁)[^<>\]▷\n]{0,48}$|assistant$", re.IGNORECASE)
+_BEGINS_CHANNEL: Final = re.compile(r"(?:<\|start\|>|<\|channel\|>)(?:(?!<\|message\|>).){0,120}$", re.DOTALL)
+_TAIL: Final = 160
+"""Characters of unspoken text that are kept, because a mark may begin in them."""
+
+_WORDS: Final = lexicon("reply")
+_BEGINNINGS: Final = _WORDS.words("reasoning_begins")
+_ROLES: Final = _WORDS.words("reply_roles")
+_AGREES: Final = _WORDS.words("reply_agrees")
+_PRESENTS: Final = _WORDS.words("reply_presents")
+_PRESENTED: Final = _WORDS.pattern("reply_presented", flags=re.IGNORECASE)
+_ANNOUNCED_WITHIN: Final = 100
+"""Characters of an announcement."""
+_WORD: Final = re.compile(r"[^\W_]+(?:'\w+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPart:
+    """ReplyPart of a reply.
+
+    Attributes:
+        text: May be empty.
+        retracts: All words before these were reasoning.
+    """
+
+    text: str = ""
+    retracts: bool = False
+
+
+class ReplyText:
+    """Takes the text of one answer and returns what may be said of it. Create a new one for every answer.
+
+    Args:
+        removes: Whether reasoning is looked for at all.
+        begins_inside: The answer begins with reasoning without an opening mark. If no mark closes it and the model
+            stopped by itself, it was none.
+
+    Attributes:
+        has_reasoning: Whether there was reasoning.
+        lacks_opening: Whether a mark closed reasoning that none had opened.
+    """
+
+    def __init__(self, *, removes: bool = True, begins_inside: bool = False) -> None:
+        self._removes = removes
+        self._held = ""
+        self._n_searched = 0
+        """Characters of it in which no mark begins."""
+        self._closes: re.Pattern[str] | None = _CLOSES if removes and begins_inside else None
+        self._is_guess = self._closes is not None
+        self._at_start = removes
+        self._opener = Opener()
+        self._has_said = False
+        self.has_reasoning = False
+        self.lacks_opening = False
+
+    def reasoned_elsewhere(self) -> None:
+        """Note that the server keeps reasoning apart, so the text has none."""
+        self.has_reasoning = True
+        if self._is_guess and not self._held:
+            self._closes, self._is_guess = None, False
+
+    def push(self, text: str) -> ReplyPart:
+        self._held += text
+        return self._joined(self._parts())
+
+    def end(self, *, is_cut: bool) -> ReplyPart:
+        """Return what was held back and is part of the reply.
+
+        Args:
+            is_cut: The answer ended at the token limit, so open reasoning is reasoning.
+        """
+        parts: list[ReplyPart] = []
+        if self._is_guess and not is_cut:
+            self._closes, self._is_guess = None, False
+            self._at_start = False
+            parts.append(self._joined(self._parts()))
+        if self._closes is None:
+            parts.append(ReplyPart(self._opener.push(self._held) + self._opener.end()))
+        elif self._held.strip():
+            self.has_reasoning = True
+        self._held = ""
+        return self._joined(iter(parts))
+
+    def _joined(self, parts: Iterator[ReplyPart]) -> ReplyPart:
+        text, retracts = "", False
+        for part in parts:
+            if part.retracts:
+                text, retracts = "", retracts or self._has_said
+                self._has_said = False
+            text += part.text
+        self._has_said = self._has_said or bool(text.strip())
+        return ReplyPart(text, retracts)
+
+    def _parts(self) -> Iterator[ReplyPart]:
+        if self._at_start and not self._has_started():
+            return
+        while self._held:
+            if self._closes is not None:
+                found = self._closes.search(self._held, self._n_searched)
+                if found is None:
+                    if not self._is_guess:
+                        self.has_reasoning = self.has_reasoning or bool(self._held.strip())
+                        self._held = self._held[-_TAIL:]
+                    self._n_searched = max(0, len(self._held) - _TAIL)
+                    return
+                self._n_searched = 0
+                yield self._closed(found)
+                continue
+            mark = _MARK.search(self._held) if self._removes else None
+            if mark is None:
+                n_held = self._begun_mark() if self._removes else 0
+                at = len(self._held) - n_held
+                yield ReplyPart(self._opener.push(self._held[:at]))
+                self._held = self._held[at:]
+                return
+            yield self._marked(mark)
+
+    def _has_started(self) -> bool:
+        """Whether the first words decide how the answer begins. Reasoning that they show is opened."""
+        text = self._held.lstrip()
+        if text.startswith(_BARE_OPENERS):
+            self._closes, self._is_guess = _PLAIN_CLOSES, False
+        elif self._is_guess and text and not any(each.startswith(text) for each in _BARE_OPENERS):
+            pass
+        elif (begins := _begins_reasoning(text)) is None or any(each.startswith(text) for each in _BARE_OPENERS):
+            return False
+        elif begins:
+            self._closes, self._is_guess = _CLOSES, True
+        self._at_start = False
+        return True
+
+    def _closed(self, found: re.Match[str]) -> ReplyPart:
+        self.has_reasoning = True
+        self.lacks_opening = self.lacks_opening or (self._is_guess and not _MARK.match(self._held.lstrip()))
+        self._closes, self._is_guess = None, False
+        self._restart(found)
+        return ReplyPart()
+
+    def _marked(self, mark: re.Match[str]) -> ReplyPart:
+        before = self._held[: mark.start()]
+        if mark["control"]:
+            self._held = self._held[mark.end() :]
+            return ReplyPart(self._opener.push(before))
+        if mark["opens"] or (mark["channel"] is not None and mark["channel"].lower() != "final"):
+            self._held = self._held[mark.end() :]
+            self._closes = _CLOSES
+            return ReplyPart(self._opener.push(before))
+        if before.strip() or self._has_said or self._opener.holds:
+            self.has_reasoning = True
+            self.lacks_opening = self.lacks_opening or mark["channel"] is None
+        self._restart(mark)
+        return ReplyPart(retracts=True)
+
+    def _restart(self, mark: re.Match[str]) -> None:
+        self._held = self._held[mark.end() :].lstrip()
+        self._opener = Opener()
+
+    def _begun_mark(self) -> int:
+        """Return the number of last characters that may be the beginning of a mark."""
+        found = _BEGINS_CHANNEL.search(self._held) or _BEGINS_MARK.search(self._held)
+        return 0 if found is None else len(self._held) - found.start()
+
+
+_PLAIN_CLOSES: Final = re.compile(rf"(?i:{_CLOSES.pattern})|{_FINAL.pattern}")
+
+
+def _begins_reasoning(text: str) -> bool | None:
+    """Whether these first words speak about a user, as no character does; None while they may become such."""
+    text = _straight(text[:120]).casefold()
+    said = " ".join(_WORD.findall(text)) + ("" if text[-1:].isalnum() else " ")
+    if any(said.startswith(f"{phrase} ") for phrase in _BEGINNINGS):
+        return True
+    return None if any(f"{phrase} ".startswith(said) for phrase in _BEGINNINGS) else False
+
+
+class Opener:
+    """Removes what a model writes before a reply. Holds text only while it may be such an opener."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._is_past = False
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._text.strip())
+
+    def push(self, text: str) -> str:
+        if self._is_past:
+            return text
+        self._text += text
+        while (n := _opener(self._text)) is not None:
+            if n == 0:
+                self._is_past = True
+                text, self._text = self._text, ""
+                return text
+            self._text = self._text[n:]
+        return ""
+
+    def end(self) -> str:
+        """Return what was held: an exclamation alone is a reply, a role or an announcement is not."""
+        text, self._text = self._text, ""
+        bare = text.strip().rstrip(":").casefold()
+        return "" if bare in _ROLES or (text.rstrip().endswith(":") and _announced(text)) else text
+
+
+def _opener(text: str) -> int | None:
+    """Return the length of an opener and the space after it; 0 if there is none, None while more text decides."""
+    start = len(text) - len(text.lstrip(" \n\t*_"))
+    said = _straight(text[start:])
+    lowered = said.casefold()
+    if not lowered:
+        return None
+    role = next((role for role in _ROLES if lowered.startswith(role)), "")
+    rest = said[len(role) :]
+    if role and not rest:
+        return None
+    if role and (rest[0] in ":*\n" or (said.startswith(role) and _is_line(rest))):
+        after = rest.lstrip(" \n\t:*")
+        return len(text) - len(after) if after else None
+    if any(role.startswith(lowered) for role in _ROLES):
+        return None
+    agreed = _agreement(said)
+    if agreed is None:
+        return None
+    announced = _announcement(said[agreed:])
+    if announced is None:
+        return None
+    is_exclaimed = "!" in said[:agreed]
+    n = agreed + announced if announced else agreed if is_exclaimed else 0
+    if not n:
+        return 0
+    after = said[n:].lstrip(" \n\t*")
+    return len(text) - len(after) if after else None
+
+
+def _is_line(rest: str) -> bool:
+    """Whether a sentence begins after a role that the chat template has left ("model Well met.")."""
+    return rest[0].isspace() and not rest.lstrip()[:1].islower()
+
+
+def _agreement(said: str) -> int | None:
+    """Return the length of an agreeing exclamation; 0 if there is none, None while more text decides."""
+    lowered = said.casefold()
+    for phrase in sorted(_AGREES, key=len, reverse=True):
+        if lowered.startswith(phrase) and lowered[len(phrase) : len(phrase) + 1] in ("!", ",", ".", ":", "—"):
+            end = len(phrase) + 1
+            return end + len(said[end:]) - len(said[end:].lstrip())
+    return None if any(f"{phrase}!".startswith(lowered) for phrase in _AGREES) else 0
+
+
+def _announcement(said: str) -> int | None:
+    """Return the length of "Here is my reply:"; 0 if there is none, None while more text decides."""
+    lowered = said.casefold()
+    if any(phrase.startswith(lowered) for phrase in _PRESENTS):
+        return None
+    if not any(lowered.startswith(f"{phrase} ") for phrase in _PRESENTS):
+        return 0
+    end = re.search(r"[:.!?\n]", said)
+    if end is None:
+        return None if len(said) < _ANNOUNCED_WITHIN else 0
+    return end.end() if end.group() == ":" and _announced(said[: end.end()]) else 0
+
+
+def _announced(text: str) -> bool:
+    said = _straight(text).casefold()
+    return len(text) <= _ANNOUNCED_WITHIN and _PRESENTED.search(said) is not None
+
+
+def _straight(text: str) -> str:
+    """Return the text with straight apostrophes, at the same length."""
+    return text.replace("’", "'")
+
+
+def without_reasoning(text: str) -> str:
+    """Return a whole answer without its reasoning."""
+    reply = ReplyText()
+    first = reply.push(text)
+    last = reply.end(is_cut=False)
+    return last.text if last.retracts else first.text + last.text
