@@ -191,6 +191,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             print(f"glyphoxa: `{old}` is now `{_MOVED[old]}`", file=sys.stderr)
             raise SystemExit(2)
     root = parser(verb)
+    if not arguments:
+        root.print_help(sys.stderr)
+        raise SystemExit(2)
     options, free = root.parse_known_args(arguments)
     if free and not getattr(options, "takes_any_option", False):
         options.parser.error(f"unrecognized arguments: {' '.join(free)}")

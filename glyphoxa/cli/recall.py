@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from glyphoxa.cli.render import a_table, show, show_lines
+from glyphoxa.cli.render import a_table, cut, show, show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
@@ -36,6 +36,8 @@ from glyphoxa.world.graph import Passage
 from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 10
+_SHOWN_OF_A_LINE: Final = 200
+"""Characters. A longer line would make every row as wide or as high as itself; `--explain` shows it whole."""
 _PATIENT: Final = RecallSettings(
     deadline_ms=60_000, patient_embed_deadline_ms=10_000, refresh_deadline_ms=10_000, summaries_deadline_ms=10_000
 )
@@ -356,7 +358,8 @@ def _listing(found: Sequence[Shown], resolver: NameResolver, *, explain: bool) -
     for rank, one in enumerate(found, start=1):
         recalled = one.recalled
         when = "" if recalled.session_id is None else moment(recalled.at_ms)
-        row = [str(rank), recalled_line(recalled), recalled.session_id or "", when]
+        line = recalled_line(recalled)
+        row = [str(rank), line if explain else cut(line, _SHOWN_OF_A_LINE), recalled.session_id or "", when]
         if explain:
             row += [
                 f"{recalled.score:.2f}",

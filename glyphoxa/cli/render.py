@@ -1,8 +1,8 @@
 """How verbs show more than a sentence: tables and lines no wider than the terminal; facts, events and previews.
 
-Piped, a table has 100 columns, or as many as `COLUMNS` says. Nothing is cut: a cell is broken between its words. Where
-some column has no room for its longest word, each row is shown as lines instead, `heading: cell`, below its first two.
-Only a word that is wider than the terminal is broken.
+Piped, a table has 100 columns, or as many as `COLUMNS` says. A table cuts nothing: a cell is broken between its words.
+Where some column has no room for its longest word, each row is shown as lines instead, `heading: cell`, below its first
+two. Only a word that is wider than the terminal is broken.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table as Columns
 from rich.text import Text
 
+from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.wording import (
     IndentedLine,
     certainty_in_words,
@@ -29,6 +30,7 @@ from glyphoxa.dm.wording import (
     validity_in_words,
 )
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, fact_in_words, moment, visibility_in_words
 
@@ -99,6 +101,13 @@ def show(table: PlainTable, out: TextIO | None = None) -> None:
         console.print(shown)
     for line in written.get().splitlines():
         print(line.rstrip(), file=to)
+
+
+def cut(text: str, most_characters: int) -> str:
+    """Return a text on one line of at most so many characters; "…" stands for its end."""
+    shown = Text(" ".join(text.split()))
+    shown.truncate(most_characters, overflow="ellipsis")
+    return shown.plain
 
 
 def show_lines(lines: Iterable[IndentedLine]) -> None:
@@ -263,15 +272,17 @@ async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -
 
 
 def show_preview(desk: Desk, found: Preview) -> None:
+    episodes = {episode_of(session) for session in desk.resolver.sessions}
     for title, facts in (
         ("no longer known", found.gone),
         ("changed", found.changed),
         ("known again", found.back),
     ):
-        for fact in facts[:_MOST_IN_PREVIEW]:
+        shown = [fact for fact in facts if not is_bookkeeping(fact, episodes)]
+        for fact in shown[:_MOST_IN_PREVIEW]:
             print(f"{title}: {plain(desk.facts.words(fact))}")
-        if len(facts) > _MOST_IN_PREVIEW:
-            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
+        if len(shown) > _MOST_IN_PREVIEW:
+            print(f"{title}: {len(shown) - _MOST_IN_PREVIEW} more")
     if found.events:
         print(f"events to be dropped: {len(found.events)}")
     if found.n_utterances:

@@ -39,7 +39,7 @@ from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printab
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
@@ -507,8 +507,9 @@ def _player(campaign: Campaign, wanted: str | None) -> Player:
     """Return the player that was named, else a guest with that name."""
     if wanted is None:
         return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
-    known = (player for player in campaign.players if wanted.casefold() in (player.id, player.name.casefold()))
-    return next(known, Player(_GUEST, wanted))
+    name = plain_name(wanted)
+    known = (player for player in campaign.players if name.casefold() in (player.id, player.name.casefold()))
+    return next(known, Player(_GUEST, name))
 
 
 def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:

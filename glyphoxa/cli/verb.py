@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -138,12 +139,20 @@ class Verb(Generic[A]):
         if self._itself is not None:
             self._itself.fill(parser)
             parser.set_defaults(**self._itself.told)
+        else:
+            parser.set_defaults(run=lambda _options: _help_of(parser), parser=parser)
         if not self._actions:
             return
-        actions = parser.add_subparsers(title="actions", metavar="ACTION", required=not alone)
+        actions = parser.add_subparsers(title="actions", metavar="ACTION")
         inherited: dict[str, Any] = {"argument_default": argparse.SUPPRESS} if alone else {}
         for each, act in self._actions.items():
             act.fill(actions.add_parser(each, **inherited, **act.told))
+
+
+def _help_of(parser: argparse.ArgumentParser) -> int:
+    """Print the help of a verb that needs an action, which was left out."""
+    parser.print_help(sys.stderr)
+    return 2
 
 
 def at_once(options: argparse.Namespace, act: Callable[[argparse.Namespace], int]) -> int:

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short
+from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
 from glyphoxa.context.prompt import PERSONA_TOKENS
 from glyphoxa.context.wording import SAYS
 from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
@@ -31,7 +31,7 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import reached_from
-from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.ids import EntityId, NpcId, plain_name
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.lexicon import primary_language
@@ -60,8 +60,13 @@ def _one_line(name: str) -> str:
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Name = Annotated[Text, StringConstraints(max_length=200), AfterValidator(_one_line)]
-Slug = Annotated[str, StringConstraints(pattern=r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", max_length=64)]
+Name = Annotated[Text, StringConstraints(max_length=200), AfterValidator(_one_line), AfterValidator(plain_name)]
+"""Checked for control characters before white space becomes single spaces."""
+Slug = Annotated[
+    str,
+    StringConstraints(max_length=64),
+    written_as(r"^[^\W_A-Z][^\W_A-Z-]*(-[^\W_A-Z-]+)*$", "old-mill: lower-case words joined by `-`"),
+]
 
 
 def _language(tag: str) -> str:
@@ -226,6 +231,11 @@ def wrong_attribute(name: str, value: object = "") -> str | None:
     return None
 
 
+def in_known_case(kind: str, types: Iterable[str]) -> str:
+    """Return a type of entities as it is known, whatever its capitals; an unknown one unchanged."""
+    return next((known for known in sorted(types) if known.casefold() == kind.casefold()), kind)
+
+
 def lost_text(value: object, path: YamlPath) -> Wrong:
     """Find where YAML took a part of a text in an attribute for a key, or a value is missing."""
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
@@ -375,7 +385,7 @@ class Reach:
             at: YamlPath = ("entities", i, "known_in")
             if places is not None:
                 self._check(places, at, by_name)
-            elif of_all and not block.known_by and not block.hidden and block.type != "player":
+            elif of_all and not block.known_by and not block.hidden and entity.type != "player":
                 places, at = of_all, ("entities", i)
             if places and not self.problems:
                 made[i] = self._known_in(entity, places, by_name, at)

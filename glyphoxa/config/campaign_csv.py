@@ -3,14 +3,17 @@
 `entities.csv` has the columns name and type, `relationships.csv` source, type and target; all other columns are
 attributes. `docs/writing-a-campaign.md` shows them.
 
-The reader is strict: UTF-8 (with or without a byte order mark), separated by `,` or `;`, quoted with `"`, as many cells
-in each row as there are columns. Lines of empty cells are skipped. A mistake is reported as `file:line`.
+Tables are read as spreadsheet programs write them: in UTF-8, UTF-16 or Windows-1252, separated by `,`, `;`, tabs or
+`|`, with or without Excel's first line `sep=;`, quoted with `"`. The reader is strict about cells: each row has as many
+as there are columns. Lines of empty cells are skipped. A mistake is reported as `file:line`.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -19,12 +22,13 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from glyphoxa.config.campaign_checks import Name, edge_name, hint_for, wrong_attribute
+from glyphoxa.config.campaign_checks import Name, edge_name, hint_for, in_known_case, wrong_attribute
+from glyphoxa.config.campaign_text import as_meant, quotes_in_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem, text_of
 from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, plain_name, slug
 from glyphoxa.language.relations import RelationWords
 
 
@@ -61,12 +65,14 @@ class LocatedCsv:
     """
     Attributes:
         own: Columns that are not of its kind, as they are written.
+        remarks: What its author may have meant otherwise.
     """
 
     path: Path
     columns: Columns
     own: tuple[str, ...]
     rows: tuple[CsvRow, ...]
+    remarks: tuple[Problem, ...] = ()
 
 
 ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
@@ -122,6 +128,7 @@ def read_tables(
             tables.append(read_csv(file, (RELATIONSHIPS, ENTITIES)))
         except InvalidFile as error:
             failures.append(str(error))
+    reading.warnings += [f"{table.path}:{each.line}: {each.text}" for table in tables for each in table.remarks]
     for columns, read in ((ENTITIES, reading.entities), (RELATIONSHIPS, reading.relationships)):
         for table in tables:
             if table.columns is columns:
@@ -168,7 +175,7 @@ class _Reading:
         problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
         lines: dict[str, int] = {}
         for row in table.rows:
-            name, kind = row.cells["name"], row.cells["type"]
+            name, kind = row.cells["name"], in_known_case(row.cells["type"], types)
             wrong = [problem for each in (name, *_listed(row, "aliases")) if (problem := _wrong_name(each))]
             known = self.known.get(name.casefold())
             if (first := lines.setdefault(name.casefold(), row.line)) != row.line:
@@ -293,7 +300,9 @@ def _wrong_name(name: str) -> str | None:
 # Tables whose rows know their lines.
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
-_SEPARATORS: Final = (",", ";")
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_SEPARATOR_LINE: Final = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
+"""Excel's first line, which names the separator."""
 _ALMOST: Final = 0.8
 """A column this similar to a known one is that one, misspelt."""
 
@@ -308,14 +317,19 @@ def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
         InvalidFile: With every mistake in its form.
         InvalidInput: It cannot be read.
     """
-    text = _text(path)
-    headers = {separator: _header(text, separator) for separator in _SEPARATORS}
+    text, remarks = _text(path)
+    named = _SEPARATOR_LINE.match(text)
+    n_before = 0 if named is None else 1
+    separators = _SEPARATORS if named is None else (str(named[1]),)
+    text = text if named is None else text[named.end() :]
+    headers = {separator: _header(text, separator) for separator in separators}
     for separator, header in headers.items():
         for columns in kinds:
             names = _names(header, columns)
             if set(columns.required) <= set(names):
-                return _table(path, text, separator, columns, names)
-    raise InvalidFile(path, [Problem(1, _no_kind(max(headers.values(), key=len), kinds))])
+                records = ((line + n_before, cells) for line, cells in _records(text, separator))
+                return _table(path, records, columns, names, remarks)
+    raise InvalidFile(path, [Problem(1 + n_before, _no_kind(max(headers.values(), key=len), kinds))])
 
 
 def _header(text: str, separator: str) -> list[str]:
@@ -326,19 +340,41 @@ def _header(text: str, separator: str) -> list[str]:
         return []
 
 
-def _text(path: Path) -> str:
-    text = text_of(
-        path,
-        most_bytes=_MOST_BYTES,
-        if_larger="; split it into several tables",
-        if_not_utf8='save the table as UTF-8 ("CSV UTF-8" in a spreadsheet program)',
-    )
+def _encoding_of(content: bytes) -> str:
+    """Return the encoding of a table: UTF-8, UTF-16, or else Windows-1252, which old versions of Excel write."""
+    begins = content[:8]
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in begins:  # without a byte order mark, Latin letters show it
+        return "utf-16-le" if not any(begins[1::2]) else "utf-16-be" if not any(begins[::2]) else "utf-8-sig"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "utf-8-sig" if b"\0" in content else "cp1252"
+    return "utf-8-sig"
+
+
+def _text(path: Path) -> tuple[str, list[Problem]]:
+    """Return the text and remarks."""
+    found: list[str] = []
+
+    def encoding_of(content: bytes) -> str:
+        found.append(_encoding_of(content))
+        return found[0]
+
+    text = text_of(path, most_bytes=_MOST_BYTES, if_larger="; split it into several tables", encoding_of=encoding_of)
+    remarks: list[Problem] = []
+    if found == ["cp1252"]:
+        line = next((n for n, each in enumerate(text.splitlines(), start=1) if not each.isascii()), 1)
+        remarks.append(Problem(line, 'not UTF-8, read as Windows-1252; if letters are wrong, save it as "CSV UTF-8"'))
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InvalidFile(path, [Problem(line, "a NUL character: not a CSV table")])
     if not text.strip():
         raise InvalidInput(f"{path}: is empty; write the names of the columns in its first line")
-    return text
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # of an old Mac
+    return text, remarks
 
 
 def _records(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -352,7 +388,8 @@ def _records(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 def _names(header: list[str], columns: Columns) -> list[str]:
     """Return the columns' names. Known ones may be written in capitals."""
-    return [name.casefold() if name.casefold() in columns.known else name for name in header]
+    plain = [plain_name(name) for name in header]
+    return [name.casefold() if name.casefold() in columns.known else name for name in plain]
 
 
 def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
@@ -362,21 +399,26 @@ def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
     hints = [
         f"{near[0]!r}, {did_you_mean(near[0], missing)}" for m in missing if (near := get_close_matches(m, have, 1))
     ]
+    hints += [remark for name in header if (remark := quotes_in_name(name))]
     hint = f" (there is {'; '.join(hints)})" if hints else ""
     return f"the columns are not those of a table: {', '.join(map(repr, missing))} missing{hint}; needed: {wanted}"
 
 
-def _table(path: Path, text: str, separator: str, columns: Columns, names: list[str]) -> LocatedCsv:
+def _table(
+    path: Path, records: Iterator[tuple[int, list[str]]], columns: Columns, names: list[str], remarks: list[Problem]
+) -> LocatedCsv:
     problems = list(_wrong_columns(columns, names))
     rows: list[CsvRow] = []
     try:
-        for line, cells in _records(text, separator):
-            if line == 1 or not any(cells):
+        next(records)  # the header
+        for line, cells in records:
+            if not any(cells):
                 continue
             if len(cells) != len(names):
                 problems.append(Problem(line, f"a row of {len(cells)} cells; the header names {len(names)} columns"))
                 continue
-            found = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+            found, told = _as_meant({name: cell for name, cell in zip(names, cells, strict=True) if cell}, columns)
+            remarks += [Problem(line, each) for each in told]
             if "" in found:
                 problems.append(Problem(line, f"{found['']!r} is in a column without a name"))
             problems += [Problem(line, f"{name!r} is empty") for name in columns.required if name not in found]
@@ -385,7 +427,22 @@ def _table(path: Path, text: str, separator: str, columns: Columns, names: list[
         problems.append(Problem(rows[-1].line + 1 if rows else 2, f"not CSV from here on: {error}"))
     if problems:
         raise InvalidFile(path, problems)
-    return LocatedCsv(path, columns, tuple(n for n in names if n and n not in columns.known), tuple(rows))
+    return LocatedCsv(
+        path, columns, tuple(n for n in names if n and n not in columns.known), tuple(rows), tuple(remarks)
+    )
+
+
+def _as_meant(cells: Mapping[str, str], columns: Columns) -> tuple[dict[str, str], list[str]]:
+    """Return the cells of a row as they are meant, and remarks."""
+    meant: dict[str, str] = {}
+    remarks: list[str] = []
+    for column, cell in cells.items():
+        text, told = as_meant(cell, char=cells.get("name", ""), language="")
+        # A name of several lines is a mistake, and is reported.
+        meant[column] = plain_name(text) if column in columns.known and "\n" not in text else text.strip()
+        quoted = quotes_in_name(text) if column in columns.required else ""
+        remarks += [f"{column}: {each}" for each in (*told, quoted) if each]
+    return {column: cell for column, cell in meant.items() if cell}, remarks
 
 
 def _wrong_columns(columns: Columns, names: list[str]) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ from glyphoxa.config.campaign_checks import (
     edge_name,
     filled_twice,
     hint_for,
+    in_known_case,
     lost_text,
     read_calendar,
     remark_on_secret,
@@ -27,6 +28,7 @@ from glyphoxa.config.campaign_checks import (
     wrong_ids,
     wrong_zone,
 )
+from glyphoxa.config.campaign_text import read_as_meant, with_plain_spaces
 from glyphoxa.config.located_yaml import (
     MOST_TOLD,
     InvalidFile,
@@ -35,6 +37,7 @@ from glyphoxa.config.located_yaml import (
     Wrong,
     YamlPath,
     read_yaml,
+    text_of,
     validate_in_part,
 )
 from glyphoxa.config.sections import not_a_name
@@ -82,12 +85,16 @@ def read_campaign(
         NotFound: There is no such file.
         InvalidFile: With every mistake in it, each at its line.
     """
+    text, spaces = with_plain_spaces(text_of(path) if text is None else text)
     source = read_yaml(path, text)
+    remarks, quoted = read_as_meant(source)
     document, wrong = validate_in_part(source, CampaignDocument, needed=_NEEDED)
     reading = _Reading(
         source, document, {_block_of(path) for path in wrong.paths if path[0] in _KNOWN} if wrong else set()
     )
     reading.problems += wrong.problems if wrong else ()
+    reading.warnings += [*spaces, *remarks, *quoted]
+    reading.suspects += quoted
     return reading.result(also)
 
 
@@ -106,6 +113,7 @@ class _Reading:
     """
     Attributes:
         broken: Paths of blocks of which a part could not be read. Nothing more is reported about them.
+        suspects: Remarks that may explain an unknown name.
     """
 
     source: LocatedYaml
@@ -113,6 +121,7 @@ class _Reading:
     broken: Set[YamlPath]
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    suspects: list[Problem] = field(default_factory=list)
 
     def result(self, also: Callable[[CampaignDocument], Wrong] | None) -> CampaignFile:
         entities = self._entities()
@@ -153,7 +162,7 @@ class _Reading:
             # Speakers are complete only where all else is right.
             self._wrong_all(wrong_ids(campaign.entities, campaign.npcs, campaign.players))
         if self.problems:
-            raise InvalidFile(self.source.path, self.problems)
+            raise InvalidFile(self.source.path, [*self.problems, *self.suspects])
         ordered = sorted((*self.source.remarks, *self.warnings), key=lambda p: p.line)
         return CampaignFile(campaign, tuple(f"{self.source.path}:{p.line}: {p.text}" for p in ordered), self.source)
 
@@ -188,7 +197,8 @@ class _Reading:
         made: list[Entity] = []
         for i, block in enumerate(self.document.entities):
             at: YamlPath = ("entities", i)
-            if block.type not in types:
+            kind = in_known_case(block.type, types)
+            if kind not in types:
                 hint = did_you_mean(block.type, types) if len(self.problems) < MOST_TOLD else ""
                 self._wrong(
                     (*at, "type"),
@@ -198,7 +208,7 @@ class _Reading:
             made.append(
                 Entity(
                     id=EntityId(self._id(block.id, block.name, (*at, "name"))),
-                    type=block.type,
+                    type=kind,
                     name=block.name,
                     aliases=block.aliases,
                     attributes=block.attributes,

@@ -17,17 +17,19 @@ from __future__ import annotations
 import copy
 import re
 import typing
-from collections.abc import Iterable, Iterator, Sequence, Set
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import INVISIBLE
 
 if yaml.__with_libyaml__:
     from yaml._yaml import CParser as _Parser
@@ -48,6 +50,7 @@ DEEPEST: Final = 100
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _LONGEST_KEY: Final = 1_000
 _KEYS_SHOWN: Final = 5
+_MOST_KEYS: Final = 7
 _NO_TEXT: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Characters that YAML does not allow."""
 
@@ -155,14 +158,15 @@ def read_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     text = text_of(path) if text is None else text
     found = _NO_TEXT.search(text)
     if found is not None:
-        line = text.count("\n", 0, found.start()) + 1
         what = f"character U+{ord(found[0]):04X} is not allowed in YAML; is this a text file, saved as UTF-8?"
-        raise InvalidFile(path, [Problem(line, what)])
+        if found[0] == "\ufeff":
+            what = f"{character_in_words(found[0])} is not allowed in YAML; remove it"
+        raise InvalidFile(path, [Problem(text.count("\n", 0, found.start()) + 1, what)])
     composer = _Composer(text)
     try:
         root = composer.root()
     except yaml.MarkedYAMLError as error:
-        line, said = _in_words(error, text)
+        line, said = _odd_character(error, text) or _in_words(error, text)
         raise InvalidFile(path, [Problem(line, f"not YAML: {said}")]) from None
     except _Refused as refused:
         raise InvalidFile(path, [refused.problem]) from None
@@ -176,12 +180,13 @@ def text_of(
     *,
     most_bytes: int = _MOST_BYTES,
     if_larger: str = ", which no file of this kind is",
-    if_not_utf8: str = "save the file as UTF-8",
+    encoding_of: Callable[[bytes], str] = lambda _: "utf-8-sig",
 ) -> str:
-    """Read a whole UTF-8 text file.
+    """Read a whole text file.
 
     Args:
-        if_larger, if_not_utf8: How such a message ends.
+        if_larger: How that message ends.
+        encoding_of: Chooses the encoding from the content. By default only UTF-8 is read.
 
     Raises:
         NotFound: There is no such file.
@@ -199,10 +204,10 @@ def text_of(
     if len(content) > most_bytes:
         raise InvalidInput(f"{path}: larger than {most_bytes // 1024 // 1024} MiB{if_larger}")
     try:
-        return content.decode("utf-8-sig")
+        return content.decode(encoding_of(content))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidFile(path, [Problem(line, f"not UTF-8 text; {if_not_utf8}")]) from None
+        raise InvalidFile(path, [Problem(line, "not UTF-8 text; save the file as UTF-8")]) from None
 
 
 def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = None) -> Model:
@@ -216,7 +221,9 @@ def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = N
     """
     content = {} if source.value is None else source.value
     if not isinstance(content, dict):
-        raise InvalidFile(source.path, [source.problem((), f"must hold keys ({', '.join(model.model_fields)})")])
+        raise InvalidFile(
+            source.path, [source.problem((), f"must be keys with values ({', '.join(model.model_fields)})")]
+        )
     if content and not content.keys() & model.model_fields.keys():
         # A file of another program: its hundreds of keys are one mistake.
         held = ", ".join(repr(short(key)) for key in list(content)[:_KEYS_SHOWN])
@@ -288,12 +295,16 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
             owner = _model_at(model, path[:-1])
             valid = owner.model_fields if owner else ()
             text = f"unknown key {short(key)!r}, " + did_you_mean(str(key), valid)
+            if odd := odd_character(str(key)):
+                text += f" ({character_in_words(odd)} is part of the key)"
         case "missing":
             text = f"{key!r} is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
         case "model_type" | "model_attributes_type" | "dict_type":
-            text = f"{where} must hold keys, not {_shown(detail['input'])}"
+            owner = _model_at(model, path)
+            keys = f" ({', '.join(owner.model_fields)})" if owner and len(owner.model_fields) <= _MOST_KEYS else ""
+            text = f"{where} must be a block of keys{keys}, not {_shown(detail['input'])}"
         case "string_type" if isinstance(detail["input"], dict | list):
-            text = f"{where} must be text, not {_shown(detail['input'])}"
+            text = f"{where} must be text, not {_shown(detail['input'])}; put text that begins with [ or {{ in quotes"
         case "string_type":
             text = f"{where} must be text, not {_shown(detail['input'])}; put it in quotes"
         case "tuple_type" | "list_type":
@@ -307,11 +318,44 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
             text = f"{where}: {_shown(detail['input'])} is not valid, " + did_you_mean(
                 str(detail["input"]), valid_values
             )
+        case kind if kind in _EXPECTED:
+            limit = next(iter(detail.get("ctx", {}).values()), "")
+            text = f"{where} must be {_EXPECTED[kind].format(limit)}, not {_shown(detail['input'])}"
         case "value_error":
             text = f"{where}: {detail['msg'].removeprefix('Value error, ')}"
         case _:
             text = f"{where}: {detail['msg'].removeprefix('Input ')}, not {_shown(detail['input'])}"
     return source.problem(path, text)
+
+
+_EXPECTED: Final = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {}",
+    "greater_than_equal": "at least {}",
+    "less_than": "less than {}",
+    "less_than_equal": "at most {}",
+    "string_too_short": "text",
+    "string_too_long": "text of at most {} characters",
+    "too_short": "a list that is not empty",
+}
+"""What is expected, for each kind of error of pydantic that names a value; `{}` is the limit."""
+
+
+def written_as(pattern: str, example: str) -> AfterValidator:
+    """Validate that a text matches a pattern; the message shows the example."""
+
+    def check(text: str) -> str:
+        if re.search(pattern, text) is None:
+            raise ValueError(f"must look like {example}")
+        return text
+
+    return AfterValidator(check)
 
 
 _CALLED: Final = ("name", "entity", "location")
@@ -361,6 +405,39 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
         found = _model_in(part)
         if found is not None:
             return found
+    return None
+
+
+# Characters that look like a space, like nothing, or like a quotation mark, and are none to YAML.
+
+SPACES: Final = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+QUOTES: Final = "“”„‟«»‹›‘’‚"
+_ODD_SPACE: Final = re.compile(f"[{SPACES}]")
+_ODD: Final = re.compile(rf"[{SPACES}{''.join(map(chr, INVISIBLE))}]|(?:^|(?<=[-:] ))[ \t]*[{QUOTES}]")
+_IN_WORDS: Final = {"\u00a0": "no-break space", "\ufeff": "byte order mark, invisible"}
+
+
+def character_in_words(character: str) -> str:
+    """Name a character that may not be seen, such as "U+00A0 (no-break space)"."""
+    name = _IN_WORDS.get(character) or unicodedata.name(character, "no character of a text").lower()
+    return f"U+{ord(character):04X} ({name})"
+
+
+def odd_character(text: str) -> str:
+    """Return the first character that looks like a space, nothing or a quotation mark, and is none; "" if none is."""
+    odd = (each for each in text if ord(each) in INVISIBLE or each in QUOTES or _ODD_SPACE.match(each))
+    return next(odd, "")
+
+
+def _odd_character(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str] | None:
+    """Return the line of a character that may have caused the error, and what to do about it; None for none."""
+    marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None]
+    lines = text.split("\n")
+    for at in range(max(0, min(marks) - 1), max(marks) + 1) if marks else ():
+        found = _ODD.search(lines[at]) if at < len(lines) else None
+        if found is not None:
+            what = character_in_words(found[0].strip(" \t"))
+            return at + 1, f"{what} is not part of YAML: remove it, or write a plain space or a plain quotation mark"
     return None
 
 
@@ -490,7 +567,9 @@ class _Composer:
         while not isinstance(each := next(events), yaml.MappingEndEvent):
             line = each.start_mark.line + 1
             if not isinstance(each, yaml.ScalarEvent):
-                raise _Refused(line, "a key must be a word")
+                is_placeholder = self._text.startswith("{{", max(0, each.start_mark.index - 1))
+                hint = "; put text that begins with `{{` in quotes" if is_placeholder else ""
+                raise _Refused(line, f"a key must be a word{hint}")
             name = self._key(each, line)
             value_event = next(events)
             value = self._with(node, self._node(value_event, events, depth + 1))

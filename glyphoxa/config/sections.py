@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from glyphoxa.config.located_yaml import Wrong, short
+from glyphoxa.config.located_yaml import Wrong, short, written_as
 from glyphoxa.context.prompt import Placement, Role
 from glyphoxa.context.prompt_composition import AT_MOST_LATER_MS
 from glyphoxa.domain.dsn import Dsn
@@ -95,13 +95,14 @@ class ProviderSettings(Section):
 
 def _unset(value: object) -> object:
     """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
+    value = value.strip() if isinstance(value, str) else value
     return None if value == "" else value
 
 
 def _readable(dsn: str | None) -> str | None:
     if dsn is not None and dsn != "none":
         try:
-            Dsn.read(dsn)
+            return Dsn.read(dsn).text
         except InvalidInput as error:
             raise ValueError(str(error)) from None
     return dsn
@@ -326,7 +327,7 @@ def _is_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-IceUrl = Annotated[str, Field(pattern=r"^(stuns?|turns?):[^\s/?#]+(\?transport=(udp|tcp))?$")]
+IceUrl = Annotated[str, written_as(r"^(stuns?|turns?):[^\s/?#]+(\?transport=(udp|tcp))?$", "turn:turn.example:3478")]
 
 
 class IceServerSettings(Section):
@@ -370,7 +371,7 @@ class ServerSettings(Section):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 7860
-    public_url: Annotated[str, Field(pattern=r"^https?://[^/?#\s]+/?$")] | None = None
+    public_url: Annotated[str, written_as(r"^https?://[^/?#\s]+/?$", "https://table.example")] | None = None
     tls_cert: FilePath | None = None
     tls_key: FilePath | None = None
     tls_self_signed: bool = False
@@ -397,7 +398,9 @@ class ObservabilitySettings(Section):
 
     metrics_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
     metrics_host: str = "127.0.0.1"
-    traces_endpoint: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")] | None = None
+    traces_endpoint: (
+        Annotated[str, written_as(r"^https?://[^/\s]+(/\S*)?$", "http://localhost:4318/v1/traces")] | None
+    ) = None
 
 
 class PrivacySettings(Section):

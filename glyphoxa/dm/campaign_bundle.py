@@ -85,8 +85,8 @@ def read_bundle(text: str) -> CampaignBundle:
         found = json.loads(text, object_pairs_hook=_with_keys_once, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise InvalidInput(
-            f"line {error.lineno}, column {error.colno}: {error.msg}: a bundle is one JSON object, as "
-            "`glyphoxa campaign export` writes it; is the file cut off?"
+            f"line {error.lineno}, column {error.colno}: {error.msg}: a bundle is one whole JSON object, as "
+            "`glyphoxa campaign export` writes it; a campaign file (YAML) is loaded with `glyphoxa campaign load`"
         ) from None
     except RecursionError:
         raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`") from None

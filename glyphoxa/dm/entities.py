@@ -14,7 +14,7 @@ from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
@@ -435,7 +435,7 @@ def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
 
 
 def _name(name: str) -> str:
-    called = " ".join(name.split())
+    called = plain_name(name)
     if not fold(called):
         raise InvalidInput(f"{name!r} is not a name: it has no letter or digit")
     return called

@@ -278,7 +278,7 @@ class Timeline:
             facts = of_state(state, viewer, about=about)
             names = {each.id: each.name for each in state.entities.values()}
             names |= {each: name for each, name in numbered.items() if each in names}
-        return [fact for fact in facts if not _is_bookkeeping(fact, numbered)][:limit], names
+        return [fact for fact in facts if not is_bookkeeping(fact, numbered)][:limit], names
 
     async def session(self, wanted: str) -> SessionPlace:
         """Return the session with this id, and those around it.
@@ -368,7 +368,7 @@ def beginning_of(when: str) -> int | None:
 # Knowledge at an earlier time.
 
 
-def _is_bookkeeping(fact: Fact, episodes: Container[EntityId]) -> bool:
+def is_bookkeeping(fact: Fact, episodes: Container[EntityId]) -> bool:
     """Return whether a fact only says that a session is one, or who took part in it."""
     claim = fact.claim
     return claim.object in episodes or (claim.subject in episodes and claim.predicate != "summary")

@@ -221,12 +221,18 @@ def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
         yield IndentedLine("what it recalls, and why:")
     for one in hot.recalled:
         yield IndentedLine(f"{recalled_line(one)} ({one.reason or 'nobody noted why'})", 1)
-    if hot.omitted or hot.rejected:
+    if hot.rejected:
         yield IndentedLine("left out:")
-    for part in hot.omitted:
-        yield IndentedLine(part, 1)
     for each in hot.rejected:
         yield IndentedLine(f"{recalled_line(each.recalled)} ({each.why})", 1)
+    yield from _late(hot.omitted, depth=0)
+
+
+def _late(omitted: Sequence[str], *, depth: int) -> Iterator[IndentedLine]:
+    if omitted:
+        yield IndentedLine("late or failed:", depth)
+    for part in omitted:
+        yield IndentedLine(part, depth + 1)
 
 
 # A turn as `glyphoxa show turns` shows it: what was heard, what the NPC recalled, and the outcome.
@@ -349,12 +355,11 @@ def _in_mind(
 def _left_out(
     explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None
 ) -> Iterator[IndentedLine]:
-    if explained.rejected or explained.turn.omitted:
+    if explained.rejected:
         yield IndentedLine("left out:", 1)
     for memory in explained.rejected:
         yield from _memory(memory, resolver, calendar)
-    for part in explained.turn.omitted:
-        yield IndentedLine(part, 2)
+    yield from _late(explained.turn.omitted, depth=1)
 
 
 def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:

@@ -25,6 +25,22 @@ _FORM = re.compile(
 )
 
 
+_BEFORE = re.compile(
+    r"(?:export\s+)?[A-Za-z_][\w.]*\s*[=:]\s*(?=[\"'`“”‘’p])|psql\s+(?:(?:-d|--dbname)[\s=]+)?|jdbc:|url\s+"
+)
+_AROUND = "\"'`“”„‘’‚<> \t\r\n;,\u00a0\u200b\ufeff"
+_DRIVER = re.compile(r"(postgres(?:ql)?)\+\w+(?=://)")
+
+
+def _copied(text: str) -> str:
+    """Return a connection string without what people copy with it: blanks, quotes, `psql`, `export DATABASE_URL=`."""
+    plain = text.strip(_AROUND)
+    while (found := _BEFORE.match(plain)) is not None and not plain.startswith(_SCHEMES):
+        plain = plain[found.end() :].strip(_AROUND)
+    plain = _DRIVER.sub(r"\1", plain, count=1)
+    return plain if plain.startswith(_SCHEMES) else text
+
+
 @dataclass(frozen=True, slots=True)
 class Dsn:
     """
@@ -44,10 +60,12 @@ class Dsn:
 
     @classmethod
     def read(cls, text: str) -> Dsn:
-        """
+        """Read a connection string, also as it is copied from a terminal, an environment file or another program.
+
         Raises:
             InvalidInput: The text is not a connection string or is ambiguous. The message shows nothing of it.
         """
+        text = _copied(text)
         if not text.startswith(_SCHEMES):
             raise InvalidInput("must begin with postgresql:// (or none; omit it for the embedded server)")
         form = _FORM.fullmatch(text)

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from typing import NewType
+from collections.abc import Mapping
+from typing import Final, NewType
 
 CampaignId = NewType("CampaignId", str)
 SessionId = NewType("SessionId", str)
@@ -36,6 +37,24 @@ def line_of(utterance: UtteranceId) -> LineId | None:
     """The typed line that became this utterance; None if it was spoken."""
     _, tilde, line = utterance.rpartition("~")
     return LineId(line) if tilde and is_line(line) else None
+
+
+INVISIBLE: Final[Mapping[int, None]] = dict.fromkeys(
+    (0xAD, 0x34F, 0x61C, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
+)
+"""For `str.translate`: characters without width or sound, such as soft hyphens, zero-width spaces, marks of direction.
+
+Joiners are not among them, because some scripts and emoji need them.
+"""
+
+
+def plain_name(name: str) -> str:
+    r"""Return a name as it is stored and compared: in NFC, without invisible characters, with single spaces.
+
+    >>> plain_name("E\u0301orl\u00a0\u200bRusk") == "\u00c9orl Rusk"
+    True
+    """
+    return " ".join(unicodedata.normalize("NFC", name).translate(INVISIBLE).split())
 
 
 def slug(name: str) -> str:

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.domain.ids import INVISIBLE
+
 _BLOCKS: Final = re.compile(
     "address|article|aside|blockquote|br|center|d[dlt]|div|fieldset|fig(?:caption|ure)|footer|form|h[1-6]|header|hr|li"
     "|main|nav|ol|p|pre|section|table|tbody|td|tfoot|th|thead|tr|ul"
@@ -36,15 +38,12 @@ _MARK: Final = re.compile(
     r"|\[\[(?P<wiki>[^\[\]]*)\]\](?:\{(?P<roll>[^{}]*)\})?",
     re.IGNORECASE | re.DOTALL,
 )
+_LOOKS_LIKE: Final = re.compile(r"\{\{[^{}\n]*\}\}|</?[A-Za-z][^<>\n]*>|\{%[^{}\n]*%\}|\[/[a-z]+\]|@\w+\[[^\]\n]*\]")
 _UNFINISHED: Final = re.compile(
     r"(?:&(?:amp;)*#?\w{0,31}|<(?:!--(?:(?!-->).){0,400}|!-|[/!]?(?:[a-z][^<>]{0,200})?)|\{[\s\w]{0,20}|\{\{[\s\w]{0,20}\}?"
     r"|@\w{0,12}(?:\[[^\[\]]{0,120}(?:\](?:\{[^{}]{0,80})?)?)?|\[\[?|\[\[[^\[\]]{0,120}\]?|\[\[[^\[\]]{0,120}\]\](?:\{[^{}]{0,80})?)\Z",
     re.IGNORECASE | re.DOTALL,
 )
-INVISIBLE: Final[Mapping[int, None]] = dict.fromkeys(
-    (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
-)
-"""For `str.translate`: characters without width or sound, such as soft hyphens, joiners and marks of direction."""
 
 
 @dataclass(slots=True)
@@ -125,6 +124,12 @@ def _of_wiki(inner: str) -> str:
         return inner.partition(" ")[2].strip()
     page, _, shown = inner.partition("|")
     return (shown or page.partition("#")[0]).strip()
+
+
+def unknown_markup(text: str) -> str:
+    """Return the first construct of a plain text that looks like markup of another program; "" if there is none."""
+    found = _LOOKS_LIKE.search(text)
+    return found[0] if found else ""
 
 
 def plain_text(text: str, *, char: str = "", user: str = "") -> str:

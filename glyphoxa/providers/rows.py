@@ -65,20 +65,21 @@ _openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI
 _like_openai = partial(Provider, extra="openai", modules=("openai",))
 _google = partial(Provider, extra="google", modules=("google.genai",), key_env="GOOGLE_API_KEY")
 _over_sockets = partial(Provider, extra="voice", modules=("pipecat", "websockets"))
-_deepgram = partial(_over_sockets, key_env="DEEPGRAM_API_KEY")
+_deepgram = partial(
+    Provider, "stt", extra="deepgram", modules=("pipecat", "websockets", "deepgram"), key_env="DEEPGRAM_API_KEY"
+)
 
 ROWS: Final = (
     Provider(
         "stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=("whisper-tiny.en",)
     ),
     _deepgram(
-        "stt",
         "deepgram-nova",
         f"{_PROCESSORS}.deepgram_stt:make_nova",
         model="nova-3-general",
         language_check=f"{_PROCESSORS}.cloud_stt:unknown_to_nova",
     ),
-    _deepgram("stt", "deepgram-flux", f"{_PROCESSORS}.deepgram_stt:make_flux", model="flux-general-en"),
+    _deepgram("deepgram-flux", f"{_PROCESSORS}.deepgram_stt:make_flux", model="flux-general-en"),
     _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
     _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
     _llama("local", needs=("model",)),
@@ -88,7 +89,7 @@ ROWS: Final = (
     _google("llm", "google", f"{_PROCESSORS}.cloud_llm:google", model="gemini-3.6-flash", profile=LARGE),
     Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
     _openai("tts", "openai", f"{_PROCESSORS}.cloud_tts:openai", model="gpt-4o-mini-tts"),
-    _deepgram("tts", "deepgram", f"{_PROCESSORS}.cloud_tts:deepgram"),
+    _over_sockets("tts", "deepgram", f"{_PROCESSORS}.cloud_tts:deepgram", key_env="DEEPGRAM_API_KEY"),
     _over_sockets("tts", "cartesia", f"{_PROCESSORS}.cloud_tts:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
     _over_sockets(
         "tts",

@@ -1,5 +1,8 @@
 """Deepgram's two recognisers, Nova and Flux, for an ear.
 
+The SDK reads and writes the messages. The connection is our own: the SDK's cannot be cut, compresses sound, and hides
+why a server refuses it.
+
 Rules:
 
 - Frames never wait for the network. Messages wait in the queue of the connection.
@@ -17,13 +20,18 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from deepgram.environment import DeepgramClientEnvironment
+from deepgram.listen.v1.socket_client import AsyncV1SocketClient
+from deepgram.listen.v1.types import ListenV1Configure
+from deepgram.listen.v2.socket_client import AsyncV2SocketClient
+from deepgram.listen.v2.types import ListenV2Configure
 from loguru import logger
 from pipecat.frames.frames import (
     Frame,
@@ -36,6 +44,7 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
+from pydantic import BaseModel
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -173,11 +182,16 @@ class KeytermLimit:
 
 
 class DeepgramLine:
-    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's."""
+    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's.
 
-    def __init__(self, socket: ClientConnection, names: Sequence[str], *, now_s: float) -> None:
+    Args:
+        client: The SDK's client of the service, which sends and reads messages over `socket`.
+    """
+
+    def __init__(self, socket: ClientConnection, client: Any, names: Sequence[str], *, now_s: float) -> None:
         self._socket = socket
-        self._waiting: deque[tuple[str | bytes, float]] = deque()
+        self.client = client
+        self._waiting: deque[tuple[Callable[[], Awaitable[None]], float]] = deque()
         self._came = asyncio.Event()
         self._lag_s = 0.0
         self._sending_s: float | None = None
@@ -195,14 +209,14 @@ class DeepgramLine:
         self._seen: deque[DeepgramTranscript] = deque(maxlen=16)
         self._final_s = 0.0
 
-    def put(self, message: str | bytes, *, lasts_s: float = 0.0) -> None:
+    def put(self, send: Callable[[], Awaitable[None]], *, lasts_s: float = 0.0) -> None:
         """Queue a message. `lasts_s`: duration of the sound in it."""
         self._lag_s += lasts_s
-        self._waiting.append((message, lasts_s))
+        self._waiting.append((send, lasts_s))
         self._came.set()
 
-    def put_json(self, kind: str, **fields: Any) -> None:
-        self.put(json.dumps({"type": kind, **fields}))
+    def put_sound(self, audio: bytes, *, lasts_s: float) -> None:
+        self.put(partial(self.client.send_media, audio), lasts_s=lasts_s)
 
     async def send_all(self, now_s: Callable[[], float]) -> None:
         """Send queued messages until the connection ends."""
@@ -210,10 +224,10 @@ class DeepgramLine:
             while True:
                 await self._came.wait()
                 while self._waiting:
-                    message, lasts_s = self._waiting.popleft()
+                    send, lasts_s = self._waiting.popleft()
                     self._lag_s -= lasts_s
                     self._sending_s = self.sent_s = now_s()
-                    await self._socket.send(message)
+                    await send()
                     self._sending_s = None
                 self._came.clear()
         except ConnectionClosed:
@@ -284,6 +298,9 @@ class DeepgramStt(FrameProcessor):
 
     # What each service does in its own way.
 
+    _client: type[Any]
+    _configuration: type[Any]
+
     def _note_pause(self, line: DeepgramLine) -> None:
         """Ask for the closing transcript of a pause, if there is anything to close."""
         raise NotImplementedError
@@ -335,7 +352,7 @@ class DeepgramStt(FrameProcessor):
         if not self._is_speaking and not self._n_pauses:
             self._unconfirmed.keep_last(int(_ONSET_S * self._bytes_per_s))
         if self._line is not None:
-            self._line.put(audio, lasts_s=len(audio) / self._bytes_per_s)
+            self._line.put_sound(audio, lasts_s=len(audio) / self._bytes_per_s)
 
     def _begin(self) -> None:
         self._is_speaking = True
@@ -348,12 +365,12 @@ class DeepgramStt(FrameProcessor):
         if self._line is not None:
             self._note_pause(self._line)
 
-    async def _take(self, message: str | bytes, line: DeepgramLine) -> None:
+    async def _take(self, message: object, line: DeepgramLine) -> None:
         line.received_s = self._now_s()
-        told: Any = json.loads(message)
-        kind = str(told.get("type")) if isinstance(told, dict) else ""
-        if line is not self._line:
+        if line is not self._line or not isinstance(message, BaseModel):  # the SDK knows no such message
             return
+        told = message.model_dump(warnings=False)
+        kind = str(told.get("type"))
         match kind:
             case "ConfigureSuccess":
                 self._names_taken(line)
@@ -404,7 +421,7 @@ class DeepgramStt(FrameProcessor):
             return
         if self._takes_names:
             line.asked_names = names, self._now_s()
-            line.put_json("Configure", keyterms=names)
+            line.put(partial(line.client.send_configure, self._configuration(keyterms=names)))
         else:
             self._must_reconnect = True
             self._reconnect_if_quiet()
@@ -427,7 +444,7 @@ class DeepgramStt(FrameProcessor):
         if self._must_reconnect and self._line is not None and not self._is_speaking and not self._n_pauses:
             line, self._line = self._line, None
             line.left_s = self._now_s()
-            line.put_json("CloseStream")
+            line.put(line.client.send_close_stream)
 
     # Connections.
 
@@ -462,7 +479,7 @@ class DeepgramStt(FrameProcessor):
         names = self._limit.fit(self._names)
         query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
         async with socket_to(f"{self._url}?{query}", {"Authorization": f"Token {self._key}"}) as socket:
-            line = DeepgramLine(socket, names, now_s=self._now_s())
+            line = DeepgramLine(socket, self._client(websocket=socket), names, now_s=self._now_s())
             helpers = [
                 asyncio.create_task(line.send_all(self._now_s), name="send"),
                 asyncio.create_task(self._watch(line), name="watch"),
@@ -470,7 +487,7 @@ class DeepgramStt(FrameProcessor):
             try:
                 self._open(line)
                 self._first_attempt.set()
-                await self._receive(socket, line)
+                await self._receive(line)
             finally:
                 if self._line is line:
                     self._line = None
@@ -493,7 +510,7 @@ class DeepgramStt(FrameProcessor):
         self._spoken_segments.reopened(len(missed))
         for at in range(0, len(missed), step):
             piece = missed[at : at + step]
-            line.put(piece, lasts_s=len(piece) / self._bytes_per_s)
+            line.put_sound(piece, lasts_s=len(piece) / self._bytes_per_s)
         self._line = line
         self._must_reconnect = False
         self._tell_names()  # they may have changed meanwhile
@@ -502,12 +519,12 @@ class DeepgramStt(FrameProcessor):
         if self._n_pauses:
             self._note_pause(line)
 
-    async def _receive(self, socket: ClientConnection, line: DeepgramLine) -> None:
+    async def _receive(self, line: DeepgramLine) -> None:
         is_readable = True
         try:
-            async for message in socket:
+            while True:
                 try:
-                    await self._take(message, line)
+                    await self._take(await line.client.recv(), line)
                 except (ValueError, TypeError, AttributeError, LookupError) as error:
                     if is_readable:
                         # Its content is what people said.
@@ -543,10 +560,13 @@ class DeepgramStt(FrameProcessor):
 class NovaStt(DeepgramStt):
     """Nova. It answers each `Finalize` with a final transcript, which may be empty."""
 
+    _client = AsyncV1SocketClient
+    _configuration = ListenV1Configure
+
     def _note_pause(self, line: DeepgramLine) -> None:
         line.asked_s = self._now_s()
         line.n_asked += 1
-        line.put_json("Finalize")
+        line.put(line.client.send_finalize)
 
     def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
         if kind != "Results":
@@ -556,7 +576,7 @@ class NovaStt(DeepgramStt):
 
     def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
         if idle_s >= _KEPT_ALIVE_EVERY_S:
-            line.put_json("KeepAlive")
+            line.put(line.client.send_keep_alive)
 
 
 class FluxStt(DeepgramStt):
@@ -565,6 +585,9 @@ class FluxStt(DeepgramStt):
     `eot_threshold=1.0` disables its own detection, which would end a turn seconds late or in the middle. The words of a
     short "Aye." may arrive after the pause that follows them, so a pause waits for its turn to open.
     """
+
+    _client = AsyncV2SocketClient
+    _configuration = ListenV2Configure
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
@@ -587,7 +610,7 @@ class FluxStt(DeepgramStt):
         if self._turn_is_open and not self._is_forced:
             self._is_forced = True
             line.n_asked = 1
-            line.put_json("ForceEndTurn")
+            line.put(line.client.send_force_end_turn)
 
     def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
         sequence = message.get("sequence_id", self._sequence + 1)
@@ -656,5 +679,5 @@ def _query(connection: Connection, sample_rate: int) -> dict[str, str]:
 
 
 def _address(connection: Connection, version: str) -> str:
-    address = socket_url(connection.base_url or "wss://api.deepgram.com")
+    address = socket_url(connection.base_url or DeepgramClientEnvironment.PRODUCTION.production)
     return address if address.endswith("/listen") else f"{address}/{version}/listen"

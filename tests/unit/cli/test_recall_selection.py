@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion
+from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion, Shown, _listing
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Budgets, HotContext
@@ -142,3 +143,17 @@ def test_a_desk_and_a_table_choose_the_same_and_reject_the_rest_for_the_same_rea
     rejected = [(recalled_line(one.recalled), f"no: {one.why}") for one in hot.rejected if one.why != IN_EVERY_PROMPT]
     others = [(recalled_line(one.recalled), one.selected) for one in everything if one.selected != "yes"]
     assert sorted(other for other in others if other[0] not in chosen) == sorted(rejected)
+
+
+@pytest.mark.parametrize("columns", [None, "2000"])
+def test_long_utterance_is_cut_in_the_list(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str | None
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    shown = [Shown(heard("the tide came in " * 110), "words"), Shown(heard("Aye."), "words")]
+    _listing(shown, NameResolver.of(a_campaign(), ()), explain=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= (100 if columns is None else 280) and len(lines) < 10
+    assert "…" in "".join(lines)

@@ -103,7 +103,7 @@ def test_known_by_column_is_not_an_attribute(tmp_path: Path) -> None:
         ("", "entities.csv: is empty"),
         ("\n \n", "entities.csv: is empty"),
         ("nmae,type\nOrla,npc\n", "1: the columns are not those of a table: 'name' missing (there is 'nmae', did you"),
-        ("Name\tType\nOrla\tnpc\n", "1: the columns are not those of a table"),
+        ("Name/Type\nOrla/npc\n", "1: the columns are not those of a table"),
         ("name,type,aliasses\nOrla,npc,x\n", "1: unknown column 'aliasses', did you mean 'aliases'?"),
         ("name,type,hat,Hat\nOrla,npc,x,y\n", "1: column 'Hat' is here twice"),
         ("name,type,secret\nOrla,npc,x\n", "1: everybody would know an attribute 'secret'"),
@@ -122,8 +122,7 @@ def test_known_by_column_is_not_an_attribute(tmp_path: Path) -> None:
         ('name,type\n"Orla,npc\n', "2: not CSV from here on"),
         ('name,type\n"Or\nla",npc\n', "2: 'Or\\nla': a name must be one line of text"),
         (f"name,type\n{'x' * 300},npc\n", "2: 'xxxxxxxxxx"),
-        (b"name,type\nM\xfcller,npc\n", "2: not UTF-8 text; save the table as UTF-8"),
-        ("name,type\nOrla,npc\n".encode("utf-16"), "1: not UTF-8 text"),
+        (b"name,type\nM\xfcller\0,npc\n", "2: not UTF-8 text"),
         (b"\x00\x01\x02", "1: a NUL character: not a CSV table"),
     ],
 )  # fmt: skip
@@ -181,3 +180,51 @@ def test_a_folder_without_tables_is_no_folder_of_tables(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no such file"):
         read(tmp_path / "x.csv")
     assert is_tables(tmp_path) and is_tables(Path("a.CSV")) and not is_tables(Path("a.yaml"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "sep=;\r\nname;type\r\nMühle;location\r\n",
+        'SEP=,\n"name","type"\nMühle,Location\n',
+        '"sep=\t"\nname\ttype\nMühle\tLOCATION\n',
+        "\ufeffsep=;\nName;Type\nMühle;location\n",
+        "name\ttype\nMühle\tlocation\n",
+        "name|type\nMühle|location\n",
+        "name,type\rMühle,location\r",
+        "name,type\nMu\u0308hle,location\n",
+        "\u00a0name,type\u200b\nMühle\u200b,location\u00a0\n",
+        "name,type\r\nMühle,location\r\n".encode("utf-16"),
+        "name,type\r\nMühle,location\r\n".encode("utf-16-le"),
+        "name,type\r\nMühle,location\r\n".encode("utf-16-be"),
+        "name;type\r\nMühle;location\r\n".encode("cp1252"),
+    ],
+)
+def test_table_of_any_spreadsheet_program_is_read(tmp_path: Path, content: str | bytes) -> None:
+    (entity,) = read(tables(tmp_path, entities=content)).entities
+    assert (entity.name, entity.type) == ("Mühle", "location")
+
+
+@pytest.mark.parametrize(
+    ("content", "remark"),
+    [
+        ("name,type\nMühle,location\n".encode("cp1252"), "2: not UTF-8, read as Windows-1252"),
+        ("sep=;\nname;type\n“Mill”;location\n", "3: name: U+201C (left double quotation mark)"),
+        ('name,type\n"""Mill""",location\n', "2: name: U+0022 (quotation mark)"),
+        ("name,type\nMill\u200b,location\n", "2: name: 'Mill' contains U+200B (zero width space)"),
+        (
+            "name,type,about\nMill,location,<p>It &amp; {{char}}</p>\n",
+            "2: about: markup is read as plain text, 'It & Mill.'",
+        ),
+    ],
+)
+def test_odd_table_is_read_with_a_remark(tmp_path: Path, content: str | bytes, remark: str) -> None:
+    warnings = read_tables(tables(tmp_path, entities=content), into=None).warnings
+    assert any(f"entities.csv:{remark}" in each for each in warnings)
+
+
+def test_line_after_the_separator_line_counts(tmp_path: Path) -> None:
+    found = mistakes(tables(tmp_path, entities="sep=;\nname;type\nMill;location\nFord;Lokation\n"))
+    assert found == [
+        "entities.csv:4: unknown entity type 'Lokation', did you mean 'location'? (your own: --entity-type)"
+    ]

@@ -255,7 +255,7 @@ def test_a_relation_that_holds_both_ways_is_stated_once(tmp_path: Path) -> None:
         (TWO.replace("Town", "Tőwn").encode("latin2"), "1: not UTF-8 text"),
         (b"campaign: {name: Town}\ncampaign: {name: City}\n", "2: key 'campaign' is here twice, first on line 1"),
         (b"campaign: {name: Town\n", "2: not YAML"),
-        (b"- a\n- b\n", "1: must hold keys (campaign, "),
+        (b"- a\n- b\n", "1: must be keys with values (campaign, "),
         (b'{"_id": "x", "title": "The Keep", "actors": []}', "1: has no known key (only"),
     ],
 )  # fmt: skip

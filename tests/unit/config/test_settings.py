@@ -80,9 +80,9 @@ def test_misspelt_key_is_reported_with_line_and_nearest_key(tmp_path: Path) -> N
 def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     text = "server:\n  port: 70000\nproviders:\n  stt: {name: wisper}\nturns: quick\n"
     assert mistakes(tmp_path, text) == [
-        "2: server.port: should be less than or equal to 65535, not 70000",
+        "2: server.port must be at most 65535, not 70000",
         "4: providers.stt.name: 'wisper' is not valid, did you mean 'whisper'?",
-        "5: turns must hold keys, not 'quick'",
+        "5: turns must be a block of keys, not 'quick'",
     ]
 
 
@@ -194,7 +194,7 @@ def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
     [
         ("a: [1\nb: 2\n", "not YAML"),
         ("server: {port: 1}\nserver: {port: 2}\n", "2: key 'server' is here twice, first on line 1"),
-        ("- 1\n", "must hold keys"),
+        ("- 1\n", "must be keys with values"),
         ('host: "a\\0b"\n', "NUL"),
         ("context: {facts_tokens: .nan}\n", "1: context.facts_tokens"),
     ],

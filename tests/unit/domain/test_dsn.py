@@ -45,3 +45,24 @@ def test_server_error_is_stripped_of_user_and_password() -> None:
     dsn = Dsn.read("postgresql://mira:pa%23ss@db.example/vale")
     said = 'too many connections for role "mira" with pa#ss or pa%23ss to "vale"'
     assert dsn.hidden_in(said) == 'too many connections for role "..." with ... or ... to "vale"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " postgresql://mira:s3cret@db.example/vale",
+        "postgresql://mira:s3cret@db.example/vale \n",
+        "\u00a0postgresql://mira:s3cret@db.example/vale\u200b",
+        "'postgresql://mira:s3cret@db.example/vale'",
+        "“postgresql://mira:s3cret@db.example/vale”",
+        "psql postgresql://mira:s3cret@db.example/vale",
+        "psql -d 'postgresql://mira:s3cret@db.example/vale'",
+        "export DATABASE_URL=postgresql://mira:s3cret@db.example/vale",
+        'DATABASE_URL="postgresql://mira:s3cret@db.example/vale";',
+        "jdbc:postgresql://mira:s3cret@db.example/vale",
+        "postgresql+asyncpg://mira:s3cret@db.example/vale",
+        "<postgresql://mira:s3cret@db.example/vale>",
+    ],
+)
+def test_dsn_is_read_as_it_is_pasted(text: str) -> None:
+    assert Dsn.read(text).text == "postgresql://mira:s3cret@db.example/vale"
