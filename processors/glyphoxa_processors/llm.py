@@ -353,7 +353,7 @@ class _ToolCalls:
 
 
 def _settings(model: str, temperature: float | None, max_tokens: int | None) -> LLMSettings:
-    given = {
+    given: dict[str, Any] = {
         "model": model,
         "temperature": temperature,
         "max_tokens": max_tokens,
