@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.filesize import decimal
 
+from glyphoxa.adapters.chat_completions import shown
 from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.weights.store import Status
-from glyphoxa.app.engines import read_playable
+from glyphoxa.app.engines import find_host, read_playable
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.config import doctor
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.check import Finding, check
+from glyphoxa.config.check import Finding, Level, check, chosen_providers
 from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, counted
-from glyphoxa.providers.building import LLM, runs_here, weights_of
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted
+from glyphoxa.providers import building
+from glyphoxa.providers.building import KINDS, LLM, NO_KEY, Choice, key_of, runs_here, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
 
@@ -33,6 +38,9 @@ AT_THE_DESK_WITHIN_S: Final = 6.0
 """A page of the desk has ten seconds."""
 SLOW_WITHIN_S: Final = 60.0
 """To start a database, and to measure a model."""
+ANSWERED_WITHIN_S: Final = 20.0
+"""For a remote provider. A large model may have to be loaded."""
+_ASKED_WITHIN_S: Final = 25.0
 _CONNECT_WITHIN_S: Final = 5.0
 _UNWIND_S: Final = 2.0
 _CLOCKS_APART_S: Final = 5.0
@@ -107,6 +115,69 @@ def at_open_table(settings: Settings, *, players_url: str | None) -> list[Findin
             Check("microphone", lambda: [doctor.microphone(url)], "try again", within_s),
         ]
     )
+
+
+def ask_providers(settings: Settings, *, but_not: Collection[str] = ()) -> list[Finding]:
+    """Ask each remote provider of these settings one short question. Blocks for `ANSWERED_WITHIN_S` at the most.
+
+    Args:
+        but_not: Subjects of `check` that have errors.
+    """
+    checks = []
+    for subject, section, choice in chosen_providers(settings):
+        if subject not in but_not:
+            look = partial(_asked_live, f"{subject}, live", section, choice, settings)
+            checks.append(Check(f"{subject}, live", look, "try again", _ASKED_WITHIN_S))
+    return examined(checks)
+
+
+def _asked_live(subject: str, section: str, choice: Choice, settings: Settings) -> Iterator[Finding]:
+    if runs_here(section, choice.name):
+        yield Finding("ok", subject, f"{choice.name} runs on this machine and was not asked")
+        return
+    level: Level = "error"
+    try:
+        level, text = "ok", asyncio.run(_answer_of(section, choice, settings))
+    except TimeoutError:
+        text = f"no answer within {ANSWERED_WITHIN_S:g} s"
+    except GlyphoxaError as error:
+        text = str(error)
+    except Exception as error:  # of a provider's client: its message is the reason
+        text = f"{type(error).__name__}: {error}"
+    key = key_of(choice, section=section)
+    yield Finding(level, subject, shown(text if key == NO_KEY else text.replace(key, "…")))
+
+
+async def _answer_of(section: str, choice: Choice, settings: Settings) -> str:
+    began_s = time.monotonic()
+    async with asyncio.timeout(ANSWERED_WITHIN_S), AsyncExitStack() as stack:
+        kind = KINDS[section]
+        if kind in ("llm", "stt", "tts", "s2s"):
+            host = find_host()()
+            stack.push_async_callback(host.close)
+            return await host.ask(section, choice)
+        options: dict[str, Any] = {"dimensions": settings.memory.embedding_dimensions} if kind == "embeddings" else {}
+        client = building.build(choice, section=section, **options)
+        stack.push_async_callback(client.close)
+        if kind == "embeddings":
+            vectors = await client.embed_questions(["Good morning."])
+            what = f"{vectors.shape[1]} dimensions"
+        elif kind == "reranker":
+            await client.rerank("Good morning.", ["Good evening.", "Good day."])
+            what = "scores"
+        else:
+            await client.complete('Answer with the JSON {"colour": "..."}.', "What colour is the sky?", _COLOUR)
+            what = "structured answer"
+        return f"{what} after {round((time.monotonic() - began_s) * 1_000)} ms"
+
+
+_COLOUR: Final = {
+    "title": "sky",
+    "type": "object",
+    "properties": {"colour": {"type": "string"}},
+    "required": ["colour"],
+    "additionalProperties": False,
+}
 
 
 def without_settings() -> list[Finding]:

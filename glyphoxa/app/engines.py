@@ -31,7 +31,7 @@ from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.providers.building import NONE, STT, names, unknown_language
+from glyphoxa.providers.building import NONE, STT, Choice, names, unknown_language
 from glyphoxa.providers.extras import not_installed
 
 GROUP = "glyphoxa.pipelines"
@@ -46,6 +46,18 @@ class Host(Protocol):
         Raises:
             InvalidInput: The key or the provider's package is missing.
             Unavailable: The provider fails or does not answer in time.
+        """
+        ...
+
+    async def ask(self, section: str, choice: Choice) -> str:
+        """Ask a remote provider one short question; return how long it took and what it can do, in words.
+
+        Args:
+            section: Of the settings: `providers.llm`, `stt`, `tts` or `s2s`.
+
+        Raises:
+            InvalidInput: The key or the provider's package is missing.
+            Unavailable: The provider fails.
         """
         ...
 

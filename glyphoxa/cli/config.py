@@ -17,7 +17,7 @@ from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding, check
 from glyphoxa.config.settings import read_settings
-from glyphoxa.doctor import before_a_table, without_settings
+from glyphoxa.doctor import ask_providers, before_a_table, without_settings
 from glyphoxa.domain.errors import GlyphoxaError
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -30,11 +30,15 @@ DOCTOR = Verb(at_once)
 @CONFIG.action(
     "check the settings: show what will be used, and what is missing",
     argument("file", nargs="?", type=Path, help="settings file (YAML); default: all defaults"),
+    argument("--live", help="also ask each remote provider one short question: show its latency and what it can do"),
 )
 def _check(options: argparse.Namespace) -> int:
-    """Exit with status 1 if something that the settings need is missing."""
+    """Exit with status 1 if something that the settings need is missing, or does not answer."""
     settings = read_settings(options.file)
     findings = check(settings, has_weights=weights_for(settings).has)
+    if options.live:
+        wrong = {finding.subject for finding in findings if finding.level == "error"}
+        findings += ask_providers(settings, but_not=wrong)
     _show_findings(findings)
     return 1 if any(finding.level == "error" for finding in findings) else 0
 

@@ -35,22 +35,9 @@ from glyphoxa.domain.ids import EntityId, NpcId, plain_name
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.lexicon import primary_language
-from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.relations import RelationWords, spelled_types
 from glyphoxa.recall.days import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
-
-RELATIONSHIP_TYPES = (
-    "KNOWS",
-    "LOCATED_AT",
-    "OWNS",
-    "MEMBER_OF",
-    "ALLIED_WITH",
-    "HOSTILE_TO",
-    "PARTICIPATED_IN",
-    "QUEST_GIVER",
-    "CHILD_OF",
-    "EMPLOYED_BY",
-)
 
 
 def _one_line(name: str) -> str:
@@ -254,16 +241,16 @@ def _is_text(name: str) -> bool:
 
 
 _CLOSE: Final = 0.8
-"""Similarity of two spellings, from 0 to 1: BROTHER_OF is not meant to be MEMBER_OF."""
+"""Similarity of two spellings, from 0 to 1: REMEMBERS_OF is not meant to be MEMBER_OF."""
 
 
 def hint_for(relation: str, words: RelationWords) -> str | None:
     """Return a remark on a custom relationship type; None for one that has a sentence."""
     if words.knows(relation):
         return None
-    near = get_close_matches(relation, RELATIONSHIP_TYPES, n=1, cutoff=_CLOSE)
-    shown = f"relationship type {relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}"
-    return f"{shown}; did you mean {near[0]!r}?" if near else shown
+    near = get_close_matches(relation.upper(), spelled_types(), n=1, cutoff=_CLOSE)
+    meant = f"did you mean {near[0]!r}?" if near else "that is fine"
+    return f"relationship type {relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}; {meant}"
 
 
 def edge_name(source: str, relation: str, target: str) -> str:
@@ -425,20 +412,21 @@ class Reach:
 # Slots: relationships of which one can hold at a time, such as where somebody lives.
 
 
-def filled_twice(source: LocatedYaml, document: CampaignDocument) -> Wrong:
+def filled_twice(source: LocatedYaml, document: CampaignDocument, words: RelationWords) -> Wrong:
     """Find functional relationships that stand twice: only the last would hold, and nobody would know why."""
     first: dict[tuple[str, str], int] = {}
     for i, block in enumerate(document.relationships):
-        rule = document.slots.get(block.type) or DEFAULT_RULES.get(block.type)
+        kind = words.spelled(block.type)
+        rule = document.slots.get(kind) or DEFAULT_RULES.get(kind)
         if rule not in ("functional", "functional_object"):
             continue
         end, many = (block.source, "target") if rule == "functional" else (block.target, "source")
-        line = source.line(("relationships", first.setdefault((block.type, end.casefold()), i)))
-        if first[block.type, end.casefold()] != i:
+        line = source.line(("relationships", first.setdefault((kind, end.casefold()), i)))
+        if first[kind, end.casefold()] != i:
             yield (
                 ("relationships", i),
-                f"{end!r} can have only one {many} of {block.type}, and line {line} has it already "
-                f"(to allow several, write `slots: {{{block.type}: many}}`)",
+                f"{end!r} can have only one {many} of {kind}, and line {line} has it already "
+                f"(to allow several, write `slots: {{{kind}: many}}`)",
             )
 
 
@@ -456,7 +444,7 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
     yield from _of_persona(block.persona, name=name, language=primary_language(language))
     if not block.examples:
         text = (
-            f"{name!r} has no `examples`: default ones of a medieval village are used, with its name, occupation and "
+            f"{name!r} has no `examples`: default ones for any time and place are used, with its name, occupation and "
             f"place (show them: glyphoxa campaign prompt FILE --npc {name!r})"
         )
         yield ("entity",), text

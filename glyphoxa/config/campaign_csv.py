@@ -217,9 +217,10 @@ class _Reading:
         problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
         lines: dict[str, int] = {}
         hinted: set[str] = set()
+        relations = RelationWords.of(self.into)
         for row in table.rows:
             wrong: list[str] = []
-            kind = row.cells["type"]
+            kind = relations.spelled(row.cells["type"])
             if problem := _wrong_name(kind):
                 wrong.append(problem)
             source, target = (self._entity(row.cells[end], wrong) for end in ("source", "target"))
@@ -229,7 +230,7 @@ class _Reading:
                 edge = edge_name(source.name, kind, target.name)
                 if (first := lines.setdefault(edge.casefold(), row.line)) != row.line:
                     wrong.append(f"relationship {edge!r} is here twice, first on line {first}")
-            if kind not in hinted and (hint := hint_for(kind, RelationWords.of(self.into))):
+            if kind not in hinted and (hint := hint_for(kind, relations)):
                 hinted.add(kind)
                 self.warnings.append(f"{table.path}:{row.line}: {hint}")
             known_by, hidden = self._scope(row, wrong)

@@ -309,7 +309,7 @@ class _Reading:
                 Relationship(
                     source=source.id,
                     target=target.id,
-                    type=block.type,
+                    type=words.spelled(block.type),
                     attributes=block.attributes,
                     confidence=block.confidence,
                     origin=block.origin,
@@ -319,11 +319,11 @@ class _Reading:
                 )
             )
         edges = [
-            (edge_name(b.source, b.type, b.target), ("relationships", i))
+            (edge_name(b.source, words.spelled(b.type), b.target), ("relationships", i))
             for i, b in enumerate(self.document.relationships)
         ]
         self._unique("relationship", edges)
-        self._wrong_all(filled_twice(self.source, self.document))
+        self._wrong_all(filled_twice(self.source, self.document, words))
         return tuple(made)
 
     def _npcs(self, by_name: Mapping[str, Entity]) -> tuple[Npc, ...]:

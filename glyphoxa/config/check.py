@@ -56,19 +56,13 @@ def check(
     """
     found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
     for section in KINDS:
-        choice, subject = settings.chosen(section), section.removeprefix("providers.")
-        if not _is_asked(section, settings):
-            continue
-        if choice.name == NONE:
+        if _is_asked(section, settings) and settings.chosen(section).name == NONE:
             text = "none: transcripts are searched by words only" if section == EMBEDDINGS else "none"
-            found.append(Finding("ok", subject, text))
-        else:
-            for number, one in enumerate(settings.chain(section)):
-                finding = _provider(section, one, has_weights, environ, has_module or module_is_there)
-                if number:
-                    found.append(replace(finding, subject=f"{subject} fallback {number}"))
-                else:
-                    found.append(_noted(replace(finding, subject=subject), section, settings))
+            found.append(Finding("ok", section.removeprefix("providers."), text))
+        for subject, _, one in (each for each in chosen_providers(settings) if each[1] == section):
+            finding = _provider(section, one, has_weights, environ, has_module or module_is_there)
+            finding = replace(finding, subject=subject)
+            found.append(_noted(finding, section, settings) if one is settings.chosen(section) else finding)
     found.append(_recall(settings))
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)
@@ -78,6 +72,15 @@ def check(
     else:
         found.append(Finding("error", "server", f"port {port} on {host} is in use; set server.port to another"))
     return found
+
+
+def chosen_providers(settings: Settings) -> Iterator[tuple[str, str, Choice]]:
+    """Yield each provider that these settings use, with its subject in the report and its section."""
+    for section in KINDS:
+        if _is_asked(section, settings) and settings.chosen(section).name != NONE:
+            subject = section.removeprefix("providers.")
+            for number, one in enumerate(settings.chain(section)):
+                yield (f"{subject} fallback {number}" if number else subject), section, one
 
 
 def _campaign(settings: Settings) -> Finding:

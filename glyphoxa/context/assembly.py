@@ -28,7 +28,8 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.language.asking import asks_how_related
+from glyphoxa.language.asking import asks_how_related, remarks
+from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
@@ -327,7 +328,10 @@ class HotContextAssembly:
         )
         if question:
             self._shown[npc] = selection.lines
-        kept = self._kept(npc, question)
+        touched_now = self._kept(npc, question)
+        # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
+        spoken = language_of(question) or self._campaign.language
+        kept = [] if remarks(question, language=spoken) else touched_now
         scenes = parts.at_once("scene", lambda: self._lines(npc), source=self._known_from)
         return HotContext(
             facts=tuple(recalled_line(one) for one in selection.facts),
@@ -339,6 +343,7 @@ class HotContextAssembly:
             scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
+            guarded=() if kept else tuple(one.text for one in touched_now),
             past=self._past_of(npc),
             rejected=selection.rejected,
         )

@@ -77,12 +77,21 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
     return _sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
 
 
-def sentences_of(known: Known, words: RelationWords) -> list[Sentence]:
+def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Sentence]:
     """Return what is known of an entity, the most important first, and what it took part in last.
 
     Secrets are not included: they are in the identity of their keeper.
+
+    Args:
+        sex: Of those whom a question asks for as its brother (1) or sister (2); 0: it asks for no such person.
     """
-    sentences = [Sentence(_sentence_of(fact, other, known, words), fact) for fact, other in _told_first(known)]
+
+    def worded(fact: Fact, other: Entity | None) -> str:
+        is_asked = sex > 0 and other is not None and fact.claim.object == other.id
+        turned = _about_object(fact, other, known, words, sex=sex) if other is not None and is_asked else ""
+        return turned or _sentence_of(fact, other, known, words)
+
+    sentences = [Sentence(worded(fact, other), fact) for fact, other in _told_first(known)]
     by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
     return list(reversed(by_text.values()))
 
@@ -96,7 +105,9 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
     for fact, other in _told_first(known):
         if found and why_known(fact, npc) == "public":
             continue
-        text = _sentence_of(fact, other, known, words)
+        is_object = other is not None and fact.claim.object == known.entity.id
+        turned = _about_object(fact, other, known, words) if other is not None and is_object else ""
+        text = turned or _sentence_of(fact, other, known, words)
         if text and all(text != one.text for one in found):
             found.append(recalled(text, fact, npc))
             if len(found) == 2:
@@ -121,6 +132,16 @@ def _sentence_of(fact: Fact, other: Entity | None, known: Known, words: Relation
     return fact_sentence(fact, subject, end, words=words)
 
 
+def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords, *, sex: int = 0) -> str:
+    """Return the sentence about the object of a relation; empty without words for it.
+
+    A small model takes the first name for the one that a question is about.
+    """
+    subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
+    text = words.from_other_end(fact.claim.predicate, subject.name, end.name, sex=sex)
+    return _sentence(text) if text else ""
+
+
 def why_known(fact: Fact, npc: NpcId) -> str:
     """Return why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin"."""
     knower = next((one for one in fact.visibility.knowers if one.npc == npc), None)
@@ -140,9 +161,12 @@ def names_of(entity: Entity) -> tuple[str, ...]:
     return (entity.name, *entity.aliases)
 
 
-def recalled_of(known: Known, npc: NpcId, words: RelationWords) -> tuple[RecalledFact, ...]:
-    """Return the sentences about an entity for an NPC, each with its source and the reason why it may know it."""
-    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words))
+def recalled_of(known: Known, npc: NpcId, words: RelationWords, *, sex: int = 0) -> tuple[RecalledFact, ...]:
+    """Return the sentences about an entity for an NPC, each with its source and the reason why it may know it.
+
+    `sex` is as of `sentences_of`.
+    """
+    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words, sex=sex))
 
 
 def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
@@ -294,6 +318,17 @@ def select_facts(
     return selected
 
 
+def own_facts(
+    itself: Known, question: str, npc: NpcId, *, named: Sequence[EntityId], words: RelationWords
+) -> list[RecalledFact]:
+    """Return what a short question asks about the NPC itself. All prompts contain it, but far from the question."""
+    asked = facts_asked(itself, question, named=named, language=words.language)
+    if asked.answer is None or not asked.is_short:
+        return []
+    facts = recalled_of(asked.answer, npc, words, sex=asked.sex)
+    return _with_path(facts, f"named {itself.entity.name!r}", asked)
+
+
 MOST_WRITTEN: Final = 2
 """Sentences of persona and bible for one question."""
 
@@ -330,7 +365,7 @@ def _by_meaning(
 def _facts_of(known: Known, asked: FactsAsked, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
     if asked.answer is None:
         return most_telling(known, npc, words)
-    answer = list(recalled_of(asked.answer, npc, words))
+    answer = list(recalled_of(asked.answer, npc, words, sex=asked.sex))
     if asked.is_short:
         return answer
     beside = (one for one in most_telling(known, npc, words) if one not in answer)

@@ -306,9 +306,8 @@ def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Mes
     words = wording(campaign.language)
     persona = npc.persona or words.persona.format(name=npc.name)
     shown = [Message("system", f"{persona}\n{words.frame.format(name=npc.name)}")]
-    somebody = nobodys_name(campaign, words.strangers)
     for example in npc.examples or default_examples(campaign, npc, known):
-        said = in_one_line(example.said) if SAYS.match(example.said) else said_line(somebody, example.said)
+        said = in_one_line(example.said) if SAYS.match(example.said) else said_line(words.somebody, example.said)
         asked = with_facts(said, in_one_line(example.facts), in_one_line(example.remembered))
         shown.append(Message("user", with_kept(asked, words.keeps, in_one_line(example.kept))))
         shown.append(Message("assistant", example.reply))
@@ -323,7 +322,18 @@ def default_examples(campaign: Campaign, npc: Npc, known: Known | None) -> tuple
     shown = [first]
     shown += [words.works] if "occupation" in told else []
     shown += [words.is_at] if "place" in told else []
+    shown += [words.unknown_then] if _is_of_old(campaign) else []
     return tuple(_filled(example, told) for example in (*shown, *others))
+
+
+_YEAR: Final = re.compile(r"(?<![\d,.])[12]\d{3}(?![\d,.]\d|\d)")
+_NEW_WORLD: Final = 1_900
+
+
+def _is_of_old(campaign: Campaign) -> bool:
+    """Return whether the years in its name, bible and current day are all before 1900. Without a year, it is not."""
+    years = _YEAR.findall(" ".join((campaign.name, campaign.bible, campaign.story_day)))
+    return bool(years) and all(int(year) < _NEW_WORLD for year in years)
 
 
 def _filled(example: Example, told: dict[str, str]) -> Exchange:
@@ -356,14 +366,6 @@ def _told_of(known: Known | None) -> dict[str, str]:
 
 def _is_plain(fact: Fact) -> bool:
     return fact.visibility.scope == "public" and replace(fact.provenance, accept_at=_SURE).is_enough
-
-
-def nobodys_name(campaign: Campaign, strangers: tuple[str, ...]) -> str:
-    """Return a speaker's name for the examples that nobody in the story has."""
-    names = (name for entity in campaign.entities for name in (entity.name, *entity.aliases))
-    players = (player.name for player in campaign.players)
-    taken = {word for name in (*names, *players) for word in name.casefold().split()}
-    return next((name for name in strangers if name.casefold() not in taken), strangers[-1])
 
 
 # The sentences of an author's text that one NPC may read.

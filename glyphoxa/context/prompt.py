@@ -51,6 +51,7 @@ class HotContext:
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
         scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
+        guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
         past: What happened in earlier sessions, as far as it recalls that unasked.
         rejected: Other recalled items that are not in the prompt, each with the reason.
         gathered: How each part was gathered, by its name.
@@ -69,6 +70,7 @@ class HotContext:
     rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
     keeps: str = ""
+    guarded: tuple[str, ...] = ()
     gathered: Mapping[str, Gathered] = field(default_factory=dict)
 
 

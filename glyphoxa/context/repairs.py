@@ -137,7 +137,7 @@ class InMind:
 
 def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> bool:
     """Return whether something in the prompt is about the question, beyond the names in it."""
-    if any("asks for" in fact.path for fact in mind.facts):
+    if any(fact.is_asked for fact in mind.facts):
         return True
     said = [one for one in mind.remembered if not _is_anothers(one, asked, mind, language)]
     if any(isinstance(one, RecalledSummary) for one in said):
@@ -296,7 +296,9 @@ def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
     said = asks_what_it_said(asked, language=language)
     remembers = said or asks_for_memory(asked, language=language)
     is_asked = asked.rstrip().endswith("?")
-    unheard = [name for name in names if not _is_heard(name, mind.lines, language) and not mind.is_known(name)]
+    known_to_all = vocabulary_of(spoken).is_common_knowledge
+    strange = [name for name in names if not known_to_all(name) and not _is_heard(name, mind.lines, language)]
+    unheard = [name for name in strange if not mind.is_known(name)]
     if unheard and (remembers or is_asked):
         facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
         return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))

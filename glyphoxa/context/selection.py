@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import select_facts
+from glyphoxa.context.facts import own_facts, select_facts
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, state_of_file
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.wording import recalled_line, recalled_of
@@ -38,7 +38,12 @@ from glyphoxa.domain.knowledge import (
     is_own_utterance,
 )
 from glyphoxa.domain.turn import Rejected
-from glyphoxa.language.asking import asks_what_it_said, speaks_of_the_past
+from glyphoxa.language.asking import (
+    asks_what_it_said,
+    speaks_of_the_asker,
+    speaks_of_the_past,
+    speaks_to_the_npc,
+)
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line
@@ -380,7 +385,8 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     # much nearer.
     least = max((one.similarity or 0.0 for one in (*near, *candidates.facts) if _is_compared(one)), default=0.0)
     least -= NEAR_THE_BEST
-    new = [one for one in candidates.facts if one.similarity is not None or not prompt.identity.tells(one)]
+    repeated = [one for one in candidates.facts if one.is_asked or one.similarity is not None]
+    new = [one for one in candidates.facts if one in repeated or not prompt.identity.tells(one)]
     facts = [one for one in _without_parts(new) if one.similarity is None or one.similarity >= least]
     ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
     if tokens <= TIGHT_TOKENS:
@@ -550,7 +556,19 @@ class ByName:
         """Return the facts about them that fit into a prompt. See `named`."""
         found = self.named(npc, question, is_read=is_read)
         selected = select_facts(found, question, npc, words=self._relations)
-        return [fact for _, facts in selected for fact in facts]
+        own = self._own_facts(npc, question, found) if question else []
+        others = (fact for _, facts in selected for fact in facts if fact not in own)
+        return [*own, *(fact for fact in others if not own or fact.similarity is None)]
+
+    def _own_facts(self, npc: NpcId, question: str, found: Sequence[KnownByName]) -> list[RecalledFact]:
+        """Return what the question asks the NPC about itself: "Who is your sister?", not "Do you know my sister?"."""
+        language = self._campaign.language
+        known = self.world_of(npc) if speaks_to_the_npc(question, language=language) else None
+        itself = None if known is None else known(self._own[npc])
+        if itself is None or speaks_of_the_asker(question, language=language):
+            return []
+        named = [one.known.entity.id for one in found if one.is_named]
+        return own_facts(itself, question, npc, named=named, words=self._relations)
 
 
 def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:

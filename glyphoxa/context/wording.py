@@ -17,6 +17,7 @@ from glyphoxa.domain.turn import Fault
 from glyphoxa.language.content import language_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.prompt_quotes import as_fact, as_label, as_said, as_told
+from glyphoxa.language.sentence_form import only_states
 
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "
@@ -81,12 +82,13 @@ class Wording:
         is_here: After the names of those present, one and several.
         to_do: Before active quests.
         speaks: For an NPC that does not speak every language, with `{languages}`.
-        strangers: Speakers of the examples: the first name that nobody in the campaign has.
+        somebody: The speaker of the examples.
+        unknown_then: An example for a story of old times.
         works: An example for an NPC with a known occupation, `is_at` for one with a known place.
-        examples: The others, for an NPC that has none. A small model copies the last ones most, so an example that
-            answers
-            from facts comes last.
+        examples: The others, for an NPC that has none. They fit any time and place, and invent no name. A small model
+            copies the last ones most, so an example that answers from facts comes last.
         at_a_loss: Said when nothing of a reply may be said.
+        noted: The same in reply to a statement.
         too_late: Said when the answer does not come.
         fillers: Sounds of an NPC without its own, while its answer is on its way.
         deflects: Said instead of a secret of its own.
@@ -107,11 +109,13 @@ class Wording:
     joins: str
     to_do: str
     speaks: str
-    strangers: tuple[str, ...]
+    somebody: str
+    unknown_then: Example
     works: Example
     is_at: Example
     examples: tuple[Example, ...]
     at_a_loss: tuple[str, ...]
+    noted: tuple[str, ...]
     too_late: tuple[str, ...]
     fillers: tuple[str, ...]
     deflects: tuple[str, ...]
@@ -163,6 +167,7 @@ def _wording(language: str) -> Wording:
     examples = words.value("examples")
     return Wording(
         **{each.name: text(each.name) for each in fields(Wording) if each.name not in (*examples, "examples")},
+        unknown_then=Example(**examples["unknown_then"]),
         works=Example(**examples["works"]),
         is_at=Example(**examples["is_at"]),
         examples=tuple(Example(**each) for each in examples["others"]),
@@ -203,8 +208,10 @@ class StandIns:
         if told and fault is not Fault.SECRET:
             return told[0]
         language = language_of(question) or self._language
-        why = fault if fault in _WITH_LINES_OF_THEIR_OWN else None
         words = wording(language)
+        if only_states(question):
+            return self._next_of(words.noted, language, None)
+        why = fault if fault in _WITH_LINES_OF_THEIR_OWN else None
         of_fault: dict[Fault | None, tuple[str, ...]] = {
             Fault.SECRET: words.deflects,
             Fault.UNFOUNDED: words.knows_nothing,

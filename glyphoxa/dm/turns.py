@@ -252,7 +252,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.NARRATED: "it narrates what the NPC does",
     Fault.THIRD_PERSON: "the NPC speaks of itself in the third person",
     Fault.ASSISTANT: "a typical phrase of an assistant",
-    Fault.OF_THE_PROMPT: "words of its instructions",
+    Fault.OF_THE_PROMPT: "words of its instructions or examples",
     Fault.NOT_SPEECH: "a stage direction, a tool call or a line of facts",
     Fault.LABEL: "somebody else's line",
     Fault.ECHO: "it repeats the question",

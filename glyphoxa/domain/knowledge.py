@@ -413,6 +413,11 @@ class RecalledFact:
     similarity: float | None = None
     is_named: bool = False
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the question asks for this, and not only for its entity."""
+        return "asks for" in self.path
+
 
 @dataclass(frozen=True, slots=True)
 class RecalledSummary:

@@ -75,7 +75,7 @@ class Fault(StrEnum):
     ASSISTANT = "assistant"
     """Typical phrase of an assistant or a machine."""
     OF_THE_PROMPT = "of_the_prompt"
-    """Quotes its instructions."""
+    """Quotes its instructions, or an example of them."""
     NOT_SPEECH = "not_speech"
     """A stage direction, a tool call or a line of facts, not speech."""
     LABEL = "label"
@@ -129,6 +129,8 @@ class Asked:
         before: The conversation so far: what was said to it and what it answered, oldest first.
         so_far: The part of this reply that has passed already.
         direction: The DM's instruction for the answer. Players must not hear it.
+        persona: What the author says of the NPC.
+        examples: What is asked and known in each example of the prompt, which is no fact of the story.
     """
 
     question: str = ""
@@ -142,6 +144,8 @@ class Asked:
     before: tuple[tuple[str, str], ...] = ()
     so_far: str = ""
     direction: str = ""
+    persona: str = ""
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,19 @@ from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule
+from glyphoxa.language.asking import names_in, remarks
 from glyphoxa.language.content import (
     FUNCTION_WORDS,
     GREETINGS,
     NEGATIONS,
     content_words,
     denies,
+    language_of,
     spoken_words,
     straight,
 )
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.sentences import sentences
 from glyphoxa.language.titles import TITLES
 from glyphoxa.language.words import fold
@@ -55,6 +58,7 @@ class Repairs:
         self._acts = _WORDS.compile(r"{called} (?:\w+ly )?{acts}\b", flags=_ANY_CASE, called=called)
         self._asked = asked
         self._question = " ".join(spoken_words(asked.question))
+        self._is_told = only_states(asked.question)
         self._is_narrating = False
 
     def judge(self, said: str) -> Verdict:
@@ -67,10 +71,13 @@ class Repairs:
         return Verdict(with_correct_owner(in_first_person(said, self._names), self._asked))
 
     def _echoes(self, said: str) -> bool:
-        if not said.endswith("?"):
-            return False  # an answer may begin with words of the question
         given_back = spoken_words(said)
-        return len(given_back) >= _MIN_ECHOED and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
+        if len(given_back) < _MIN_ECHOED:
+            return False
+        if self._is_told:
+            return f" {' '.join(given_back)} " in f" {self._question} "
+        # An answer may begin with words of the question.
+        return said.endswith("?") and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
 
 
 def _quoted(narrated: str) -> Verdict:
@@ -248,6 +255,53 @@ def _greets(names: tuple[str, ...]) -> re.Pattern[str]:
     return _WORDS.compile(r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){name}(?=[.,!?…]|$)", name=_one_of(names))
 
 
+# What is not the NPC's own: an asker's promise, said again as its own, and the content of an example.
+
+_SAYS_I_DO: Final = _WORDS.compile(r"\b{says_i_do}\b", flags=_ANY_CASE)
+_MIN_TAKEN: Final = 2
+"""Minimum content words. One may be chance."""
+
+
+def takes_over(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject what the asker said of itself, said of the NPC: "I will bring you lemons." in reply to the same.
+
+    A question and a sentence that adds something are replies, and so is "I sealed it." to "You sealed it.".
+    """
+    if sentence.rstrip().endswith("?") or not _SAYS_I_DO.search(straight(sentence)) or not _is_remark(asked):
+        return None
+    said = content_words(sentence)
+    return Fault.ECHO if len(said) >= _MIN_TAKEN and said <= content_words(asked.question) else None
+
+
+_BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
+
+
+def denies_unasked(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject a bare denial ("I did not.") in reply to a remark that does not speak of the NPC."""
+    return Fault.UNFOUNDED if _BARE_DENIAL.fullmatch(straight(sentence)) and _is_remark(asked) else None
+
+
+def _is_remark(asked: Asked) -> bool:
+    return remarks(asked.question, language=language_of(asked.question) or "en")
+
+
+def from_an_example(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject a sentence whose new words are all from one example, or that names somebody who is only in an example."""
+    if not asked.examples:
+        return None
+    talk = (word for pair in asked.before for word in pair)
+    known = (asked.question, asked.speaker_name, asked.persona, *asked.identity, *asked.facts, *asked.remembered)
+    new = content_words(sentence) - content_words(" ".join((*known, *asked.kept, *asked.told, *talk, character.name)))
+    if not new:
+        return None
+    named = content_words(" ".join(names_in(sentence, language=character.language)))
+    for example in asked.examples:
+        shown = content_words(example)
+        if (len(new) >= _MIN_TAKEN and new <= shown) or named & new & shown:
+            return Fault.OF_THE_PROMPT
+    return None
+
+
 # Offers and repetitions.
 
 _OFFERS: Final = _WORDS.pattern("offers", flags=_ANY_CASE)
@@ -341,6 +395,11 @@ def unfounded(sentence: str, character: Character, asked: Asked) -> Fault | None
     return None
 
 
+def only_calls(reply: str, asked: Asked) -> bool:
+    """Return whether a reply contains nothing but the asker's name."""
+    return set(spoken_words(reply)) <= set(spoken_words(asked.speaker_name))
+
+
 def _without_questions(text: str) -> list[str]:
     return [each for each in sentences(text) if not each.endswith("?")]
 
@@ -382,6 +441,9 @@ def _states(sentence: str, asked: Asked) -> bool:
 REPAIR_RULES: Final[Sequence[Rule]] = (
     speaks_in_third_person,
     claims_other_identity,
+    takes_over,
+    denies_unasked,
+    from_an_example,
     offers_help,
     repeats,
     unfounded,

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Final
 
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
+from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.titles import TITLES
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import fold, words
@@ -66,6 +67,24 @@ def speaks_of_the_asker(question: str, *, language: str) -> bool:
 def speaks_to_the_npc(question: str, *, language: str) -> bool:
     """Return whether it says "you"; uses English for a language without patterns."""
     return _has("you", question, _known(language))
+
+
+def speaks_of_the_npc(text: str, *, language: str) -> bool:
+    """Return whether it says "you" before anything about the asker; uses English as `speaks_to_the_npc` does.
+
+    >>> speaks_of_the_npc("You sold me the map.", language="en")
+    True
+    >>> speaks_of_the_npc("I will bring you the map.", language="en")
+    False
+    """
+    known, plain = primary_language(_known(language)), _plain(text)
+    to, of_asker = _pattern("you", known).search(plain), _pattern("asker", known).search(plain)
+    return to is not None and (of_asker is None or to.start() < of_asker.start())
+
+
+def remarks(text: str, *, language: str) -> bool:
+    """Return whether it asks for nothing and does not speak of the NPC: "We will dive tomorrow."."""
+    return only_states(text) and not speaks_of_the_npc(text, language=language)
 
 
 def asks_how_related(question: str, *, language: str) -> bool:

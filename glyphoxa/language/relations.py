@@ -3,15 +3,133 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.language.lexicon import Lexicon, lexicon, primary_language
+from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
+from glyphoxa.language.words import fold, words
 
 _ENDS: Final = re.compile(r"\{(source|target)\}")
+
+_PAIRS: Final = (
+    ("PARENT_OF", "CHILD_OF"),
+    ("GRANDPARENT_OF", "GRANDCHILD_OF"),
+    ("UNCLE_OR_AUNT_OF", "NEPHEW_OR_NIECE_OF"),
+    ("PARENT_IN_LAW_OF", "CHILD_IN_LAW_OF"),
+    ("GUARDIAN_OF", "WARD_OF"),
+    ("EMPLOYER_OF", "EMPLOYED_BY"),
+    ("MASTER_OF", "SERVES"),
+    ("MENTOR_OF", "APPRENTICE_OF"),
+    ("SUPPLIER_OF", "CUSTOMER_OF"),
+    ("OWNS", "OWNED_BY"),
+    ("LEADS", "LED_BY"),
+    ("HAS_MEMBER", "MEMBER_OF"),
+)
+_MUTUAL: Final = (
+    "SIBLING_OF", "COUSIN_OF", "SIBLING_IN_LAW_OF", "RELATED_TO", "MARRIED_TO", "ENGAGED_TO", "LOVER_OF", "FRIEND_OF",
+    "ALLIED_WITH", "HOSTILE_TO", "RIVAL_OF", "NEIGHBOUR_OF", "COLLEAGUE_OF", "PARTNER_OF",
+)  # fmt: skip
+OTHER_END: Final[Mapping[str, str]] = {
+    **dict(_PAIRS),
+    **{of_target: of_source for of_source, of_target in _PAIRS},
+    **{each: each for each in _MUTUAL},
+}
+"""The type of a relation as it is from the other end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationType:
+    """A type of relation, however a campaign spells it.
+
+    Attributes:
+        type: SIBLING_OF for BROTHER_OF, "sister of" and HAS_TWIN.
+        sex: Of the one who is it to the other: 0 for anybody, 1 for a man, 2 for a woman.
+        is_turned: Source and target are exchanged, as in HAS_TWIN.
+        word: The word that it is spelled with, "brother"; empty if `type` says as much.
+        language: Of that word.
+        spelled: As it is stored: BROTHER_OF.
+    """
+
+    type: str
+    sex: int = 0
+    is_turned: bool = False
+    word: str = ""
+    language: str = ""
+    spelled: str = ""
+
+
+def known_type(relation: str) -> RelationType | None:
+    """Return what a type means; None for a campaign's own. Case, blanks and other marks do not count.
+
+    >>> known_type("brother of") == known_type("BROTHER_OF") == known_type("BrotherOf")
+    True
+    >>> known_type("SWORN_ENEMY_AT_NIGHT")
+    """
+    return _types().get(fold(relation))
+
+
+def spelled_types() -> tuple[str, ...]:
+    """Return the types of all languages, as a campaign writes them: SIBLING_OF, BROTHER_OF."""
+    nouns = (_as_type(form.format(word=word)) for of, word, _, _ in _nouns() for form in of.value("noun_types")[:1])
+    return tuple(dict.fromkeys((*OTHER_END, *lexicon("relations").value("sentences"), *nouns)))
+
+
+def asked_types(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
+    """Return the types of the words with which a question asks for somebody ("sister"), each as the words' folds."""
+    return _asked(primary_language(language))
+
+
+@cache
+def _types() -> Mapping[str, RelationType]:
+    found = {fold(each): RelationType(each) for each in (*OTHER_END, *lexicon("relations").value("sentences"))}
+    for language in languages():
+        for each, listed in lexicon("relations", language).tables("spelled"):
+            for spelled in listed:
+                found.setdefault(fold(spelled), RelationType(each))
+    for of, word, type_, sex in _nouns():
+        straight, turned = of.value("noun_types"), of.value("noun_types_of_other_end")
+        says_no_more = not sex and of.value("nouns")[type_][0].split(", ")[0] == word
+        shown = "" if says_no_more else word
+        named = "" if says_no_more else _as_type(straight[0].format(word=word))
+        read = RelationType(type_, sex, word=shown, language=of.value("language"), spelled=named)
+        for form in (*straight, *(["{word}"] if OTHER_END.get(type_) == type_ else [])):
+            found.setdefault(fold(form.format(word=word)), read)
+        read = replace(read, is_turned=True, word=word, spelled=_as_type(turned[0].format(word=word)))
+        for form in turned:
+            found.setdefault(fold(form.format(word=word)), read)
+    return found
+
+
+def _nouns() -> Iterator[tuple[Lexicon, str, str, int]]:
+    """Yield each word with its language's data, its type and its sex."""
+    for language in languages():
+        of = lexicon("relations", language)
+        for type_, forms in of.value("nouns").items():
+            for sex, listed in enumerate(forms):
+                yield from ((of, word, type_, sex) for word in listed.split(", ") if word)
+
+
+@cache
+def _asked(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
+    found: dict[tuple[str, ...], list[RelationType]] = {}
+    of = lexicon("relations", language)
+    if not of:
+        return {}
+    nouns = [
+        (word, RelationType(type_, sex)) for own, word, type_, sex in _nouns() if own.value("language") == language
+    ]
+    plurals = [(f"{word}s", each) for word, each in nouns]
+    others = [(word, RelationType(type_)) for type_, listed in of.tables("asked") for word in listed]
+    for word, each in (*nouns, *plurals, *others):
+        found.setdefault(tuple(part.full for part in words(word)), []).append(each)
+    return found
+
+
+def _as_type(words_of_it: str) -> str:
+    return "_".join(part.text for part in words(words_of_it)).upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +149,17 @@ class RelationWords:
         return cls(campaign.language, campaign.relation_types)
 
     def knows(self, relation: str) -> bool:
-        """Whether the language or the campaign has a sentence of its own for a relation type."""
-        return relation in self.own or relation.upper() in _data(primary_language(self.language)).value("sentences")
+        """Whether the type is known, or has a sentence of the campaign."""
+        return relation in self.own or known_type(relation) is not None
+
+    def spelled(self, relation: str) -> str:
+        """Return a type as it is stored: "brother of" is BROTHER_OF. One of the campaign's own stays as it is.
+
+        >>> RelationWords().spelled("brother of"), RelationWords().spelled("owes a favour")
+        ('BROTHER_OF', 'owes a favour')
+        """
+        known = None if relation in self.own else known_type(relation)
+        return relation if known is None else known.spelled or known.type
 
     def sentence(self, relation: str, source: str, target: str) -> str:
         """Return a relation as a sentence without a full stop.
@@ -40,9 +167,9 @@ class RelationWords:
         >>> RelationWords().sentence("LOCATED_AT", "Grimjaw", "The Anvil")
         'Grimjaw is at The Anvil'
         >>> RelationWords().sentence("BROTHER_OF", "Rusk", "Pilar")
-        'Rusk is brother of Pilar'
-        >>> RelationWords().sentence("RIVAL", "Rusk", "Pilar")
-        'Rusk: rival: Pilar'
+        'Rusk is the brother of Pilar'
+        >>> RelationWords().sentence("HEARTTHROB", "Rusk", "Pilar")
+        'Rusk: heartthrob: Pilar'
         """
         ends = {"source": source, "target": target}
         return _ENDS.sub(lambda end: ends[end[1]], self._template(relation))
@@ -59,6 +186,22 @@ class RelationWords:
 
     def _template(self, relation: str) -> str:
         return self.own.get(relation) or _template(relation, primary_language(self.language))
+
+    def from_other_end(self, relation: str, source: str, target: str, *, sex: int = 0) -> str:
+        """Return the sentence about the target; empty if a type has none.
+
+        >>> RelationWords().from_other_end("BROTHER_OF", "Rusk", "Pilar", sex=2)
+        'Pilar is the sister of Rusk'
+        >>> RelationWords().from_other_end("BROTHER_OF", "Rusk", "Pilar")
+        'Pilar is a sibling of Rusk'
+        """
+        known = None if relation in self.own else known_type(relation)
+        other = None if known is None else OTHER_END.get(known.type)
+        if known is None or other is None or known.is_turned:
+            return ""
+        data = _data(primary_language(self.language))
+        ends = {"source": target, "target": source}
+        return _ENDS.sub(lambda end: ends[end[1]], _sentence_of(RelationType(other, sex), data))
 
 
 def in_words(predicate: str) -> str:
@@ -81,10 +224,22 @@ def _data(language: str) -> Lexicon:
 @lru_cache(1024)
 def _template(relation: str, language: str) -> str:
     data = _data(language)
-    known: str | None = data.value("sentences").get(relation.upper())
+    known = known_type(relation)
     if known is not None:
-        return known
-    words = in_words(relation)
-    form = next((each for each in data.value("own") if re.fullmatch(each["pattern"], words.lower())), None)
+        return _sentence_of(known, data)
+    spelled = in_words(relation)
+    form = next((each for each in data.value("own") if re.fullmatch(each["pattern"], spelled.lower())), None)
     text: str = form["sentence"] if form is not None else "{source}: {words}: {target}"
-    return text.replace("{words}", words).replace("{Words}", words[:1].upper() + words[1:])
+    return text.replace("{words}", spelled).replace("{Words}", spelled[:1].upper() + spelled[1:])
+
+
+def _sentence_of(known: RelationType, data: Lexicon) -> str:
+    is_own = bool(known.word) and known.language == data.value("language")
+    text: str | None = None if is_own or known.sex else data.value("sentences").get(known.type)
+    if text is None:
+        forms = data.value("nouns")[known.type]
+        word = known.word if is_own else forms[min(known.sex, len(forms) - 1)].split(", ")[0]
+        text = data.value("noun").replace("{word}", word)
+    if known.is_turned:
+        text = text.replace("{source}", "{}").replace("{target}", "{source}").replace("{}", "{target}")
+    return text

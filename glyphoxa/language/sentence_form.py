@@ -219,6 +219,23 @@ class Form:
         return self.second or self.question or self.order or self.request or self.greeting
 
 
+def only_states(text: str) -> bool:
+    """Return whether a text asks for nothing: no question, request, order or greeting in any clause.
+
+    >>> only_states("Rusk, we will dive tomorrow."), only_states("Rusk, tell me of the dive"), only_states("Rusk?")
+    (True, False, False)
+    """
+    said, _ = sentences_of(text, ())
+    clauses = (SaidSentence(clause.strip(), each.end) for each in said for clause in each.text.split(","))
+    form = all_of([form_of(each) for each in clauses])
+    is_long = sum(len(each.text.split()) for each in said) >= _SHORTEST_STATEMENT
+    return is_long and not (form.question or form.order or form.request or form.greeting)
+
+
+_SHORTEST_STATEMENT: Final = 3
+"""Words. A shorter text refers to what was said before: "Too dear."."""
+
+
 def all_of(forms: Sequence[Form]) -> Form:
     """The union of the signals of these sentences."""
     return Form(**{sign.name: any(getattr(form, sign.name) for form in forms) for sign in fields(Form)})

@@ -17,6 +17,8 @@ UNLISTED = 100
 ORDINARY = 60
 """Larger dictionaries list words that nobody says, and that may sound like a name."""
 _UTTERED = 35
+_FEW_NAMES, _PEOPLES = 20, 40
+"""Names in dictionaries of SCOWL up to 20 are few, and John is one. Those up to 40 have no other first name."""
 _AT_TABLES = 35
 _ENDINGS = ("s", "es", "ed", "d", "ing", "er", "ers", "est", "ly", "y", "ish", "less", "ness", "like")
 
@@ -44,6 +46,13 @@ class Vocabulary:
 
     def is_proper(self, word: str) -> bool:
         return self.proper.get(word, UNLISTED) <= ORDINARY
+
+    def is_common_knowledge(self, name: str) -> bool:
+        """Whether everybody knows it: an abbreviation (GPS), or a people, a faith or a holiday.
+
+        These are the names in small dictionaries; larger ones list persons and towns.
+        """
+        return (name.isupper() and len(name) > 1) or _FEW_NAMES < self.proper.get(name.casefold(), 0) <= _PEOPLES
 
     def rarity(self, word: str) -> int:
         """How rare it is: 0 for a stop word, the size of the dictionary that lists it, or `UNLISTED`."""

@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, Fact
 from glyphoxa.language.lexicon import lexicon, primary_language
-from glyphoxa.language.relations import RelationWords, in_words
+from glyphoxa.language.relations import OTHER_END, RelationType, RelationWords, asked_types, in_words, known_type
 from glyphoxa.language.sentences import sentences
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
@@ -47,10 +47,12 @@ class AskedPredicates:
     Attributes:
         sides: The requested predicates, in capitals, each with the position of the named entity.
         is_short: The text is a question and contains little else.
+        sex: 1 if it asks for a man ("brother"), 2 for a woman.
     """
 
     sides: Mapping[str, Side]
     is_short: bool
+    sex: int = 0
 
     def side_of(self, predicate: str) -> Side | None:
         return self.sides.get(predicate.upper())
@@ -67,20 +69,74 @@ def asked_predicates(
     spoken = words(question)
     heard = _without_names([word.full for word in spoken], names)
     sides: dict[str, Side] = {}
-    phrases = _phrases_of(primary_language(language))
+    sex = 0
+    phrases, nouns = _phrases_of(primary_language(language)), asked_types(language)
     at = 0
     while at < len(heard):
         length, side, asked = _longest_at(heard, at, phrases)
-        sides.update({each.upper(): side for each in asked if each.upper() not in sides})
+        n_of_noun, types = _longest_noun_at(heard, at, nouns)
+        if asked or not types:
+            _ask(sides, dict.fromkeys(asked, side))
+        else:
+            length, sex = n_of_noun, sex or types[0].sex
+            _ask(sides, {each.type: "object" for each in types})
         at += length
     for predicate in predicates:
         own = _own_words(predicate, language)
-        if predicate.upper() not in sides and own and own <= set(heard):
+        if predicate.upper() in sides:
+            continue
+        if (side_of_it := _side_of_known(predicate, sides, sex, nouns)) is not None:
+            sides[predicate.upper()] = side_of_it
+        elif own and own <= set(heard):
             sides[predicate.upper()] = "either"
-    return AskedPredicates(sides, _words_said(heard) <= SHORT_ASK)
+    return AskedPredicates(sides, _words_said(heard) <= SHORT_ASK, sex)
+
+
+_TURNED: Final[Mapping[Side, Side]] = {"subject": "object", "object": "subject", "either": "either"}
+
+
+def _ask(sides: dict[str, Side], asked: Mapping[str, Side]) -> None:
+    """Add predicates, those of relations from both ends."""
+    for predicate, side in asked.items():
+        sides.setdefault(predicate.upper(), side)
+    for predicate, side in asked.items():
+        other = OTHER_END.get(predicate.upper())
+        if other == predicate.upper():
+            sides[other] = "either"
+        elif other is not None:
+            sides.setdefault(other, _TURNED[side])
+
+
+def _side_of_known(predicate: str, asked: Mapping[str, Side], sex: int, nouns: _Nouns) -> Side | None:
+    """Return the side for a predicate that is spelled otherwise: BROTHER_OF, if the question asks for a SIBLING_OF.
+
+    Args:
+        sex: Of whom the question asks for. A sister's brother is not her sister.
+    """
+    known = known_type(predicate)
+    if known is None:  # an attribute such as "father"
+        named = nouns.get(tuple(word.full for word in words(predicate)), ())
+        return "either" if any(each.type in asked and sex in (0, each.sex) for each in named) else None
+    if (side := asked.get(known.type)) is None:
+        return None
+    if sex and known.sex and sex != known.sex and side != "subject":
+        side = "subject"
+    return _TURNED[side] if known.is_turned else side
+
+
+def _longest_noun_at(heard: Sequence[str], at: int, nouns: _Nouns) -> tuple[int, Sequence[RelationType]]:
+    for length in range(_LONGEST_NOUN, 0, -1):
+        if types := nouns.get(tuple(heard[at : at + length])):
+            return length, types
+    return 1, ()
+
+
+_LONGEST_NOUN: Final = 3
+"""Words: "mother-in-law"."""
 
 
 _Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], Side, tuple[str, ...]]]]
+_Nouns = Mapping[tuple[str, ...], Sequence[RelationType]]
 _BREAK: Final = ""
 """Placeholder for a name."""
 
@@ -148,10 +204,12 @@ class FactsAsked:
             if
             the question selects all.
         is_short: The text is a question and contains little else, so only the answer is returned.
+        sex: 1 if it asks for a man ("brother"), 2 for a woman.
     """
 
     answer: Known | None = None
     is_short: bool = False
+    sex: int = 0
 
 
 def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = (), language: str = "en") -> FactsAsked:
@@ -181,7 +239,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     relations = _rather(relations, lambda each: _stands_right(each[0], known.entity.id, asked))
     relations = _rather(relations, lambda each: each[1].id in named)
     answer = replace(known, attributes=tuple(attributes), relations=tuple(relations))
-    return FactsAsked(answer, asked.is_short)
+    return FactsAsked(answer, asked.is_short, asked.sex)
 
 
 def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:

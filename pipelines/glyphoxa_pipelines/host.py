@@ -28,6 +28,7 @@ from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.providers.building import Choice
 from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.frames import service_times
 from glyphoxa_processors.speaker import Sample
@@ -179,6 +180,12 @@ class PipelineHost:
             return await heard.of(text, line.send)
         finally:
             await self.remove("sample")
+
+    async def ask(self, section: str, choice: Choice) -> str:
+        """See `glyphoxa.app.engines.Host`."""
+        from glyphoxa_pipelines import live_check
+
+        return await live_check.ask(section, choice)
 
     async def remove(self, name: str) -> None:
         """End a graph, if it runs, and free its name."""

@@ -28,7 +28,7 @@ from glyphoxa.context.prompt import (
     with_hot_context,
 )
 from glyphoxa.context.prompt_composition import compose
-from glyphoxa.context.wording import Cue, cue_for
+from glyphoxa.context.wording import SAYS, Cue, cue_for
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
@@ -169,10 +169,12 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         not_known=() if prompt.direction else hot.not_known,
         remembered=hot.remembered,
         identity=(*hot.identity, *hot.scenes.values()),
-        kept=hot.kept,
+        kept=(*hot.kept, *hot.guarded),
         told=() if prompt.direction else hot.told,
         before=prompt.before,
         direction=prompt.direction,
+        persona=prompt.messages[0].content,
+        examples=tuple(SAYS.sub("", one.content) for one in prompt.messages[1 : prompt.n_examples + 1 : 2]),
     )
 
 

@@ -48,6 +48,10 @@ _FREER, _FREEST = 0.3, 1.0
 temperature 0 verbatim. Requests have no seed, so each gets its own. The provider's default temperature is unchanged.
 """
 
+_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_A_TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look up.", "parameters": _PARAMETERS}}
+"""Declared in a trial, to see whether the server accepts tools."""
+
 AsWords = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
@@ -158,6 +162,34 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         await super().cleanup()
         await self._client.close()
 
+    async def try_out(self, context: LLMContext) -> str:
+        """Ask outside a pipeline. Return the latency and what the server can do, in words.
+
+        Raises:
+            NoAnswer, NoWords, TimeoutError: There is no answer.
+        """
+        options = {"stream_options": {"include_usage": True}, "tools": [_A_TOOL]}
+        request = {**await self._request(context), **options}
+        began_s, first_ms = time.monotonic(), 0
+        read = _Reading(self._chat.dialect)
+        async with contextlib.aclosing(self._in_time(request)) as deltas:
+            async for delta in deltas:
+                first_ms = first_ms or round((time.monotonic() - began_s) * 1_000)
+                read.take(delta)
+        read.end()
+        read.check(self._max_tokens)
+        dialect = self._chat.dialect
+        able = {
+            "streaming": "stream" not in dialect.omits,
+            "usage": read.n_tokens is not None,
+            "tools": "tools" not in dialect.omits,
+            "system role": not dialect.folds,
+            "repeated roles": not dialect.merges,
+        }
+        yes, no = (", ".join(name for name, is_able in able.items() if is_able is wanted) for wanted in (True, False))
+        told = [f"first words after {first_ms} ms", f"has {yes}", f"without {no}" if no else ""]
+        return "; ".join(filter(None, (*told, "reasons before it answers" if read.reply.has_reasoning else "")))
+
     async def _answer(self, context: LLMContext, *, is_another_try: bool) -> None:
         try:
             await self.push_frame(LLMFullResponseStartFrame())
@@ -172,35 +204,23 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
 
     async def _say(self, request: Mapping[str, Any], context: LLMContext) -> None:
         """Pass on the words of an answer as they come, then run its tool calls."""
-        dialect = self._chat.dialect
-        reply = ReplyText(removes=dialect.habits.reasoning != "none", begins_inside=bool(dialect.lacks_opening))
-        calls, finish, n_tokens, has_words = _ToolCalls(), "", None, False
+        read = _Reading(self._chat.dialect)
         async with contextlib.aclosing(self._in_time(request)) as deltas:
             async for delta in deltas:
                 await self.stop_ttfb_metrics()
-                finish = finish or delta.finish
-                n_tokens = n_tokens if delta.n_tokens is None else delta.n_tokens
-                if delta.has_reasoning:
-                    reply.reasoned_elsewhere()
-                calls.take(delta)
-                if delta.text:
-                    has_words = await self._pass_on(reply.push(delta.text), has_words=has_words)
-        has_words = await self._pass_on(reply.end(is_cut=finish == "length"), has_words=has_words)
-        self._learn(reply, is_cut=finish == "length")
-        if made := calls.made(context):
+                await self._pass_on(read.take(delta))
+        await self._pass_on(read.end())
+        self._learn(read.reply, is_cut=read.is_cut)
+        read.check(self._max_tokens)
+        if made := read.calls.made(context):
             await self.run_function_calls(made)
-        elif not has_words:
-            raise NoWords(reply.has_reasoning, finish, self._max_tokens if n_tokens is None else n_tokens)
 
-    async def _pass_on(self, words: ReplyPart, *, has_words: bool) -> bool:
-        """Return whether there are words that count."""
-        if words.retracts:
-            has_words = False
+    async def _pass_on(self, part: ReplyPart) -> None:
+        if part.retracts:
             await self.push_frame(RetractFrame())
-        if words.text:
+        if part.text:
             await self.stop_ttfat_metrics()
-            await self.push_frame(LLMTextFrame(words.text))
-        return has_words or bool(words.text.strip())
+            await self.push_frame(LLMTextFrame(part.text))
 
     def _learn(self, reply: ReplyText, *, is_cut: bool) -> None:
         """Remember whether the model's answers lack the opening mark of reasoning."""
@@ -235,7 +255,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
             TimeoutError: The first piece or the next one is late.
         """
         self._connection.in_use()
-        loop = self.get_event_loop()
+        loop = asyncio.get_running_loop()
         until_s = loop.time() + self.deadlines.first_token_ms / 1_000
         late = TimeoutError(f"timed out: no first word within {self.deadlines.first_token_ms} ms")
         is_finished = False
@@ -317,12 +337,56 @@ class NoWords(Exception):
         super().__init__(text)
 
 
+class _Reading:
+    """What has been read of one answer."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        removes = dialect.habits.reasoning != "none"
+        self.reply = ReplyText(removes=removes, begins_inside=bool(dialect.lacks_opening))
+        self.calls = _ToolCalls()
+        self.n_tokens: int | None = None
+        self._finish = ""
+        self._has_words = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer ended at the token limit."""
+        return self._finish == "length"
+
+    def take(self, delta: Delta) -> ReplyPart:
+        self._finish = self._finish or delta.finish
+        self.n_tokens = self.n_tokens if delta.n_tokens is None else delta.n_tokens
+        if delta.has_reasoning:
+            self.reply.reasoned_elsewhere()
+        self.calls.take(delta)
+        return self._counted(self.reply.push(delta.text))
+
+    def end(self) -> ReplyPart:
+        return self._counted(self.reply.end(is_cut=self.is_cut))
+
+    def check(self, max_tokens: int | None) -> None:
+        """
+        Raises:
+            NoWords: There are neither words nor tool calls.
+        """
+        if not (self._has_words or self.calls):
+            n_tokens = max_tokens if self.n_tokens is None else self.n_tokens
+            raise NoWords(self.reply.has_reasoning, self._finish, n_tokens)
+
+    def _counted(self, part: ReplyPart) -> ReplyPart:
+        self._has_words = bool(part.text.strip()) or (self._has_words and not part.retracts)
+        return part
+
+
 class _ToolCalls:
     """Collects tool calls from their parts."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[Any, Any], dict[str, str]] = {}
         self._latest: tuple[Any, Any] = (None, None)
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
 
     def take(self, delta: Delta) -> None:
         for part in delta.tool_calls:

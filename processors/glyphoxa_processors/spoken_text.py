@@ -17,7 +17,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, Unsaid, Verdict
-from glyphoxa.judgement.repairs import leaves_out
+from glyphoxa.judgement.repairs import leaves_out, only_calls
 from glyphoxa.language.markup import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
@@ -171,7 +171,9 @@ class SpokenText(FrameProcessor):
                 await self._try_again(self._turn)
                 return
             await self._say_stand_in(self._turn)
-        elif not self._is_cut and leaves_out(" ".join(self._said), self._asked):
+        elif not self._is_cut and (
+            leaves_out(said := " ".join(self._said), self._asked) or (self._unsaid and only_calls(said, self._asked))
+        ):
             # For example "Juniper?" was said, but nothing that the NPC was told about her.
             await self._say_stand_in(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))

@@ -240,7 +240,7 @@ def test_start_of_an_npcs_prompts_is_shown(tmp_path: Path, capsys: pytest.Captur
     assert main(["campaign", "prompt", str(file), "--npc", "The Harbourmaster"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("[system]\nYou are Oskar, a tired harbourmaster.\nYou speak aloud, as Oskar,")
-    assert "[user]\nPeter says: Hello, Oskar. How are you?\n\n[assistant]\n" in shown
+    assert "[user]\nSomebody says: Hello, Oskar. How are you?\n\n[assistant]\n" in shown
     assert "write `examples:` under 'Oskar'" in shown
     assert shown.endswith("included only if the conversation is about them:\n  You take bribes.\n")
 
@@ -306,7 +306,16 @@ def test_a_wrong_role_is_told_with_its_line(tmp_path: Path, key: str) -> None:
 @pytest.mark.parametrize(
     ("relation", "hint"),
     [
-        ("BROTHER_OF", "relationship type 'BROTHER_OF' is a custom type, shown as 'A is brother of B'"),
+        ("BROTHER_OF", None),
+        ("brother of", None),
+        (
+            "ENVOY_OF",
+            "relationship type 'ENVOY_OF' is a custom type, shown as 'A is envoy of B'; that is fine",
+        ),
+        (
+            "BROHTER_OF",
+            "relationship type 'BROHTER_OF' is a custom type, shown as 'A is brohter of B'; did you mean 'BROTHER_OF'?",
+        ),
         (
             "LOCATED_IN",
             "relationship type 'LOCATED_IN' is a custom type, shown as 'A: located in: B'; did you mean 'LOCATED_AT'?",

@@ -73,8 +73,8 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
     file = read_campaign(SALTMERE)
     assert "OWES_MONEY_TO" in {r.type for r in file.campaign.relationships}
     assert [w.removeprefix(f"{SALTMERE}:") for w in file.warnings] == [
-        "60: relationship type 'OWES_MONEY_TO' is a custom type, shown as 'A owes money to B'",
-        "71: 'Elowen' has no `examples`: default ones of a medieval village are used, with its name, occupation and "
+        "60: relationship type 'OWES_MONEY_TO' is a custom type, shown as 'A owes money to B'; that is fine",
+        "71: 'Elowen' has no `examples`: default ones for any time and place are used, with its name, occupation and "
         "place (show them: glyphoxa campaign prompt FILE --npc 'Elowen')",
         "91: only 'Grimjaw' knows this secret: write it to the NPC ('You ...'), without 'Grimjaw'",
     ]

@@ -247,8 +247,8 @@ def test_an_npc_without_examples_has_some_in_the_form_that_questions_have() -> N
     assert asked == ("user", "Tamsin says: Hello.")
     assert [role for role, _ in examples] == ["user", "assistant"] * (len(examples) // 2)
     said = [content for role, content in examples if role == "user"]
-    assert said[0] == "Peter says: Hello, Mirelle. How are you?"
-    assert "Peter says: Who mended the old cart?\nFacts: Mirelle mended the old cart." in said
+    assert said[0] == "Somebody says: Hello, Mirelle. How are you?"
+    assert "Somebody says: Who mended the roof?\nFacts: Mirelle mended the roof." in said
     assert any("You keep this to yourself" in line for line in said)
 
 
@@ -256,24 +256,38 @@ def test_the_examples_say_what_is_known_of_an_npc_in_the_campaigns_language() ->
     town = a_campaign()
     occupied = replace(town.entities[1], attributes={"occupation": "innkeeper", "secret_of": "x" * 300})
     inn = Relationship(occupied.id, town.entities[2].id, "LOCATED_AT")
-    peter = replace(town.players[0], name="Peter Pan")
-    town = replace(
-        town, entities=(town.entities[0], occupied, *town.entities[2:]), relationships=(inn,), players=(peter,)
-    )
+    town = replace(town, entities=(town.entities[0], occupied, *town.entities[2:]), relationships=(inn,))
     shown = [message.content for message in beginning(town, town.npc(INNKEEPER))]
-    assert "Martha says: What do you do here?\nFacts: Mirelle is the innkeeper." in shown
-    assert "Martha says: Where do I find you?\nFacts: Mirelle is at Market Square." in shown
+    assert "Somebody says: What do you do here?\nFacts: Mirelle is the innkeeper." in shown
+    assert "Somebody says: Where do I find you?\nFacts: Mirelle is at Market Square." in shown
     assert "You find me at Market Square." in shown
     auf_deutsch = beginning(replace(town, language="de-AT"), town.npc(INNKEEPER))
     assert Message("assistant", "Ich bin hier innkeeper.") in auf_deutsch
 
 
-@pytest.mark.parametrize("said", ["Can you mend this?", "Peter says: Can you mend this?"])
+@pytest.mark.parametrize(
+    ("bible", "is_shown"),
+    [
+        ("It is the spring of 1350.", True),
+        ("The year is 2139.", False),
+        ("In 1926 a liner sails, built in 1899.", False),
+        ("A berth costs 1,200 credits.", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_only_a_campaign_of_old_times_has_an_example_of_a_new_thing(language: str, bible: str, is_shown: bool) -> None:
+    town = replace(a_campaign(), bible=bible, language=language)
+    shown = " ".join(message.content for message in beginning(town, town.npc(INNKEEPER)))
+    assert ("omputer" in shown) is is_shown
+
+
+@pytest.mark.parametrize("said", ["Can you mend this?", "Somebody says: Can you mend this?"])
 def test_an_example_is_in_the_form_that_questions_have_whether_it_says_who_speaks_or_not(said: str) -> None:
     smith = replace(GRIMJAW, examples=(Exchange(said, "Aye.", "The chain is broken.", kept="You broke it."),))
     _, asked, reply = beginning(a_campaign(), smith)
     assert asked.content == (
-        "Peter says: Can you mend this?\nFacts: The chain is broken.\n"
+        "Somebody says: Can you mend this?\nFacts: The chain is broken.\n"
         "You keep this to yourself and deny it: You broke it."
     )
     assert reply == Message("assistant", "Aye.")

@@ -90,3 +90,16 @@ def test_word_of_the_npcs_own_name_may_be_what_is_asked_for() -> None:
     assert sentences("Where did my sister drown, Ulric?", mind) == (
         "Nobody has told Father Ulric anything about that.",
     )
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Is the GPS working?", "Do you have a TV?", "Do you speak French?", "Is it Christmas?", "Is the Internet down?"],
+)
+def test_word_of_common_knowledge_is_not_called_an_unheard_name(question: str) -> None:
+    assert sentences(question) == ()
+
+
+def test_first_name_in_a_dictionary_is_an_unheard_name() -> None:
+    told = [sentences(f"Do you know {name}?") for name in ("Godfrey", "Peter", "Matsuda")]
+    assert [line[0].split()[-1] for line in told] == ["Godfrey.", "Peter.", "Matsuda."]

@@ -6,33 +6,33 @@ from itertools import product
 import pytest
 
 from glyphoxa.chronicle.llm_question import RELATIONS
-from glyphoxa.config.campaign_checks import RELATIONSHIP_TYPES
 from glyphoxa.language.lexicon import languages, lexicon
-from glyphoxa.language.relations import RelationWords, in_words
+from glyphoxa.language.relations import RelationWords, in_words, known_type, spelled_types
 
 LEARNED = {each["type"] for language in languages() for each in lexicon("chronicle", language).value("relations")}
-KNOWN = sorted({*RELATIONSHIP_TYPES, *RELATIONS, *LEARNED})
+KNOWN = sorted({*spelled_types(), *RELATIONS, *LEARNED})
 
 
 @pytest.mark.parametrize(("language", "relation"), list(product(languages(), KNOWN)))
 def test_every_known_type_has_a_template_in_each_language(language: str, relation: str) -> None:
-    template = lexicon("relations", language).value("sentences")[relation]
-    assert sorted(re.findall(r"\{(\w+)\}", template)) == ["source", "target"]
+    assert known_type(relation) is not None
     sentence = RelationWords(language).sentence(relation, "Rusk", "Pilar")
+    assert "Rusk" in sentence and "Pilar" in sentence
     assert not re.search(r"[A-Z]{2}|_|[{}]", sentence)
 
 
 @pytest.mark.parametrize(
     ("language", "relation", "sentence"),
     [
-        ("en", "BROTHER_OF", "Rusk is brother of Pilar"),
+        ("en", "BROTHER_OF", "Rusk is the brother of Pilar"),
         ("en", "BETRAYED_BY", "Rusk is betrayed by Pilar"),
         ("en", "OWES_MONEY_TO", "Rusk owes money to Pilar"),
         ("en", "FEARS", "Rusk fears Pilar"),
         ("en", "IS_AFRAID_OF", "Rusk is afraid of Pilar"),
-        ("en", "NEMESIS_OF", "Rusk is nemesis of Pilar"),
+        ("en", "NEMESIS_OF", "Rusk is the nemesis of Pilar"),
         ("en", "PRINCESS_OF", "Rusk is princess of Pilar"),
-        ("en", "RIVAL", "Rusk: rival: Pilar"),
+        ("en", "RIVAL", "Rusk and Pilar are rivals"),
+        ("en", "HEARTTHROB", "Rusk: heartthrob: Pilar"),
         ("en", "LISTENED_TO", "Rusk: listened to: Pilar"),
         ("en", "located_at", "Rusk is at Pilar"),
         ("de", "BRUDER_VON", "Rusk ist Bruder von Pilar"),

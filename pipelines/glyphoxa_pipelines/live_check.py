@@ -1,0 +1,146 @@
+"""Asks a remote provider one short question, with the client that a table uses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from pipecat.frames.frames import (
+    Frame,
+    InputAudioRawFrame,
+    TranscriptionFrame,
+    VADUserStartedSpeakingFrame,
+    VADUserStoppedSpeakingFrame,
+)
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+
+from glyphoxa.adapters.chat_completions import NoAnswer
+from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.providers.building import KINDS, Choice
+from glyphoxa_pipelines.host import PipelineHost
+from glyphoxa_pipelines.s2s import make_endpoint
+from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts
+from glyphoxa_processors.hot_context import as_context
+from glyphoxa_processors.llm import NoWords, SpokenLLM
+from glyphoxa_processors.s2s_session import SessionFailed, SpokenSound
+from glyphoxa_processors.speaker import Sample
+
+_SYSTEM: Final = "You answer with one word."
+_MESSAGES: Final = (
+    Message("system", _SYSTEM),
+    Message("user", "Alice: Good day."),
+    Message("user", "Bob: What colour is the sky?"),
+)
+_ANSWER_TOKENS: Final = 120
+_SOUND_S: Final = 1.0
+
+
+async def ask(section: str, choice: Choice) -> str:
+    """Return how long the provider took, and what it can do, in words. The caller sets the deadline.
+
+    Args:
+        section: That of a language model, a recogniser, a voice or a speech-to-speech service.
+
+    Raises:
+        InvalidInput: Its key or package is missing.
+        Unavailable: It fails, with its reason.
+    """
+    match KINDS[section]:
+        case "llm":
+            return await _ask_llm(choice)
+        case "stt":
+            return await _ask_stt(choice)
+        case "tts":
+            return await _ask_tts(choice)
+        case _:
+            return await _ask_s2s(choice)
+
+
+async def _ask_llm(choice: Choice) -> str:
+    llm = cloud_llm.make_llm(choice, max_tokens=_ANSWER_TOKENS)
+    context = as_context(Prompt(NpcId("live-check"), _MESSAGES, "", ""))
+    began_s = time.monotonic()
+    try:
+        if isinstance(llm, SpokenLLM):
+            return await llm.try_out(context)
+        if not await llm.run_inference(context):
+            raise Unavailable("the model returned no words")
+        return f"answered after {_ms_since(began_s)} ms"
+    except (NoAnswer, NoWords, TimeoutError) as error:
+        raise Unavailable(str(error)) from error
+    finally:
+        await llm.cleanup()
+
+
+async def _ask_stt(choice: Choice) -> str:
+    stt, heard = cloud_stt.make_stt(choice, sample_rate=INPUT_RATE_HZ), _Heard()
+    host = PipelineHost()
+    try:
+        line = await host.add("live-check", [stt, heard], on_error=heard.fail)
+        n_bytes = INPUT_RATE_HZ // 50 * 2
+        line.send(VADUserStartedSpeakingFrame(start_secs=0.2))
+        for _ in range(int(_SOUND_S * 50)):
+            line.send(InputAudioRawFrame(bytes(n_bytes), INPUT_RATE_HZ, 1))
+        line.send(VADUserStoppedSpeakingFrame(stop_secs=0.2))
+        began_s = time.monotonic()
+        await heard.answer
+        return f"transcript after {_ms_since(began_s)} ms"
+    finally:
+        await host.close()
+
+
+async def _ask_tts(choice: Choice) -> str:
+    host, voice = PipelineHost(), Sample()
+    try:
+        tts = cloud_tts.make_tts(choice, voice=getattr(choice, "voice", None))
+        line = await host.add("live-check", [tts, voice], on_error=voice.fail)
+        began_s = time.monotonic()
+        if not await voice.of("Good day.", line.send):
+            raise Unavailable("the voice returned no sound")
+        return f"spoke after {_ms_since(began_s)} ms"
+    finally:
+        await host.close()
+
+
+async def _ask_s2s(choice: Choice) -> str:
+    session = make_endpoint(choice).session((), lambda: None)
+    began_s = time.monotonic()
+    try:
+        await session.open()
+        opened_ms = _ms_since(began_s)
+        await session.ask((Message("system", _SYSTEM), Message("user", "What colour is the sky?")))
+        began_s = time.monotonic()
+        async for given in session.respond(()):
+            if isinstance(given, SpokenSound):
+                return f"session after {opened_ms} ms, first sound {_ms_since(began_s)} ms after the question"
+        raise Unavailable("the service returned no sound")
+    except SessionFailed as error:
+        raise Unavailable(str(error)) from error
+    finally:
+        await session.close()
+
+
+class _Heard(FrameProcessor):
+    """Waits for the transcript that closes a pause."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: str) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(Unavailable(error))
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, TranscriptionFrame) and not self.answer.done():
+            self.answer.set_result(None)
+        await self.push_frame(frame, direction)
+
+
+def _ms_since(began_s: float) -> int:
+    return round((time.monotonic() - began_s) * 1_000)
