@@ -425,7 +425,8 @@ def _settings(model: str, temperature: float | None, max_tokens: int | None) -> 
         "use_provider_thinking_default": False,
     }
     # Each release of pipecat may add a setting, and expects a value for each.
-    return LLMSettings(**{each.name: given.get(each.name) for each in fields(LLMSettings) if each.name != "extra"})
+    values: dict[str, Any] = {each.name: given.get(each.name) for each in fields(LLMSettings) if each.name != "extra"}
+    return LLMSettings(**values)
 
 
 def _reason(error: Exception) -> str:
