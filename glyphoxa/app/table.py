@@ -436,6 +436,7 @@ class _Wiring:
                 RelationWords.of(campaign),
                 around=self.memory.around,
                 deep_talk=self.deep_talk,
+                people=campaign.people,
             )
             memory = MemoryTools(may_ask, tier=npc.budget_tier, tell=tell, latencies=self._latencies)
         if memory is None and not outside:
