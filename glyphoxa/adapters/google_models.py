@@ -104,6 +104,13 @@ def _translated(name: str, error: errors.APIError) -> Unavailable | InvalidInput
     return Unavailable(f"{name} fails: {error.message} (HTTP {error.code})")
 
 
+def _why_it_ended(response: types.GenerateContentResponse) -> str:
+    """Return the reason as Google names it, such as SAFETY; empty if there is none."""
+    feedback, candidates = response.prompt_feedback, response.candidates or []
+    reason = candidates[0].finish_reason if candidates else feedback.block_reason if feedback is not None else None
+    return reason.value if reason is not None else ""
+
+
 class GoogleStructuredLlm:
     """See `StructuredLlm`.
 
@@ -141,10 +148,16 @@ class GoogleStructuredLlm:
             raise Unavailable(f"model {self._model!r} fails: {error.message}") from error
         except (aiohttp.ClientError, HTTPError, OSError) as error:
             raise Unavailable(f"model {self._model!r} cannot be reached: {error}") from error
-        candidates = response.candidates or []
-        if candidates and candidates[0].finish_reason is types.FinishReason.MAX_TOKENS:
+        except (ValueError, TypeError, AttributeError) as error:
+            raise Unavailable(
+                f"model {self._model!r} returned an unreadable answer ({type(error).__name__})"
+            ) from error
+        text, why = response.text, _why_it_ended(response)
+        if why == types.FinishReason.MAX_TOKENS:
             raise Unparseable("the model's answer was cut off at the length limit")
-        return parsed(response.text, schema)
+        if not text:
+            raise Unparseable(f"the model gave no answer: {why or 'no reason given'}")
+        return parsed(text, schema)
 
     async def close(self) -> None:
         await self._client.aio.aclose()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.vectors import WrongDimensions
 
 _MAX_BYTES = 8_000
@@ -31,22 +31,40 @@ async def embed_in_batches(
         model: The model's name, for messages.
         most_texts: Maximum number of texts per request.
 
+    A request that the provider rejects is sent again in halves, because it may contain too many texts or one that the
+    model does not take. The row of a rejected text is not finite, and so is that of a text without a vector.
+
     Raises:
-        Unavailable: The provider returned a different number of vectors than texts.
+        Unavailable: The provider returned a different number of vectors than texts, or none.
+        InvalidInput: It rejects every text.
         WrongDimensions: The vectors have a different length.
     """
-    rows = np.empty((len(texts), dimensions), float32)
-    at = 0
-    for first in range(0, len(texts), most_texts):
-        batch = [_sendable(text) for text in texts[first : first + most_texts]]
-        vectors = await ask(batch)
-        if len(vectors) != len(batch):
-            raise Unavailable(f"{model} returned {len(vectors)} vectors for {len(batch)} texts")
-        for vector in vectors:
-            if len(vector) != dimensions:
+    rows = np.full((len(texts), dimensions), np.nan, float32)
+    parts = [(start, min(start + most_texts, len(texts))) for start in range(0, len(texts), most_texts)]
+    n_answered = n_rejected = 0
+    while parts:
+        start, end = parts.pop(0)
+        try:
+            vectors = await ask([_sendable(text) for text in texts[start:end]])
+        except InvalidInput:
+            n_rejected += end - start == 1
+            # Two texts are rejected and none is taken: the reason is hardly one of the texts.
+            if not n_answered and (n_rejected > 1 or len(texts) == 1):
+                raise
+            if end - start > 1:
+                middle = (start + end) // 2
+                parts[:0] = [(start, middle), (middle, end)]
+            continue
+        n_answered += 1
+        if len(vectors) != end - start:
+            raise Unavailable(f"{model} returned {len(vectors)} vectors for {end - start} texts")
+        for at, vector in enumerate(vectors, start):
+            if len(vector) not in (0, dimensions):
                 raise WrongDimensions(model=model, wanted=dimensions, given=len(vector))
-            rows[at] = _unit(vector)
-            at += 1
+            if len(vector):
+                rows[at] = _unit(vector)
+        if not any(len(vector) for vector in vectors):
+            raise Unavailable(f"{model} returned an empty vector for each of {len(vectors)} texts")
     return rows
 
 

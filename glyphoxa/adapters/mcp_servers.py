@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -112,6 +113,12 @@ def told(texts: Iterable[str], *, is_error: bool) -> Found:
     if is_error:
         return nothing(f"it failed: {text}" if text else "it failed")
     return {"found": [text]} if text else nothing("it returned no text")
+
+
+def _text_of(part: Any) -> str:
+    """The words of a part of a result; its kind in brackets if it has none, such as an image."""
+    text: str | None = getattr(getattr(part, "resource", part), "text", None)
+    return f"({part.type})" if text is None else text
 
 
 def plain(text: str, *, most: int) -> str:
@@ -368,7 +375,9 @@ class _Server:
             raise Unavailable(
                 f"the MCP server {self._row.name} returned an invalid answer: {_reason(error)}"
             ) from error
-        texts = [each.text if each.type == "text" else f"({each.type})" for each in result.content]
+        texts = [_text_of(each) for each in result.content]
+        if not any(texts) and result.structured_content:
+            texts = [json.dumps(result.structured_content, ensure_ascii=False)]
         return told(texts, is_error=bool(result.is_error))
 
     def _give_up(self) -> None:

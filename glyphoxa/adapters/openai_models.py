@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -32,7 +33,10 @@ MAX_TEXTS = 128
 """Texts per request. The limit is 2,048 texts or 300,000 tokens (platform.openai.com/docs/api-reference/embeddings).
 
 128 chunks of a transcript have about 5,000 tokens, the most work a killed process must repeat."""
+_REJECTED = (400, 413, 422)
+"""413: Text Embeddings Inference, for a batch that is too large."""
 _RETRIES = 2
+_WAITS_AT_MOST_S = 3.0
 IDLE_S = 240.0
 """How long an idle connection is kept; the default is 5 s.
 
@@ -41,11 +45,26 @@ four minutes at the earliest (Azure; AWS: 350 s); a server that closes it report
 
 
 def kept_open() -> Any:
-    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. The caller closes it."""
+    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. The caller closes it.
+
+    A server that wants to be asked again later than `_WAITS_AT_MOST_S` is not asked again: the SDK would wait for up to
+    a minute, and the server's reason would be lost at the caller's deadline.
+    """
     kind: Any = openai.DefaultAsyncHttpxClient
     # httpx or its successor, whichever this SDK uses.
     http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
-    return kind(limits=http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S))
+    limits = http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S)
+    return kind(limits=limits, event_hooks={"response": [_no_long_wait]})
+
+
+async def _no_long_wait(response: Any) -> None:
+    wanted = response.headers.get("retry-after", "0")
+    try:
+        is_long = float(wanted) > _WAITS_AT_MOST_S
+    except ValueError:  # a date
+        is_long = True
+    if is_long:
+        response.headers["x-should-retry"] = "false"
 
 
 _WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
@@ -128,11 +147,14 @@ class OpenAiEmbeddings:
         except (AuthenticationError, PermissionDeniedError) as error:
             # The provider's message quotes the beginning and end of the key.
             raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            raise InvalidInput(f"{name} rejects the request: {error.message}") from error
+        except APIStatusError as error:
+            why = error_text(error.body) or error.message
+            if error.status_code in _REJECTED:
+                raise InvalidInput(f"{name} rejects the request: {why}") from error
+            raise Unavailable(f"{name} fails: {why} (HTTP {error.status_code})") from error
         except APIError as error:
             raise Unavailable(f"{name} fails: {error.message}") from error
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise Unavailable(f"{name} returned an answer without vectors: {error}") from error
 
     async def _answer(self, texts: list[str]) -> object:
@@ -160,7 +182,9 @@ class OpenAiStructuredLlm:
     def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
         self._name = f"model {connection.model!r}"
         self._max_tokens = max_tokens
-        self._client = AsyncOpenAI(api_key=connection.key, base_url=connection.base_url, max_retries=1)
+        self._client = AsyncOpenAI(
+            api_key=connection.key, base_url=connection.base_url, max_retries=1, http_client=kept_open()
+        )
         expected = dialect_of(connection.model, has_new_limit=connection.base_url is None)
         self._chat = ChatClient(self._client, connection.model, expected=expected)
 
@@ -244,14 +268,16 @@ def _vectors(answer: object) -> list[list[float]]:
     """
     if not isinstance(answer, Mapping) or not isinstance(answer.get("data"), list):
         raise ValueError(shown(str(answer)))
-    rows = sorted(answer["data"], key=lambda row: int(row["index"]))
+    # Some servers number no row, or each as 0: then the order is that of the texts.
+    rows = sorted(answer["data"], key=lambda row: int(row.get("index") or 0))
     return [_vector(row["embedding"]) for row in rows]
 
 
 def _vector(embedding: Any) -> list[float]:
     if isinstance(embedding, str):
         return [*map(float, np.frombuffer(base64.b64decode(embedding), dtype="<f4"))]
-    return [float(value) for value in embedding]
+    # llama.cpp writes null for a number that is not finite; some servers write it for the whole vector.
+    return [math.nan if value is None else float(value) for value in embedding or ()]
 
 
 def _structured(schema: JsonSchema) -> dict[str, Any]:

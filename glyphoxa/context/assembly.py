@@ -20,7 +20,7 @@ from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
-from glyphoxa.context.repairs import ABOUT_IT, InMind, not_known, told_before
+from glyphoxa.context.repairs import InMind, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, select
 from glyphoxa.context.wording import recalled_line, wording
@@ -32,6 +32,7 @@ from glyphoxa.language.asking import asks_how_related, remarks
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.terms import Terms, asks_for_a_time
+from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
@@ -238,6 +239,7 @@ class HotContextAssembly:
                 *(Gathering().part("past", self._past.read(npc), ENTER_DEADLINE_MS, source=OF_MEMORY) for npc in npcs)
             )
         self._scene = scene
+        self._by_name.place = scene.location
         self._entered.add(scene)
         self._learn()
 
@@ -353,8 +355,8 @@ class HotContextAssembly:
         nearest = self._by_name.nearest(npc, question)
         if not nearest:
             return []
-        texts = self._bible.texts(npc)
-        near = sorted(((nearest[text], said, source) for source, said, text in texts if text in nearest), reverse=True)
+        texts = ((nearest.get(text, 0.0) + AT_HAND, said, source) for source, said, text in self._bible.texts(npc))
+        near = sorted((one for one in texts if one[0] >= ABOUT_IT), reverse=True)
         entity = self._campaign.npc(npc).entity_id
         return [written(said, source, entity, similarity) for similarity, said, source in near[:MOST_WRITTEN]]
 
@@ -373,6 +375,8 @@ class HotContextAssembly:
         if not self._needs_repairs or not question or hot.kept:
             return hot
         talk = [one for one in hot.recalled if not isinstance(one, RecalledFact)]
+        if then := said_then(question, talk, asker, language=self._campaign.language):
+            return replace(hot, told=then, shrugs=then)
         hot = replace(hot, told=told_before(question, talk, asker, language=self._campaign.language))
         if hot.omitted:
             return hot
@@ -482,7 +486,6 @@ class HotContextAssembly:
 
 
 def _looked_up(hot: HotContext) -> list[RecalledFact]:
-    """Return the facts about a question: also those that are in every prompt, but none that is hardly near to it."""
+    """Return the facts about a question, also those that are in every prompt."""
     told = (one.recalled for one in hot.rejected if one.why == IN_EVERY_PROMPT)
-    facts = (one for one in (*hot.recalled, *told) if isinstance(one, RecalledFact))
-    return [one for one in facts if one.similarity is None or one.similarity >= ABOUT_IT or one.is_named]
+    return [one for one in (*hot.recalled, *told) if isinstance(one, RecalledFact)]

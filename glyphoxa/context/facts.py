@@ -7,7 +7,7 @@ about somebody a question asks for 4. which of its own secrets an NPC has in min
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -142,8 +142,12 @@ def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords,
     return _sentence(text) if text else ""
 
 
-def why_known(fact: Fact, npc: NpcId) -> str:
-    """Return why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin"."""
+def why_known(fact: Fact, npc: NpcId, people: Mapping[str, str] | None = None) -> str:
+    """Return why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin".
+
+    Args:
+        people: Names by speaker; an unknown speaker stays an id.
+    """
     knower = next((one for one in fact.visibility.knowers if one.npc == npc), None)
     if fact.visibility.scope == "public" or knower is None:
         return "public"
@@ -151,7 +155,8 @@ def why_known(fact: Fact, npc: NpcId) -> str:
         case "secret":
             return "secret"
         case "told":
-            return f"told by {knower.by or 'somebody'}"
+            by = knower.by or "somebody"
+            return f"told by {(people or {}).get(by, by)}"
         case "witnessed":
             session = fact.provenance.session_id
             return f"witnessed in session {session}" if session else "witnessed"

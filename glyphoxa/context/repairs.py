@@ -100,9 +100,6 @@ _OF_ME: Final = _TOLD.compile(r"\b{of_me}\b")
 _SWORN: Final = _TOLD.pattern("sworn")
 _QUOTED: Final = re.compile(r"'([^']+)'")
 _EMBEDDED: Final = "en"
-ABOUT_IT: Final = 0.4
-"""From this cosine on, a fact about somebody that the question does not name is about the question. On the campaigns by
-which grounding was tuned, few questions without an answer have one so near, and most of those with an answer do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +147,7 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
         words = (*mind.talk, *(line for line in mind.beside if _SWORN.search(line.casefold())))
         return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
     acts = asks_of_acts(asked, language=language)
-    if not acts and any(not fact.is_named and (fact.similarity or 0.0) >= ABOUT_IT for fact in mind.facts):
+    if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
         return True
     is_open = not acts and not asks_of_the_past(asked, language=language)
     if is_open and not _OF_ME.search(asked.casefold()) and any(_names(one, names) for one in said):
@@ -203,6 +200,7 @@ def _means(one: RecalledTalk, language: str) -> bool:
 
 _SHARED: Final = 2
 _WISH: Final = _TOLD.pattern("wish")
+_ASKED: Final = _TOLD.compile(r"\b{asked}\b")
 _WISHED: Final = _TOLD.compile(r"\b{wished}\b")
 _TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
 _OPENS: Final = _TOLD.compile(r"{opens}\b")
@@ -235,6 +233,28 @@ def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, lang
         and _tells_of(one.text, about)
         and (asks_for_a_wish or not _WISH.search(one.text.casefold()))
     )
+
+
+def said_then(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
+    """Return the answer to "What did I ask you last time?": the asker's own words; empty for another question.
+
+    A small model would say them as its own.
+
+    Args:
+        said: Recalled lines of that time.
+        asker: The asker's name; empty if it is unknown.
+        language: The campaign's.
+    """
+    if not (asks_of_acts(question, language=language) and speaks_of_the_asker(question, language=language)):
+        return ()
+    of_then = [
+        one.text
+        for one in said
+        if isinstance(one, RecalledUtterance) and one.speaker_name == asker and Signal.RECAP in one.signals
+    ]
+    if _ASKED.search(question.casefold()):
+        of_then = [text for text in of_then if text.rstrip().endswith("?")]
+    return (wording(language).you_said.format(what=of_then[-1].strip()),) if of_then else ()
 
 
 def _tells_of(text: str, about: TopicWords) -> bool:

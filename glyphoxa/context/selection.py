@@ -51,7 +51,7 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.vectors import NOTHING_NEAR
-from glyphoxa.recall.world_memory import NEAR_THE_BEST, FactsByName, KnownByName, NamedWorld
+from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
 from glyphoxa.world.graph import IdentitySnapshot, Known
 
 # Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing
@@ -303,6 +303,8 @@ def _worth(sentence: str, asked: Set[str]) -> float:
 IN_EVERY_PROMPT: Final = "it is in every prompt"
 NOT_NEEDED: Final = "another one contains it, or is nearer to the question"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
+_NEAR_THE_BEST: Final = 0.15
+"""Of what is near to a question, only what is almost as near as the best enters."""
 OWN_WORDS: Final = "its own words, and the question does not ask for them"
 
 
@@ -381,11 +383,10 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     if len(others) < len(fresh) and asks_what_it_said(question, language=language):
         others = fresh
     near = worth_telling(question, others, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
-    # A small model overlooks its identity, so what is near to the question is repeated beside it, unless something is
-    # much nearer.
+    # A small model overlooks its identity, so what it says about somebody in the question is repeated beside that.
     least = max((one.similarity or 0.0 for one in (*near, *candidates.facts) if _is_compared(one)), default=0.0)
-    least -= NEAR_THE_BEST
-    repeated = [one for one in candidates.facts if one.is_asked or one.similarity is not None]
+    least -= _NEAR_THE_BEST
+    repeated = [one for one in candidates.facts if one.is_asked or one.is_named]
     new = [one for one in candidates.facts if one in repeated or not prompt.identity.tells(one)]
     facts = [one for one in _without_parts(new) if one.similarity is None or one.similarity >= least]
     ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
@@ -452,9 +453,13 @@ class ByName:
             while
             the database is unavailable, because the DM may have hidden what the file makes public.
         accept_at: The certainty from which the file's facts are accepted, if it is the source.
+
+    Attributes:
+        place: Where the NPCs are; None before the first scene.
     """
 
     def __init__(self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT) -> None:
+        self.place: EntityId | None = None
         self._campaign = campaign
         self._relations = RelationWords.of(campaign)
         self._memory = memory
@@ -522,7 +527,8 @@ class ByName:
         found: Sequence[KnownByName] | None = None
         if self._memory is not None:
             nearest = self.nearest(npc, question)
-            found = self._memory.by_name(self._campaign.id, npc, question, nearest=nearest)
+            at_hand = [one for one in (self._own.get(npc), self.place) if one is not None]
+            found = self._memory.by_name(self._campaign.id, npc, question, nearest=nearest, at_hand=at_hand)
         elif self._of_file is not None:
             found = self._of_file.by_name(npc, question, at_ms=_NOW_MS)
         own = self._own.get(npc)

@@ -210,6 +210,11 @@ class Campaign:
     relation_types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
+    @property
+    def people(self) -> Mapping[str, str]:
+        """Return the names of those who speak, by their ids."""
+        return {**{each.id: each.name for each in self.players}, **{each.id: each.name for each in self.npcs}}
+
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:
             if entity.id == entity_id:

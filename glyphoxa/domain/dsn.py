@@ -14,6 +14,13 @@ from urllib.parse import parse_qs, unquote
 from glyphoxa.domain.errors import InvalidInput
 
 _SCHEMES = ("postgresql://", "postgres://")
+_OF_LIBPQ = frozenset(
+    {"channel_binding", "connect_timeout", "fallback_application_name", "gssencmode", "load_balance_hosts"}
+    | {"keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "tcp_user_timeout"}
+    | {"require_auth", "sslcompression", "sslsni"}
+)
+"""Options of libpq itself, which hosts add to their strings: other clients would send them to the server as settings,
+which it rejects (postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS)."""
 _MIN_HIDDEN = 4
 _ENCODED = "%[0-9A-Fa-f]{2}"
 _WORD = rf"(?:[^\x00-\x1f%#/?@\[\]]|{_ENCODED})*"
@@ -45,7 +52,7 @@ def _copied(text: str) -> str:
 class Dsn:
     """
     Attributes:
-        text: The full connection string, for clients that connect.
+        text: The connection string for clients that connect, without options that only libpq knows.
         host: "" is a local socket chosen by the client.
         database: "" is the database named after the user.
     """
@@ -79,6 +86,9 @@ class Dsn:
         given = parse_qs(form["parameters"] or "")
         hosts = re.sub(r":[0-9]+(?=,|$)", "", form["hosts"])
         database = form["database"] or (given.get("dbname") or given.get("database") or [""])[-1]
+        if form["parameters"]:
+            kept = [each for each in form["parameters"].split("&") if each.partition("=")[0] not in _OF_LIBPQ]
+            text = text[: form.start("parameters") - 1] + ("?" + "&".join(kept) if kept else "")
         return cls(text, unquote(hosts) or given.get("host", [""])[-1], unquote(database))
 
     def hidden_in(self, text: str) -> str:

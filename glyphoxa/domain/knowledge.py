@@ -396,7 +396,7 @@ class RecalledFact:
         score: 0 to 1, relative to the other facts for the same question.
         reason: Why this NPC may know it: "public", "secret", "told by tamsin", "witnessed in session s1".
         path: How it was found: "named 'the smith', asks for OWNS".
-        similarity: Cosine to the question, of a fact that was found by its meaning.
+        similarity: How near to the question a fact is that was found by its meaning.
         is_named: The question names whom it is about.
     """
 

@@ -75,12 +75,14 @@ class SpokenForm:
         point, group = re.escape(self._data.value("decimal")), re.escape(self._data.value("thousands"))
         number = rf"(?:\d{{1,3}}(?:[{group}'’]\d{{3}})+(?!\d)|\d+)(?:{point}\d+)?"
         sign = _any_of(each for each in self._units if not each[-1].isalnum() and each[0] not in "%°")
+        suffix = _any_of(each for each in self._units if not each[-1].isalnum())
         months = _any_of(self._data.words("months"))
         # In German, a full stop makes an ordinal of a number: "am 3. Mai", "Aldric III.".
         self._stop = r"\." if self._data.words("ordinal_n") else "(?!)"
         nth = rf"(?:{_any_of(self._data.words('ordinal_suffixes'))}|{self._stop})"
         halves, after = _any_of(self._listed("time", "halves")), _any_of(self._listed("time", "after"))
         titles = lexicon("titles", self._language).words("abbreviations") & self._table("abbreviations").keys()
+        no_year = _ENDS if self._data.words("ordinal_n") else "(?!)"
         day, year = r"(?P<day>[0-3]?\d)", rf"(?P<year>\d{{4}}){_ENDS}"
         return [
             (rf"(?<![\w.])(?P<short>(?i:{_dotted(self._table('abbreviations'))}))\.(?!\w)", self._abbreviation),
@@ -88,7 +90,7 @@ class SpokenForm:
             (rf"(?<!\w)(?P<short>(?i:{_any_of(self._table('before_numbers'))}))\. ?(?=\d)", self._before_number),
             (r"(?<=\d) ?(?P<part>[¼½¾])", self._part),
             (rf"{_BEGINS}(?P<year>\d{{4}})-(?P<number>[01]?\d)-{day}{_ENDS}", self._date),
-            (rf"{_BEGINS}{day}[.](?P<number>[01]?\d)[.](?P<year>\d{{4}}){_ENDS}", self._date),
+            (rf"{_BEGINS}{day}[.](?P<number>[01]?\d)[.](?:{year}|{no_year})", self._date),
             (rf"{_BEGINS}(?:the )?{day}{nth}?(?: of)? (?P<month>{months})(?!\w)(?:,? {year})?", self._date),
             (rf"\b(?P<month>{months}) {day}(?!\d){nth}?{_ENDS}(?:,? {year})?", self._month_first),
             (rf"\b(?P<month>{months}) {year}", lambda found: f"{found['month']}{self._year_of(found)}"),
@@ -99,8 +101,8 @@ class SpokenForm:
             (rf"{_BEGINS}(?P<nth>\d+){nth}(?!\w)(?P<more> ?)", self._ordinal),
             (
                 rf"(?P<minus>(?<!\S)[-−](?=\d))?{_IN_NO_WORD}(?:(?P<sign>{sign}) ?)?(?P<number>{number})"
-                rf"(?: ?[–-] ?(?:{sign})?(?P<to>{number}))?"
-                rf"(?:[ -]?(?P<unit>(?i:{_any_of(self._units)}))(?!\w)(?:\.(?= [a-z]))?)?{_ENDS}",
+                rf"(?:(?: ?(?:{suffix}))? ?[–-] ?(?:{sign})?(?P<to>{number}))?"
+                rf"(?:[ -]?(?P<unit>(?i:{_any_of(self._units)}))(?![\w]|\.\w)(?:\.(?= [a-z\d]))?)?{_ENDS}",
                 self._quantity,
             ),
             (rf"\b(?P<name>{_NAME}) (?P<roman>[IVX]+)(?:{self._stop})?(?!\w)", self._ruler),

@@ -174,6 +174,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
         campaign.npc(npc).name,
         RelationWords.of(campaign),
         around=RecallAround.of(store.graph_rag, store.past_talk.vectors),
+        people=campaign.people,
     )
 
 

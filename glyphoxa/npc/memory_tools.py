@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -97,15 +97,15 @@ def described(known: Known, relation: str, words: RelationWords) -> Found:
     }
 
 
-def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], npc: NpcId, words: RelationWords) -> Found | None:
+def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], memory: NpcMemory) -> Found | None:
     """Return a fact, why the NPC knows it, and its time; None if it cannot be worded."""
-    told = _told(fact, entities, words)
+    told = _told(fact, entities, memory.words)
     if not told:
         return None
     source = fact.provenance
     return {
         "keep secret" if is_secret(fact) else "fact": told,
-        "why": why_known(fact, npc).partition(" in session ")[0],
+        "why": why_known(fact, memory.npc, memory.people).partition(" in session ")[0],
         "session": source.session_id,
         "when": when(source.at_ms),
     }
@@ -166,6 +166,7 @@ class NpcMemory:
         words: The campaign's language, and its sentences for relations.
         around: Searches talk around an entity; None if the graph does not support it.
         deep_talk: Past talk for tier DEEP; None: `talk`.
+        people: Names of those who speak, by their ids.
     """
 
     campaign: CampaignId
@@ -177,6 +178,7 @@ class NpcMemory:
     words: RelationWords = IN_ENGLISH
     around: TalkAround | None = None
     deep_talk: PastTalk | None = None
+    people: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +318,7 @@ class LookUps:
         ends = {end for fact in facts for end in (fact.claim.subject, fact.claim.object) if end is not None}
         known = await self.memory.graph.entities_of(self.memory.campaign, self.memory.npc, ends)
         by_id = {entity.id: entity for entity in known}
-        answers = (fact_found(fact, by_id, self.memory.npc, self.memory.words) for fact in facts)
+        answers = (fact_found(fact, by_id, self.memory) for fact in facts)
         return [answer for answer in answers if answer is not None]
 
 

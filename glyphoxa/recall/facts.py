@@ -317,9 +317,9 @@ def texts_of(fact: Fact, subject: str, other: str | None, *, described: str, wor
         described: What describes the entity; empty if nothing does, or others may know it than the fact.
     """
     claim = fact.claim
-    if other is not None:
+    if other is not None:  # without a note, a relation is as near to everything as its names are
         note = spoken_value(fact.attributes.get("description") or fact.attributes.get("note"))
-        return {f"{words.sentence(claim.predicate, subject, other)}. {note}".strip(): fact}
+        return {f"{words.sentence(claim.predicate, subject, other)}. {note}": fact} if note else {}
     value = spoken_value(claim.content)
     if not value:
         return {}

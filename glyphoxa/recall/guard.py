@@ -127,9 +127,15 @@ class MemoryGuard:
         return self._by_name.identity(campaign, npc, entity)
 
     def by_name(
-        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        nearest: Mapping[str, float] = NOTHING_NEAR,
+        at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName] | None:
-        return self._by_name.by_name(campaign, npc, question, nearest=nearest)
+        return self._by_name.by_name(campaign, npc, question, nearest=nearest, at_hand=at_hand)
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))

@@ -459,10 +459,15 @@ class GenerationVectors:
 # background when a campaign is loaded, so that a question is compared with all of them at once. Who may read which of
 # the texts is decided by their owners, who look up their own texts in the answer.
 
-LEAST_NEAR: Final = 0.28
-"""A text below this cosine hardly bears on a question."""
+ABOUT_IT: Final = 0.3
+"""From this nearness on, a text is about a question. On the campaigns by which grounding was tuned, in English and in
+German, the best text of most questions with an answer is as near, and of few others (`docs/measurements.md`)."""
+AT_HAND: Final = 0.1
+"""Added for texts about the NPC that is asked, its place, and the world: "you" and "here" are short words."""
 NOTHING_NEAR: Final[Mapping[str, float]] = MappingProxyType({})
 _MOST_NEAR: Final = 64
+_MOST_ALIKE: Final = 0.6
+"""Average cosine of a campaign with few texts, or with all about one thing."""
 MOST_TEXTS: Final = 8_000
 """Half a minute of one core, and 12 MB. Further texts are found by names and words only."""
 
@@ -502,9 +507,10 @@ class TextVectors:
         await self._questions.embed_in_time(question, deadline_ms=deadline_ms)
 
     def nearest(self, question: str) -> Mapping[str, float]:
-        """Return the nearest texts with their similarities, best first, at once.
+        """Return the nearest texts with their nearness, best first, at once.
 
-        Empty while the question has no vector; see `ask`.
+        It is the cosine, from 0 for the average text to 1. With a model that does not know their language, all texts
+        are alike. Empty while the question has no vector; see `ask`.
         """
         vector = self._questions.remembered(question) if self._texts else None
         if vector is None:
@@ -512,8 +518,10 @@ class TextVectors:
         key = (_key(_asked(question)), len(self._texts))
         if self._last is None or self._last[:2] != key:
             cosines = np.vecdot(self._vectors[: len(self._texts)], vector)
-            best = np.argsort(-cosines)[:_MOST_NEAR].tolist()
-            near = {self._texts[at]: float(cosines[at]) for at in best if cosines[at] >= LEAST_NEAR}
+            usual = min(max(0.0, float(cosines.mean())), _MOST_ALIKE)
+            nearness = (cosines - usual) / (1 - usual)
+            best = np.argsort(-nearness)[:_MOST_NEAR].tolist()
+            near = {self._texts[at]: float(nearness[at]) for at in best if nearness[at] >= ABOUT_IT - AT_HAND}
             self._last = (*key, near)
         return self._last[2]
 

@@ -11,10 +11,9 @@ know is removed before names are matched: it hides no name, corrects no typo and
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, Protocol
@@ -40,7 +39,7 @@ from glyphoxa.recall.facts import (
 )
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
-from glyphoxa.recall.vectors import MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
+from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
@@ -58,7 +57,7 @@ class KnownByName:
         known: What the viewer may know, as it holds now.
         why: "named 'the smith'".
         is_named: The question itself names it.
-        similarity: Cosine to the question, of a fact that was found by its meaning.
+        similarity: How near to the question a fact is that was found by its meaning.
     """
 
     known: Known
@@ -84,7 +83,13 @@ class FactsByName(Protocol):
         ...
 
     def by_name(
-        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        nearest: Mapping[str, float] = NOTHING_NEAR,
+        at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName] | None:
         """Return at once whom a question names, in order; then participants, then facts by words and by meaning.
 
@@ -92,6 +97,7 @@ class FactsByName(Protocol):
 
         Args:
             nearest: Texts near to the question, see `TextVectors.nearest`.
+            at_hand: The NPC's own entity and its place, to which questions refer without a name.
         """
         ...
 
@@ -187,8 +193,6 @@ _MOST_BROUGHT: Final = 8
 
 _MOST_BY_WORDS: Final = 2
 _MOST_BY_MEANING: Final = 3
-NEAR_THE_BEST: Final = 0.15
-"""Of the facts near to a question, only those almost as near as the best are returned."""
 
 
 class NamedWorld:
@@ -242,7 +246,13 @@ class NamedWorld:
         self._state.begin()
 
     def by_name(
-        self, viewer: Viewer, question: str, *, at_ms: int, nearest: Mapping[str, float] = NOTHING_NEAR
+        self,
+        viewer: Viewer,
+        question: str,
+        *,
+        at_ms: int,
+        nearest: Mapping[str, float] = NOTHING_NEAR,
+        at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName]:
         """Return whom a question names, and what the viewer knows about them; see `FactsByName.by_name`.
 
@@ -250,6 +260,7 @@ class NamedWorld:
             question: Of a long one, the end counts.
             at_ms: Now, session time.
             nearest: Texts near to the question, see `TextVectors.nearest`.
+            at_hand: The NPC's own entity and its place, to which questions refer without a name.
         """
         found: list[KnownByName] = []
         brought = 0
@@ -259,22 +270,27 @@ class NamedWorld:
             if known is not None:
                 found.append(KnownByName(known, called.why, called.is_named))
         found += self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)
-        return [*found, *itertools.islice(self._by_meaning(viewer, nearest, at_ms=at_ms), _MOST_BY_MEANING)]
+        return [*found, *self._by_meaning(viewer, nearest, at_hand, at_ms=at_ms)]
 
-    def _by_meaning(self, viewer: Viewer, nearest: Mapping[str, float], *, at_ms: int) -> Iterator[KnownByName]:
+    def _by_meaning(
+        self, viewer: Viewer, nearest: Mapping[str, float], at_hand: Collection[EntityId], *, at_ms: int
+    ) -> list[KnownByName]:
         """Find facts that are near to a question in meaning, the nearest first."""
-        best = 0.0
-        for text, similarity in nearest.items():
+        found: list[KnownByName] = []
+        for text, nearness in nearest.items():
             for fact in self._texts.get(text, {}).values():
                 node = self._state.entity(fact.claim.subject)
+                near = nearness + AT_HAND * (node is not None and node.id in at_hand)
                 may_see = may_know(viewer, fact, self._state.visibility_of) and _holds_at(fact, at_ms)
-                if node is None or not may_see or similarity < best - NEAR_THE_BEST:
+                if node is None or near < ABOUT_IT or not may_see:
                     continue
-                best = max(best, similarity)
                 known = self._known(viewer, node, [fact])
-                yield KnownByName(known, f"its meaning: {similarity:.2f}", is_named=False, similarity=similarity)
+                found.append(KnownByName(known, f"its meaning: {near:.2f}", is_named=False, similarity=near))
+        return sorted(found, key=lambda one: -(one.similarity or 0.0))[:_MOST_BY_MEANING]
 
-    def _by_words(self, viewer: Viewer, question: str, named: Set[EntityId], *, at_ms: int) -> Iterable[KnownByName]:
+    def _by_words(
+        self, viewer: Viewer, question: str, named: Collection[EntityId], *, at_ms: int
+    ) -> Iterable[KnownByName]:
         """Find facts by the question's words, about entities that the question does not name."""
         facts, visibility_of = self._state.facts, self._state.visibility_of
 
@@ -483,11 +499,21 @@ class WorldMemory:
         self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
     def by_name(
-        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        nearest: Mapping[str, float] = NOTHING_NEAR,
+        at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName] | None:
         """See `FactsByName.by_name`."""
         world = self.world(campaign)
-        return None if world is None else world.by_name(npc, question, at_ms=self._now_ms(), nearest=nearest)
+        return (
+            None
+            if world is None
+            else world.by_name(npc, question, at_ms=self._now_ms(), nearest=nearest, at_hand=at_hand)
+        )
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         """See `FactsByName.identity`."""

@@ -23,7 +23,7 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import sends_sound, sitter
 from glyphoxa.web.access.links import BadInvitation, Entrance
 from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.access.roles import Action, Forbidden, Grants, NotInvited
+from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
@@ -282,7 +282,7 @@ class _Web:
         try:
             if wait_ms := self._wait_ms(self._limits_of(player)):
                 raise Rationed("requests for this seat", wait_ms=wait_ms)
-            place = await self._sit(socket, player, outbox)
+            place = await self._sit(socket, player, grants, outbox)
         except GlyphoxaError as error:
             await _refuse(socket, error)
             return
@@ -327,9 +327,10 @@ class _Web:
             pulse=self._pulse,
         ).serve()
 
-    async def _sit(self, socket: WebSocket, player: PlayerId, outbox: PageOutbox) -> TakenSeat:
+    async def _sit(self, socket: WebSocket, player: PlayerId, grants: Grants, outbox: PageOutbox) -> TakenSeat:
         """Take a seat as `Seats.sit` does, and send beats meanwhile while an ear opens."""
-        sitting = asyncio.create_task(self._seats.sit(player, _claim(socket), outbox=outbox))
+        claim = _claim(socket, is_owner=Grant(Role.PLAYER, player) in grants.held)
+        sitting = asyncio.create_task(self._seats.sit(player, claim, outbox=outbox))
         try:
             while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
                 await socket.send_json({"type": "beat"})
@@ -441,10 +442,11 @@ def _who(grants: Grants) -> str:
     return " ".join(sorted(grant.key for grant in grants.held))
 
 
-def _claim(socket: WebSocket) -> SeatClaim:
+def _claim(socket: WebSocket, *, is_owner: bool) -> SeatClaim:
     asked = socket.query_params
     attempt = asked.get("attempt", "")
-    return SeatClaim(asked.get("ticket", ""), int(attempt) if attempt.isdecimal() and len(attempt) < 10 else 0)
+    number = int(attempt) if attempt.isdecimal() and len(attempt) < 10 else 0
+    return SeatClaim(asked.get("ticket", ""), number, is_owner)
 
 
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:

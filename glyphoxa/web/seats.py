@@ -7,6 +7,9 @@ the seat by it. When the last of the two goes, or the websocket goes, the seat i
 The ticket is the browser's: whoever sits down on a free seat with a ticket holds the seat under it. So a browser
 whose network froze has its seat again with the ticket it came with, whatever became of the answers meanwhile.
 
+A player who opens their own link again, in another tab or on another device, takes the seat over: the page before is
+told, its sound ends, and its ticket is worth nothing until the seat is free.
+
 Each seat has a lock of its own, held while an ear is opened or closed and never longer than the deadlines say. A
 peer is answered and hung up outside of it: how long that takes is up to a network.
 """
@@ -52,6 +55,7 @@ class Superseded(Refusal):
     """A newer connection of the same browser holds the seat."""
 
     code = "superseded"
+    status = 409
 
     def __init__(self, player: Player) -> None:
         super().__init__(f"a newer connection of this page holds the seat of {player.name} ({player.id})")
@@ -64,10 +68,12 @@ class SeatClaim:
     Attributes:
         ticket: A secret of its own, or the one it was given; "" asks for one.
         attempt: Grows with every connection it makes under this ticket.
+        is_owner: It was opened by the link of the seat's player, and so may take the seat over from another browser.
     """
 
     ticket: str = ""
     attempt: int = 0
+    is_owner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,7 @@ class TakenSeat:
 
     Attributes:
         n_offers: Offers so far; only the last one's peer may stay.
+        superseded: Tickets of browsers from which it was taken over.
     """
 
     player: Player
@@ -100,6 +107,7 @@ class TakenSeat:
     outbox: PageOutbox | None = None
     peer: Peer | None = None
     n_offers: int = 0
+    superseded: set[str] = field(default_factory=set)
 
 
 @dataclass(eq=False, slots=True)
@@ -153,12 +161,12 @@ class Seats:
         return [f"a browser's sound has not hung up for {seconds:.0f} s" for seconds in slow]
 
     async def sit(self, player_id: PlayerId, claim: SeatClaim, *, outbox: PageOutbox) -> TakenSeat:
-        """Take a seat with a websocket; with the ticket of a taken seat, take over from the socket before.
+        """Take a seat with a websocket; with its ticket or as its owner, take over from the socket before.
 
         Raises:
             NotFound: The campaign has no such player.
             SeatTaken: Somebody else sits there.
-            Superseded: A newer connection under this ticket sits there.
+            Superseded: A newer connection under this ticket, or a newer browser of its owner, sits there.
             Unavailable: The seat cannot be taken now.
         """
         async with self._at(player_id):
@@ -241,8 +249,16 @@ class Seats:
         player = self._table.campaign.player(player_id)
         place = self._places.get(player_id)
         if place is not None:
-            if not secrets.compare_digest(claim.ticket.encode(), place.ticket.encode()):
+            if secrets.compare_digest(claim.ticket.encode(), place.ticket.encode()):
+                return place
+            if claim.ticket in place.superseded:
+                raise Superseded(player)
+            if not claim.is_owner:
                 raise SeatTaken(player, free=[p for p in self._table.campaign.players if p.id not in self._places])
+            place.superseded.add(place.ticket)
+            place.ticket, place.attempt = _ticket_of(claim), claim.attempt
+            place.n_offers += 1  # also ends an offer of the other browser that is still connecting
+            self._drop_peer(place)
             return place
         if self._is_closed:
             raise NotNow("the table is closing")
@@ -254,8 +270,7 @@ class Seats:
             # What is wrong with a setting is for the DM; players read that something is.
             logger.error("nobody can sit down as {}: {}", player.name, error)
             raise NotNow(f"the seat of {player.name} cannot be opened; the DM's log says why") from error
-        ticket = claim.ticket if len(claim.ticket) >= SHORTEST_TICKET else secrets.token_urlsafe(16)
-        place = self._places[player_id] = TakenSeat(player, seat, ticket)
+        place = self._places[player_id] = TakenSeat(player, seat, _ticket_of(claim))
         self._on_change()
         return place
 
@@ -320,3 +335,7 @@ class Seats:
         """Return for how many seconds something has been slow; 0 if it is not."""
         seconds = asyncio.get_running_loop().time() - since_s
         return seconds if seconds * 1_000 > self._within.slow_ms else 0.0
+
+
+def _ticket_of(claim: SeatClaim) -> str:
+    return claim.ticket if len(claim.ticket) >= SHORTEST_TICKET else secrets.token_urlsafe(16)

@@ -63,6 +63,7 @@ class Pieces:
         self._listen = listen
         self._clauses: list[str] = []
         self._sound = b""
+        self._half = b""  # the first byte of a sample whose second one has not arrived
         self._is_open = False
         self._withheld = False
         self.has_words = False
@@ -74,6 +75,9 @@ class Pieces:
         self._clauses += self._splitter.push(words)
 
     def take_sound(self, sound: bytes) -> list[Frame]:
+        sound = self._half + sound
+        whole = len(sound) // 2 * 2
+        sound, self._half = sound[:whole], sound[whole:]
         if not self._clauses and not (self.n_begun or self._withheld):
             self._sound += sound  # wait until its words are known
             return []

@@ -121,10 +121,12 @@ def _utterance(number: int, heard_by: str, speaker: str, text: str) -> Utterance
         ("Ruben", "How fast is Crawler Nine?", "four knots"),
         ("Ruben", "What is wrong with Crawler Nine?", "track slips"),
         ("Ruben", "When was this place built?", "2117"),
-        ("Tala", "Is there a warm place around here?", "Galley"),
+        ("Tala", "Which room is warm?", "Galley"),
         ("Tala", "Doc, did you know Solveig?", "cards"),
         ("Tala", "What does the voice on the hydrophone do?", "backwards"),
         ("Ruben", "When are we going down tomorrow?", "at six"),
+        ("Ruben", "What time are we leaving?", "at six"),
+        ("Ruben", "Who do we work for?", "Nordlys"),
     ],
 )
 async def test_meaning_of_question_finds_what_answers_it(
@@ -134,6 +136,12 @@ async def test_meaning_of_question_finds_what_answers_it(
 
     assert needed in " ".join((*hot.facts, *hot.remembered)), hot.recalled
     assert (hot.not_known, hot.shrugs) == ((), ())
+
+
+async def test_asker_is_told_its_own_question_in_its_own_words(station: Station) -> None:
+    hot = await station.asked("Ruben", "What did I ask you last time?")
+
+    assert hot.shrugs == ('You said: "How many people work on the day shift?"',)
 
 
 OTHERS_SECRETS: Mapping[str, tuple[str, ...]] = {

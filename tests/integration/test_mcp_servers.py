@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.mcp_server.offered import OfferedTool, dice_tools
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.memory_tools import Found
+from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
 from tests.support.live_table import an_evening, settings_for, write_campaign
@@ -111,6 +111,28 @@ async def test_a_call_that_goes_wrong_is_a_note_and_nothing_else(mode: str, note
     async with opened(hostile(mode)) as servers:
         assert await look(servers, told) == {"found": [], "note": note}
     assert [(one.tool, one.found["note"]) for one in told] == [("odd_look", note)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"),
+    [
+        ("image", {"found": ["(image)"]}),
+        ("images", {"found": ["(image) A map. (image)"]}),
+        ("failed image", nothing("it failed: (image)")),
+        ("fails silently", nothing("it failed")),
+        ("resource", {"found": ["The door is oak."]}),
+        ("bytes", {"found": ["(resource)"]}),
+        ("link", {"found": ["(resource_link)"]}),
+        ("structured", {"found": ['{"weather": "rain", "wind": ["Nord", "Süd"]}']}),
+        ("both", {"found": ["Rain."]}),
+        ("empty", nothing("it returned no text")),
+        ("empty text", nothing("it returned no text")),
+        ("unicode", {"found": ["Öl für Łódź 🗡️ 漢字 flip"]}),
+    ],
+)
+async def test_result_of_any_kind_is_shown_as_text(mode: str, found: object) -> None:
+    async with opened(hostile(mode)) as servers:
+        assert await look(servers, []) == found
 
 
 @pytest.mark.parametrize("mode", ["silent", "garbage"])

@@ -52,6 +52,10 @@ def sound(text: str) -> Any:
     return {**words(pcm), "type": "response.output_audio.delta"}
 
 
+def bytes_of_sound(n: int) -> Any:
+    return {**sound(""), "delta": base64.b64encode(b"\0" * n).decode()}
+
+
 EXPIRED = error("Your session hit the maximum duration of 60 minutes.", "session_expired")
 LIMITS = {"type": "rate_limits.updated", "rate_limits": [{"name": "tokens", "limit": None, "remaining": 0}]}
 OPENAI_REPLIES_WHOLE: dict[str, tuple[SpokenReply, ...]] = {
@@ -62,6 +66,9 @@ OPENAI_REPLIES_WHOLE: dict[str, tuple[SpokenReply, ...]] = {
         SpokenReply(WHOLE, extras={"amid": [{"type": "response.output_audio.delta"}, {"type": "response.created"}]}),
     ),
     "broken base64": (SpokenReply(WHOLE, extras={"amid": [{**sound(""), "delta": "A"}]}),),
+    "samples cut in two": (
+        SpokenReply(WHOLE, extras={"amid": [bytes_of_sound(1), bytes_of_sound(3)], "last": [bytes_of_sound(5)]}),
+    ),
     "error about something else": (SpokenReply(WHOLE, extras={"amid": [error("no such item")]}),),
     "error without a body": (SpokenReply(WHOLE, extras={"amid": [{"type": "error", "error": None}]}),),
     "session expires unheard": (SpokenReply(WHOLE, dies_after=0, extras={"first": [EXPIRED]}), SpokenReply(WHOLE)),

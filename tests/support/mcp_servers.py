@@ -18,6 +18,25 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
+IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+NOTE = {"uri": "note://1", "mimeType": "text/plain", "text": "The door is oak."}
+PARTS: dict[str, Any] = {
+    "image": {"content": [IMAGE]},
+    "images": {"content": [IMAGE, {"type": "text", "text": "A map."}, IMAGE]},
+    "failed image": {"content": [IMAGE], "isError": True},
+    "fails silently": {"content": [], "isError": True},
+    "resource": {"content": [{"type": "resource", "resource": NOTE}]},
+    "bytes": {"content": [{"type": "resource", "resource": {"uri": "note://1", "blob": "AAAA"}}]},
+    "link": {"content": [{"type": "resource_link", "uri": "note://1", "name": "note"}]},
+    "structured": {"content": [], "structuredContent": {"weather": "rain", "wind": ["Nord", "Süd"]}},
+    "both": {"content": [{"type": "text", "text": "Rain."}], "structuredContent": {"weather": "rain"}},
+    "empty": {"content": []},
+    "empty text": {"content": [{"type": "text", "text": ""}]},
+    "unicode": {"content": [{"type": "text", "text": "Öl für Łódź 🗡️ 漢字\u2028\u202eflip\x00"}]},
+}
+"""Results of other kinds than one text."""
+
+
 def called(mode: str, at: object) -> Any:
     """The result of a call; None for silence."""
     text: dict[str, Any] = {"type": "text", "text": f"you see {at}"}
@@ -33,6 +52,8 @@ def called(mode: str, at: object) -> Any:
         return {"content": [text], "isError": True}
     elif mode == "silent":
         return None
+    elif mode in PARTS:
+        return PARTS[mode]
     return {"content": [text]}
 
 

@@ -175,10 +175,20 @@ class ByNameTwin:
         self.meanings.learn(self._world.texts)
 
     def by_name(
-        self, campaign: CampaignId, npc: NpcId, question: str, *, nearest: Mapping[str, float] = NOTHING_NEAR
+        self,
+        campaign: CampaignId,
+        npc: NpcId,
+        question: str,
+        *,
+        nearest: Mapping[str, float] = NOTHING_NEAR,
+        at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName] | None:
         self.asked_for.append(npc)
-        return None if self._world is None else self._world.by_name(npc, question, at_ms=0, nearest=nearest)
+        return (
+            None
+            if self._world is None
+            else self._world.by_name(npc, question, at_ms=0, nearest=nearest, at_hand=at_hand)
+        )
 
     def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         if self._world is None:

@@ -81,4 +81,4 @@ class Talk:
 
 
 def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(NpcMemory(SALTMERE, npc, a_graph(), talk or Talk()), tier=tier)
+    return MemoryTools(NpcMemory(SALTMERE, npc, a_graph(), talk or Talk(), people={"tamsin": "Tamsin"}), tier=tier)

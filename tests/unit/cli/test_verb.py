@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +125,35 @@ def test_an_option_that_no_verb_has_is_refused(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["facts", "review", "--level"])
     assert "unrecognized arguments: --level" in capsys.readouterr().err
+
+
+def test_unknown_option_shows_the_usage_of_its_action(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["privacy", "export", "Nora", "nora.json"])
+    told = capsys.readouterr().err
+    assert "usage: glyphoxa privacy export" in told and "unrecognized arguments: nora.json" in told
+
+
+@pytest.mark.parametrize("verb", ["campaign", "entity", "facts", "transcript", "show", "privacy"])
+def test_verb_without_an_action_lists_its_actions(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb]) == 2
+    assert "actions:" in capsys.readouterr().err
+
+
+def test_command_line_without_a_verb_lists_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    assert "open a table on a local page" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", "facts"), ("privacy", "export", "x.json"), ("table", "invite"), ("names", "list")]
+)
+def test_verb_that_reads_creates_no_database(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GLYPHOXA_DATA", str(tmp_path))
+    assert main([*arguments]) == 1
+    assert f"no campaign is stored in {tmp_path} yet; load one: glyphoxa campaign load FILE" in capsys.readouterr().err
+    assert not (tmp_path / "postgres").exists()

@@ -393,3 +393,29 @@ def test_a_campaign_gives_its_own_sentences_for_relations(tmp_path: Path) -> Non
     (tmp_path / "c.yaml").write_text(f'{SCOPED}relation_types: {{RIVAL: "{{source}} is a rival of {{target}}."}}\n')
     campaign = read_campaign(tmp_path / "c.yaml").campaign
     assert RelationWords.of(campaign).sentence("RIVAL", "Rusk", "Pilar") == "Rusk is a rival of Pilar"
+
+
+@pytest.mark.parametrize(
+    ("was", "wrong", "mistake"),
+    [
+        ("name: Town", "name: Town, id: Old Town", "campaign.id: must look like old-mill: lower-case words"),
+        ("name: Town", "name: ''", "campaign.name must be text, not ''"),
+        ("- name: Nora", "- Nora", "players.0 must be a block of keys (name, id, dm), not 'Nora'"),
+        ("- name: Nora", "- name: Nora\n    dm: maybe", "dm of 'Nora' must be true or false, not 'maybe'"),
+        ("entity: Ada", "entity: Ada\n    priority: 1.5", "priority of 'Ada' must be a whole number, not 1.5"),
+        ("entity: Ada", "entity: Ada\n    priority: high", "priority of 'Ada' must be a whole number, not 'high'"),
+        ("entity: Ada", "entity: Ada\n    priority: 11", "priority of 'Ada' must be at most 10, not 11"),
+        ("entity: Ada", "entity: Ada\n    priority: -1", "priority of 'Ada' must be at least 0, not -1"),
+        ("entity: Ada", "entity: Ada\n    voice: 3", "voice of 'Ada' must be a block of keys (preset, provider_voice)"),
+        ("entity: Ada", "entity: Ada\n    speaks: English", "speaks of 'Ada' must be a list: [English]"),
+        ("type: npc", "type: npc\n    hidden: perhaps", "hidden of 'Ada' must be true or false, not 'perhaps'"),
+        ("- text: You lied.", "- You lied.", "secrets.0 must be a block of keys (text, known_by, about, hidden)"),
+    ],
+)
+def test_value_of_a_wrong_kind_is_told_with_what_it_must_be(tmp_path: Path, was: str, wrong: str, mistake: str) -> None:
+    text = (
+        "campaign: {name: Town}\nentities:\n  - name: Ada\n    type: npc\nnpcs:\n  - entity: Ada\nplayers:\n"
+        "  - name: Nora\nsecrets:\n  - text: You lied.\n"
+    )
+    assert was in text
+    assert any(mistake in each for each in mistakes(tmp_path, text.replace(was, wrong, 1)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.repairs import Repairs, claims_other_identity, unfounded, with_correct_owner
+from glyphoxa.judgement.repairs import Repairs, claims_other_identity, in_first_person, unfounded, with_correct_owner
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.content import language_of
 from tests.unit.judgement.cases import wrong_ones
@@ -216,3 +216,15 @@ def test_question_back_is_no_answer_from_what_the_asker_told() -> None:
     check = ReplyCheck(BRUNHILD, asked)
     pieces = ("Juniper?", "You told me about it.", "Juniper is lame.")
     assert [check.decide(piece).fault for piece in pieces] == [None, Fault.FORGOTTEN, None]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("Pilar is the sister of Rusk.", "Pilar is my sister."),
+        ("The foreman of Rusk is ill.", "The foreman of Rusk is ill."),
+        ("Pilar is the sister of Rusk Bardo.", "Pilar is the sister of Rusk Bardo."),
+    ],
+)
+def test_kin_of_the_npc_is_its_own(sentence: str, said: str) -> None:
+    assert in_first_person(sentence, ["Rusk"]) == said

@@ -61,3 +61,20 @@ def test_only_an_upper_case_name_is_lowered() -> None:
         "speaking style",
         "Bruder von",
     ]
+
+
+@pytest.mark.parametrize(
+    ("language", "relation", "words"),
+    [
+        ("en", "LOCATED_AT", "is at"),
+        ("en", "RIVAL", "rival"),
+        ("en", "BROTHER_OF", "is brother of"),
+        ("en", "MET", "met"),
+        ("en", "SHIELDS", "shields"),
+        ("de", "KNOWS", "kennt"),
+        ("de", "PARTICIPATED_IN", "war dabei"),
+    ],
+)
+def test_words_between_two_names_are_those_of_the_sentence(language: str, relation: str, words: str) -> None:
+    own = {"MET": "{target} was met by {source}", "SHIELDS": "A shield of {target} is {source}"}
+    assert RelationWords(language, own).between(relation) == words

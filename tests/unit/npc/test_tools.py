@@ -105,7 +105,7 @@ async def test_known_fact_is_found_with_how_it_is_known() -> None:
     found = (await tools_of().call("memory_search_facts", ask))["found"]
     why = {one["fact"]: (one["why"], one["session"]) for one in found}  # type: ignore[attr-defined]
     assert why["The Reavers of Skarn land at dawn. (not certain)"] == ("witnessed", "s2")
-    assert why["The Wardens of the Tide have no ships. (not certain)"] == ("told by tamsin", "s2")
+    assert why["The Wardens of the Tide have no ships. (not certain)"] == ("told by Tamsin", "s2")
     others = str((await tools_of(ELOWEN).call("memory_search_facts", ask))["found"])
     assert "dawn" not in others
     assert "no ships" not in others

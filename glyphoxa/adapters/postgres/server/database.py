@@ -156,6 +156,16 @@ REFUSED: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.Invali
 """The server rejects the login: a changed password, or a database that was restored from a backup."""
 
 
+_PARAMETER_REFUSED: Final = (
+    asyncpg.UndefinedObjectError,
+    asyncpg.InvalidParameterValueError,
+    asyncpg.CantChangeRuntimeParamError,
+    asyncpg.PostgresSyntaxError,  # in `options`
+    asyncpg.ProtocolViolationError,  # PgBouncer, for a parameter that it does not pass on
+)
+"""Errors of a connection attempt: the server does not take a parameter of the DSN."""
+
+
 def describe(error: BaseException, dsn: Dsn | None) -> str:
     """Describe an error without the password."""
     match error:
@@ -431,6 +441,10 @@ async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
         connection = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
     except REFUSED as error:
         raise InvalidInput(f"memory.postgres_dsn: the server rejects the connection: {describe(error, dsn)}") from None
+    except _PARAMETER_REFUSED as error:
+        raise InvalidInput(
+            f"memory.postgres_dsn: the server at {dsn} rejects a parameter after `?`: {describe(error, dsn)}; remove it"
+        ) from None
     except (ValueError, asyncpg.ClientConfigurationError):
         raise InvalidInput(
             f"memory.postgres_dsn: cannot connect to {dsn}: invalid host, parameter after `?` or variable "

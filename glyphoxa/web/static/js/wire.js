@@ -133,7 +133,10 @@ export class Wire extends EventTarget {
     const why = this.#refusal ? refusal(this.#refusal) : null;
     this.#abandon();
     if (FINAL_CODES.has(code)) {
-      this.#tell("ended", { code, player: this.#seat.player, message: why ?? t(code === NOT_INVITED ? "ended.link" : "ended.elsewhere") });
+      const { player } = this.#seat;
+      // Whoever sits down here again does so as a new page: the ticket may be superseded.
+      Object.assign(this.#seat, { player: null, ticket: null, sits: false });
+      this.#tell("ended", { code, player, message: why ?? t(code === NOT_INVITED ? "ended.link" : "ended.elsewhere") });
       return;
     }
     const wait = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)];
