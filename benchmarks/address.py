@@ -1,6 +1,6 @@
 """Check who is addressed: the product's decision on each case of a file.
 
-    python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...]
+    python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...] [--words]
 
 A case is a line of JSON: the NPCs and players of a table, what was said before, and what a player says now. The parts
 that find names and decide are those of a table. They receive the earlier lines as a table sends them: a player whom an
@@ -16,15 +16,23 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
 from benchmarks.runner import command, percent, percentiles, read_rows, run, to_write, write_rows
+from glyphoxa.adapters.local.minilm import MiniLm
+from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.app.background import make_names
 from glyphoxa.config.provider_sections import CorrectionSettings
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.providers.building import EMBEDDINGS, find
 from glyphoxa.turns.address import Addressed, Addressing, cast_of
+from glyphoxa.turns.expertise import Embed, Expertise
 from glyphoxa.turns.turn import Questions
 
 NOW_MS = 10_000_000
@@ -80,9 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     judged: list[tuple[Case, Addressed]] = []
     took_ms: list[float] = []
+    embed = None if options.words else _embeddings()
     for case in read_cases(options.file):
         if not options.kind or case.kind in options.kind:
-            addressed, ms = decided(case)
+            addressed, ms = decided(case, embed)
             judged.append((case, addressed))
             took_ms.append(ms)
     if options.failures is not None:
@@ -138,11 +147,13 @@ def campaign_of(case: Case) -> Campaign:
     )
 
 
-def decided(case: Case) -> tuple[Addressed, float]:
+def decided(case: Case, embed: Embed | None = None) -> tuple[Addressed, float]:
     """Return the product's decision on the last words, and its time in milliseconds."""
     campaign = campaign_of(case)
     names = make_names(campaign, CorrectionSettings(), None, now_ms=lambda: NOW_MS, wait_until_logged=_never_logged)
-    questions = Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}, Addressing(cast_of(campaign)))
+    by_meaning = None if embed is None else Expertise.of(campaign, embed).fitting
+    addressing = Addressing(cast_of(campaign), by_meaning)
+    questions = Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}, addressing)
     questions.move([NpcId(npc.id) for npc in case.npcs if npc.present])
     npcs, players = {npc.id for npc in case.npcs}, {player.id for player in case.players}
     for said in sorted(case.before, key=lambda said: -said.seconds_ago):
@@ -158,6 +169,19 @@ def decided(case: Case) -> tuple[Addressed, float]:
     began_ns = perf_counter_ns()
     addressed = questions.decide(PlayerId(case.speaker), case.text, at_ms=NOW_MS)
     return addressed, (perf_counter_ns() - began_ns) / 1e6
+
+
+def _embeddings() -> Embed:
+    """Return the local model. A text is embedded once, because the trades are the same in all cases."""
+    minilm = MiniLm(Weights(Settings().models.dir).path(find(EMBEDDINGS, "minilm").weights[0]))
+    known: dict[str, NDArray[float32]] = {}
+
+    def embed(texts: Sequence[str]) -> NDArray[float32]:
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            known.update(zip(new, minilm.embed(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return embed
 
 
 async def _never_logged(_: object) -> bool:
@@ -211,6 +235,7 @@ def _options() -> argparse.ArgumentParser:
     parser = command("address", __doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help="a case a line, as benchmarks/data/address/tune.jsonl")
     parser.add_argument("--kind", action="append", metavar="KIND", help="only cases of this kind; may be repeated")
+    parser.add_argument("--words", action="store_true", help="without the embeddings model")
     parser.add_argument("--failures", type=to_write, metavar="FILE", help="write each wrong decision")
     return parser
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,7 @@ from glyphoxa.turns.address import Addressing, cast_of
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.effects import Floor
+from glyphoxa.turns.expertise import Expertise
 from glyphoxa.turns.turn import OpenTurns, Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 
@@ -337,7 +339,14 @@ class _Wiring:
             for slot, npc in enumerate(campaign.npcs)
         }
 
-    def turn_taking(self) -> TurnTaking:
+    async def expertise(self) -> Expertise | None:
+        """Return who knows about what by meaning; None without a local embeddings model."""
+        minilm = self.opening.local.minilm
+        if minilm is None or len(self.opening.campaign.npcs) < 2:
+            return None
+        return await asyncio.to_thread(Expertise.of, self.opening.campaign, minilm.embed)
+
+    def turn_taking(self, expertise: Expertise | None) -> TurnTaking:
         settings, campaign = self.opening.settings, self.opening.campaign
         called = {npc.id: npc.name for npc in campaign.npcs}
         floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
@@ -345,7 +354,7 @@ class _Wiring:
             Questions(
                 self.names.mentions,
                 called,
-                Addressing(cast_of(campaign)),
+                Addressing(cast_of(campaign), expertise.fitting if expertise is not None else None),
                 DmControls(called, {each.id for each in campaign.players if each.dm}),
             ),
             barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
@@ -471,7 +480,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
     room = Room(
         state,
         wiring.to_room,
-        turn_taking=wiring.turn_taking(),
+        turn_taking=wiring.turn_taking(await wiring.expertise()),
         npcs=npcs,
         journal=memory.journal,
         now_ms=now_ms,

@@ -48,6 +48,8 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
+from glyphoxa.names.people import CallForms
 from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, day_now
 from glyphoxa.world.state import WorldState
@@ -122,6 +124,7 @@ async def _check(options: argparse.Namespace) -> int:
     await _check_is_for_tables(options, file.campaign.id)
     _warn(file)
     _say_what_it_holds(file.campaign)
+    _say_how_npcs_are_called(file.campaign)
     print("It can be played.")
     return 0
 
@@ -261,6 +264,12 @@ def _say_what_it_holds(campaign: Campaign) -> None:
         )
     )
     print(f"{campaign.name} ({campaign.id}): {', '.join((_entities(len(campaign.entities)), *others))}")
+
+
+def _say_how_npcs_are_called(campaign: Campaign) -> None:
+    names = Gazetteer.build(entries_of(campaign), language=campaign.language)
+    for entry, forms in CallForms.at_table(campaign, names).own():
+        print(f"  {entry.name} is called by: {', '.join(forms) or 'nothing that is its own'}")
 
 
 def _entities(n: int) -> str:

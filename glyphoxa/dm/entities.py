@@ -18,6 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
+from glyphoxa.names.naming import parts_of, without_titles
 from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
@@ -184,7 +185,7 @@ def find_called(
     campaign: CampaignId,
     describe: Callable[[T], str],
 ) -> T:
-    """Return the one thing with this name, or with this word in its name; ignores case, accents and spaces.
+    """Return the one thing with this name, or with this part of its name; ignores case, accents, spaces and titles.
 
     Args:
         tiers: Names with what they mean; an earlier tier wins.
@@ -202,8 +203,9 @@ def find_called(
         if found:
             return found[0]
     known = [called for tier in tiers for called, _ in tier]
-    words = [(word, thing) for tier in tiers for called, thing in tier for word in called.split()]
-    part = list({id(thing): thing for word, thing in words if len(word) >= _SHORTEST and fold(word) == wanted}.values())
+    wanted = fold(without_titles(name)) or wanted
+    parts = [(fold(part), thing) for tier in tiers for called, thing in tier for part in parts_of(called)]
+    part = list({id(thing): thing for each, thing in parts if len(each) >= _SHORTEST and each == wanted}.values())
     if len(part) == 1:
         return part[0]
     if part:
@@ -213,8 +215,8 @@ def find_called(
     raise NotFound(f"no {what[0]} {name!r} in campaign {campaign!r}: {did_you_mean(name, known)}")
 
 
-_SHORTEST: Final = 4
-"""Letters of a word that means a longer name. Articles are shorter."""
+_SHORTEST: Final = 2
+"""Letters of a part that means a longer name."""
 MAX_FACTS: Final = 10_000
 """Maximum number of an entity's facts shown to the DM."""
 _OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review

@@ -241,6 +241,11 @@ def all_of(forms: Sequence[Form]) -> Form:
     return Form(**{sign.name: any(getattr(form, sign.name) for form in forms) for sign in fields(Form)})
 
 
+def without_call_to_all(text: str) -> str:
+    """Return a text in lower case without the words that ask everybody."""
+    return _TO_ALL.sub(" ", text.lower())
+
+
 @lru_cache(1024)  # a partial transcript repeats the sentences of the one before it
 def form_of(sentence: SaidSentence) -> Form:
     text = sentence.text

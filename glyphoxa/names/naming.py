@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.titles import TITLES, same_titles
+from glyphoxa.language.titles import TITLES
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
@@ -156,11 +156,18 @@ def parts_of(name: str) -> Iterator[str]:
                 yield name[opening.start : last.end]
 
 
+def without_titles(name: str) -> str:
+    """Return a person's name without the titles and articles before it; empty if it has nothing else."""
+    bare = _without_titles(words(name), are_persons=True)
+    return name[bare[0].start : bare[-1].end] if bare else ""
+
+
 def titles_of(name: str) -> Iterator[str]:
-    """Yield the folded titles of a person's name, and those that are said for them."""
+    """Yield the titles before a person's name."""
     parts = words(name)
     for word in parts[: len(parts) - len(_without_titles(parts, are_persons=True))]:
-        yield from same_titles(word.folded) if word.folded in TITLES else ()
+        if word.folded in TITLES:
+            yield word.text
 
 
 def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Word]:

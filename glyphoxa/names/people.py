@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Self
 
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.lexicon import lexicon
@@ -27,7 +28,7 @@ from glyphoxa.language.titles import KIN, TITLES, same_titles
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Name
 from glyphoxa.names.naming import ARTICLES, parts_of, titles_of
-from glyphoxa.turns.address import AddresseeMention, CastMember, trades_of
+from glyphoxa.turns.address import AddresseeMention, CastMember, cast_of, trades_of
 
 _WORDS: Final = lexicon("calls")
 _WHISPERED: Final = _WORDS.compile(
@@ -40,6 +41,7 @@ _WHISPERED: Final = _WORDS.compile(
 _TABLE_GROUP: Final = _WORDS.words("table_group")
 _PLACE_ARTICLES: Final = _WORDS.words("place_articles")
 _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$", flags=re.IGNORECASE)
+_WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _MY: Final = lexicon("chronicle").words("my")
 _PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
@@ -76,16 +78,14 @@ class CallForms:
         ranks: dict[str, dict[EntityId, Entry]] = {}
         members: list[tuple[CastMember, Entry]] = []
         for entry in people:
-            for name in (entry.name, *entry.aliases):
-                for part in parts_of(name) if fold(name.split()[0]) not in ARTICLES else ():
-                    parts.setdefault(fold(part), {})[entry.entity_id] = entry
-                for title in titles_of(name):
-                    ranks.setdefault(title, {})[entry.entity_id] = entry
-            if cast is not None and (member := cast.get(entry.entity_id)) is not None:
+            member = cast.get(entry.entity_id) if cast is not None else None
+            if member is not None:
                 members.append((member, entry))
-                for word in (member.role, *member.role.split()):
-                    for title in same_titles(fold(word)):
-                        ranks.setdefault(title, {})[entry.entity_id] = entry
+            for part in _parts(entry):
+                parts.setdefault(fold(part), {})[entry.entity_id] = entry
+            for rank in _ranks(entry, member):
+                for same in same_titles(fold(rank)):
+                    ranks.setdefault(same, {})[entry.entity_id] = entry
         stop = names.vocabulary.stop
         return cls(
             names,
@@ -94,19 +94,48 @@ class CallForms:
             members,
         )
 
-    def lines(self) -> Iterator[tuple[Entry, Sequence[str]]]:
-        """Yield each NPC with the forms that call nobody else."""
-        for _, entry in self.cast:
-            forms: dict[str, str] = {}
-            for name in (entry.name, *entry.aliases):
-                for form in (name, *parts_of(name)):
-                    claimed = self.parts.get(fold(form), (entry,))
-                    if len(claimed) == 1 and claimed[0] is entry and fold(form) not in self.names.vocabulary.stop:
-                        forms.setdefault(fold(form), form)
-            for rank, held in self.ranks.items():
-                if len(held) == 1 and held[0] is entry and rank not in forms:
-                    forms[rank] = rank
+    @classmethod
+    def at_table(cls, campaign: Campaign, names: Gazetteer) -> Self:
+        """Return the forms of the NPCs in play and the players."""
+        characters = cast_of(campaign).characters
+        cast = {npc.entity_id: characters[npc.id] for npc in campaign.npcs}
+        people = (entry for entry in names.entries if entry.entity_id in cast or entry.entity_type == "player")
+        return cls.of(names, people, cast)
+
+    def own(self) -> Iterator[tuple[Entry, Sequence[str]]]:
+        """Yield each NPC with the names, parts of names, titles and words of its role that call nobody else."""
+        for member, entry in self.cast:
+            forms = {fold(name): name for name in (entry.name, *entry.aliases) if self._is_own(name, entry)}
+            for text in _parts(entry):
+                if self.parts.get(fold(text)) == [entry]:
+                    forms.setdefault(fold(text), text)
+            for text in _ranks(entry, member):
+                if self.ranks.get(fold(text)) == [entry]:
+                    forms.setdefault(fold(text), text)
             yield entry, tuple(forms.values())
+
+    def _is_own(self, name: str, entry: Entry) -> bool:
+        known = self.names.by_joined.get(fold(name))
+        return known is not None and {each.entity_id for each in self.names.wanting(known)} == {entry.entity_id}
+
+
+def _parts(entry: Entry) -> Iterator[str]:
+    """Yield the parts of a person's names: not of "the captain", who is any captain elsewhere."""
+    for name in (entry.name, *entry.aliases):
+        if fold(name.split(maxsplit=1)[0]) not in ARTICLES:
+            yield from parts_of(name)
+
+
+def _ranks(entry: Entry, member: CastMember | None) -> Iterator[str]:
+    """Yield the titles in a person's names, their role, and its nouns: "captain" of "old captain of the guard"."""
+    for name in (entry.name, *entry.aliases):
+        yield from titles_of(name)
+    role = member.role.split() if member is not None else []
+    if len(role) > 1:
+        yield " ".join(role)
+    for word, following in pairwise((*role, "")):
+        if not following or fold(following) in _WITHIN or fold(word) in TITLES or trades_of(word):
+            yield word
 
 
 @dataclass(frozen=True, slots=True)

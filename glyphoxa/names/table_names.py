@@ -23,14 +23,13 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
-from glyphoxa.names import gazetteer
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
-from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, entries_of
+from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
 from glyphoxa.names.people import CallForms, mentions_of_people
-from glyphoxa.turns.address import AddresseeMention, cast_of
+from glyphoxa.turns.address import AddresseeMention
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,6 @@ class TableNames:
         self._campaign = campaign
         self._corrector = corrector
         self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
-        characters = cast_of(campaign).characters
-        self._cast = {npc.entity_id: characters[npc.id] for npc in campaign.npcs}
         self._book = ObservableGazetteer(Gazetteer.build(entries_of(campaign), language=campaign.language))
         self._made = self._made_for(self._book.current)
         self._turns: dict[PlayerId, _Turn] = {}
@@ -142,7 +139,7 @@ class TableNames:
 
     def following(self, graph: LearnedNames) -> NamesFollowed:
         """Creates the object that keeps these names equal to those of a graph."""
-        cast = gazetteer.cast_of(self._campaign)
+        cast = cast_of(self._campaign)
         return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign), cast=cast)
 
     def on_ear(self, event: EarEvent) -> None:
@@ -219,5 +216,5 @@ class TableNames:
         self._made = self._made_for(names)
 
     def _made_for(self, names: Gazetteer) -> _Made:
-        forms = CallForms.of(names, filter(self._can_be_called, names.entries), self._cast)
+        forms = CallForms.at_table(self._campaign, names)
         return _Made(names, forms, self._corrector(names) if self._corrector is not None else None)

@@ -9,7 +9,7 @@ Rules, in this order:
 4. Words clearly of the players' own world, or only fillers, are meant for nobody (`out_of_character`).
 5. Plans, thoughts, narration and remarks about somebody present are meant for nobody
    (`glyphoxa.language.sentence_form`). In conversation with an NPC, a player may speak to it about others.
-6. A question to everybody goes to the NPC whose trade it concerns.
+6. A question to everybody goes to the NPC whose trade it concerns, or that it clearly fits by meaning (`expertise`).
 7. Other words go to the NPC that this player was just talking to.
 8. A question or request goes to the NPC whose trade it concerns, else to the only NPC in the scene.
 
@@ -19,7 +19,7 @@ If in doubt, nobody answers: an NPC that interrupts players is worse than one th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
@@ -152,6 +152,11 @@ def is_filler(text: str, *, is_answer: bool) -> bool:
 _TRADE_WORDS: Final = lexicon("trades")
 _TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
 _BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
+TRADE_WORDS: Final = {
+    trade: frozenset().union(*(words for other, words in (*_TRADE_NAMES, *_BUSINESS) if other == trade))
+    for trade, _ in _TRADE_NAMES
+}
+"""The names of each trade and the words of its business, of all languages."""
 _FEMININE: Final = _TRADE_WORDS.words("feminine")
 _MIN_PART: Final = 4
 """Minimum length of a word within a longer one: "smith" in "blacksmith"."""
@@ -338,10 +343,13 @@ class Addressing:
 
     Args:
         cast: The NPCs' roles.
+        by_meaning: Returns which of those present a question to everybody clearly concerns, or None; it may take some
+            milliseconds. None: words of the trades alone decide.
         going_on_ms: Time after the last exchange with an NPC in which a player's words without a name go to it.
     """
 
     cast: Cast = field(default_factory=Cast)
+    by_meaning: Callable[[str, Sequence[NpcId]], NpcId | None] | None = None
     going_on_ms: int = 30_000
     _last: dict[PlayerId, tuple[NpcId, int]] = field(default_factory=dict)
     _among_players: dict[PlayerId, int] = field(default_factory=dict)
@@ -425,6 +433,10 @@ class Addressing:
             return Addressed(None, "no NPC is here", Unaddressed.NO_NPC)
         if heard.whole.to_all and (to_all := self._expert(heard, "asked everybody; about the trade of")) is not None:
             return to_all
+        if heard.whole.to_all and self.by_meaning is not None:
+            fitting = self.by_meaning(heard.said.text, heard.present)
+            if fitting is not None:
+                return Addressed(fitting, f"asked everybody; it concerns {heard.names[fitting]}")
         if heard.last is not None and not heard.is_among_players:
             return Addressed(heard.last, f"continuing with {heard.names[heard.last]}")
         if heard.is_among_players:

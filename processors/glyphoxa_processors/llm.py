@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 # Imported here, because the first construction of a service would block the event loop for half a second.
@@ -417,20 +417,16 @@ class _ToolCalls:
 
 
 def _settings(model: str, temperature: float | None, max_tokens: int | None) -> LLMSettings:
-    return LLMSettings(
-        model=model,
-        system_instruction=None,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        top_p=None,
-        top_k=None,
-        frequency_penalty=None,
-        presence_penalty=None,
-        seed=None,
-        filter_incomplete_user_turns=False,
-        user_turn_completion_config=None,
-        use_provider_thinking_default=False,
-    )
+    given: dict[str, Any] = {
+        "model": model,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "filter_incomplete_user_turns": False,
+        "use_provider_thinking_default": False,
+    }
+    # Each release of pipecat may add a setting, and expects a value for each.
+    values: dict[str, Any] = {each.name: given.get(each.name) for each in fields(LLMSettings) if each.name != "extra"}
+    return LLMSettings(**values)
 
 
 def _reason(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.adapters.openai_models import OpenAiStructuredLlm
+from glyphoxa.adapters.openai_models import OpenAiEmbeddings, OpenAiStructuredLlm
 from glyphoxa.context.prompt import Message
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.turn import Stage
@@ -36,6 +36,7 @@ from tests.support.chat_server import (
     said,
     whole,
 )
+from tests.support.memory_twins import tools_of
 from tests.support.pipecat_fakes import Stage as Play
 from tests.support.pipecat_fakes import prompt, stage
 from tests.support.provider import KEYS, ProviderNamed
@@ -352,3 +353,62 @@ async def test_structured_model_reports_what_came() -> None:
         with pytest.raises(Unavailable, match=r"model .m. fails: .*no model loaded"):
             await model.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
         await model.close()
+
+
+VECTORS = {"data": [{"index": 1, "embedding": [0, 2.0]}, {"index": 0, "embedding": "AABAQAAAgEA="}]}
+"""The second text first; the first as base64: 3 and 4."""
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [(), [refuses("dimensions", status=400)], [refuses_as_fastapi("encoding_format")], [refuses_null]],
+)
+async def test_vectors_come_from_servers_that_refuse_optional_fields(rules: Sequence[Rule]) -> None:
+    async with ChatServer(whole(VECTORS), rules=rules) as server:
+        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2)
+        assert (await embedder.embed(["a", "b"])).tolist() == [pytest.approx([0.6, 0.8]), [0.0, 1.0]]
+        n_asked = len(server.bodies)
+        await embedder.embed(["a", "b"])
+        await embedder.close()
+    assert len(server.bodies) == n_asked + 1
+
+
+async def test_embeddings_model_reports_what_came() -> None:
+    async with ChatServer(whole({"error": "no such model"})) as server:
+        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2)
+        with pytest.raises(Unavailable, match=r"without vectors: .*no such model"):
+            await embedder.embed(["a"])
+        await embedder.close()
+
+
+# Tool calls.
+
+CALL = {"name": "memory_query_entities", "arguments": '{"name": "Grimjaw"}'}
+CALLS: dict[str, Answer] = {
+    "in pieces": Answer(
+        [
+            chunk({"tool_calls": [{"index": 0, "id": "c", "function": {**CALL, "arguments": '{"na'}}]}),
+            chunk({"tool_calls": [{"index": 0, "function": {"arguments": 'me": "Grimjaw"}'}}]}),
+            chunk({}, finish="tool_calls"),
+            DONE,
+        ]
+    ),
+    "without an index": Answer([chunk({"tool_calls": [{"id": "c", "function": CALL}]}, finish="tool_calls"), DONE]),
+    "without an id": Answer([chunk({"tool_calls": [{"index": 0, "function": CALL}]}, finish="stop"), DONE]),
+    "arguments as an object": Answer(
+        [chunk({"tool_calls": [{"id": "c", "function": {**CALL, "arguments": {"name": "Grimjaw"}}}]}), DONE]
+    ),
+    "in one document": whole(completion("", tool_calls=[{"id": "c", "type": "function", "function": CALL}])),
+    "after reasoning": Answer(
+        [chunk({"content": "<think>Who?</think>"}), chunk({"tool_calls": [{"id": "c", "function": CALL}]}), DONE]
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", CALLS.values(), ids=CALLS)
+async def test_tool_calls_are_read_as_servers_write_them(answer: Answer) -> None:
+    async with ChatServer(answer, said("To the Wardens.")) as server:
+        model = make_llm(ServerNamed("openai-compatible", server.base_url, "m"), environ=KEYS)
+        async with stage(server, llm=model, tools=tools_of(tier="FAST")) as play:  # type: ignore[arg-type]
+            assert (await play.answered()).heard == "To the Wardens."
+    assert "Wardens of the Tide" in server.accepted[1]["messages"][-1]["content"]

@@ -142,7 +142,7 @@ class ChatServer(LocalServer):
         return f"{self.http_url}/v1"
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/v1/chat/completions", self._complete)]
+        return [web.post("/v1/chat/completions", self._complete), web.post("/v1/embeddings", self._complete)]
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -55,6 +55,12 @@ def test_word_of_a_name_means_it_if_no_other_has_the_word() -> None:
         shared.npc("Keeper")
 
 
+@pytest.mark.parametrize("name", ["Pilar", "van der Berg", "doctor berg", "Captain Pilar", "Maria", "Ana"])
+def test_unique_part_of_a_name_is_accepted(name: str) -> None:
+    resolver = a_cast().with_names({EntityId("e-grimjaw"): "Dr. Pilar-Maria Ana van der Berg"})
+    assert (resolver.npc(name), resolver.entity(name).id) == (SMITH, "e-grimjaw")
+
+
 def test_an_npc_goes_by_the_name_it_was_given_since() -> None:
     resolver = a_cast().with_names({EntityId("e-grimjaw"): "Grimjaw the Bald"})
     assert (resolver.npc("Grimjaw the Bald"), resolver.npc("Grimjaw")) == (SMITH, SMITH)

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from glyphoxa.domain.ids import EntityId
-from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.people import mentions_of_people
+from glyphoxa.domain.campaign import Campaign, Npc
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.people import CallForms, mentions_of_people
 
 
 def people(*names: str, language: str = "en") -> Gazetteer:
@@ -70,3 +71,18 @@ def test_the_work_for_a_text_grows_with_it_and_not_with_its_square() -> None:
 )
 def test_no_name_is_heard_where_there_is_none(said: str) -> None:
     assert mentions_of_people(said, people("Grimjaw", "Ilva", "Ash")) == ()
+
+
+def test_own_forms_leave_out_what_calls_somebody_else() -> None:
+    roles = {"Dr. Ida van den Berg": "old captain of the watch", "Nora Vance": "guard", "Piet Vance": "guard"}
+    npcs = tuple(Npc(NpcId(name), EntityId(name), name, "", role=role) for name, role in roles.items())
+    campaign = Campaign(CampaignId("inn"), "Inn", "en", (), (), npcs, (), ())
+    forms = CallForms.at_table(campaign, Gazetteer.build(entries_of(campaign)))
+    assert {entry.name: set(own) for entry, own in forms.own()} == {
+        "Dr. Ida van den Berg": {
+            *("Dr. Ida van den Berg", "Ida", "Ida van den Berg", "van den Berg", "den Berg", "Berg"),
+            *("Dr", "old captain of the watch", "captain", "watch"),
+        },
+        "Nora Vance": {"Nora Vance", "Nora"},
+        "Piet Vance": {"Piet Vance", "Piet"},
+    }
