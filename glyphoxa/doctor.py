@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from rich.filesize import decimal
 
-from glyphoxa.adapters.chat_completions import shown
 from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
@@ -27,7 +26,7 @@ from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, shown
 from glyphoxa.providers import building
 from glyphoxa.providers.building import KINDS, LLM, NO_KEY, Choice, key_of, runs_here, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged

@@ -15,11 +15,9 @@ from typing import Any, Final
 
 from openai import APIStatusError, AsyncOpenAI
 
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import Unavailable, shown
 from glyphoxa.providers.chat_dialect import Dialect, Dialects, Rejection
 
-_SHOWN: Final = 200
-"""Characters of a server's own words in an error."""
 _READ_AT_MOST: Final = 2_000_000
 """Characters of a response that is no stream."""
 _TRIES: Final = 5
@@ -173,12 +171,6 @@ def error_text(error: Any) -> str:
             break
         error = inner
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-
-
-def shown(text: str) -> str:
-    """Return the first characters of what a server sent, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
 class ChatClient:

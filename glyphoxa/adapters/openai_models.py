@@ -17,9 +17,9 @@ from numpy import float32
 from numpy.typing import NDArray
 from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
-from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text, shown
+from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text
 from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.judgement.reasoning import without_reasoning
 from glyphoxa.providers.building import Connection

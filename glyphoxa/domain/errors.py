@@ -54,6 +54,15 @@ def counted(n: int, what: str, plural: str = "") -> str:
     return f"{n:,} {what if n == 1 else plural or f'{what}s'}"
 
 
+_SHOWN = 200
+
+
+def shown(text: str) -> str:
+    """Return the first 200 characters of what a server sent, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
 MAX_LISTED = 40
 _LONGEST_WORD = 300
 

@@ -3,7 +3,7 @@
 Rules:
 
 - Reasoning is what stands between the marks of a form (`_TAGS`, `_PAIRS`, channels). It is never spoken.
-- A closing mark without an opening one makes everything before it reasoning. ReplyPart that were already passed on are
+- A closing mark without an opening one makes everything before it reasoning. Words that were already passed on are
   retracted.
 - Ordinary text is passed on at once. Only text that may become a mark is held back, until the next characters decide.
 - A reply whose first words are about the user (`reasoning_begins` in the word lists) is held until a closing mark, or
@@ -73,7 +73,7 @@ _WORD: Final = re.compile(r"[^\W_]+(?:'\w+)?")
 
 @dataclass(frozen=True, slots=True)
 class ReplyPart:
-    """ReplyPart of a reply.
+    """Words of a reply.
 
     Attributes:
         text: May be empty.
@@ -164,7 +164,7 @@ class ReplyText:
                 yield self._closed(found)
                 continue
             mark = _MARK.search(self._held) if self._removes else None
-            if mark is None:
+            if mark is None or (mark["control"] and self._is_in_channel_mark(mark)):
                 n_held = self._begun_mark() if self._removes else 0
                 at = len(self._held) - n_held
                 yield ReplyPart(self._opener.push(self._held[:at]))
@@ -211,6 +211,10 @@ class ReplyText:
     def _restart(self, mark: re.Match[str]) -> None:
         self._held = self._held[mark.end() :].lstrip()
         self._opener = Opener()
+
+    def _is_in_channel_mark(self, mark: re.Match[str]) -> bool:
+        begun = _BEGINS_CHANNEL.search(self._held)
+        return begun is not None and begun.start() < mark.start()
 
     def _begun_mark(self) -> int:
         """Return the number of last characters that may be the beginning of a mark."""
