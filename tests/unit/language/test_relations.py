@@ -68,7 +68,7 @@ def test_only_an_upper_case_name_is_lowered() -> None:
     [
         ("en", "LOCATED_AT", "is at"),
         ("en", "RIVAL", "rival"),
-        ("en", "BROTHER_OF", "is brother of"),
+        ("en", "BROTHER_OF", "is the brother of"),
         ("en", "MET", "met"),
         ("en", "SHIELDS", "shields"),
         ("de", "KNOWS", "kennt"),
