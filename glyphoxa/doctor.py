@@ -141,8 +141,8 @@ def _asked_live(subject: str, section: str, choice: Choice, settings: Settings) 
         text = f"no answer within {ANSWERED_WITHIN_S:g} s"
     except GlyphoxaError as error:
         text = str(error)
-    except Exception as error:  # of a provider's client: its message is the reason
-        text = f"{type(error).__name__}: {error}"
+    except Exception as error:  # of a provider's client: its message, or that of its cause, is the reason
+        text = f"{choice.name} did not answer: {str(error.__cause__ or error) or type(error).__name__}"
     key = key_of(choice, section=section)
     yield Finding(level, subject, shown(text if key == NO_KEY else text.replace(key, "…")))
 
