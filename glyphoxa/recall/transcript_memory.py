@@ -142,12 +142,12 @@ class TranscriptMemory:
         head = (await self._feed.changes(campaign, since=0, limit=0)).head
         # A language's word lists are long.
         terms = await asyncio.to_thread(Terms, head.language)
-        anew = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
+        rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
         if held is not None:
-            anew.times = held.times
-        if not await self._read_on(campaign, anew):
+            rebuilt.times = held.times
+        if not await self._read_on(campaign, rebuilt):
             raise Unavailable(f"the log of {campaign} was replaced while it was read")
-        entry.held = anew
+        entry.held = rebuilt
 
     async def _read_on(self, campaign: CampaignId, held: _Transcript) -> bool:
         """Return False if the log is not the one that was read, because its database was restored from a backup."""

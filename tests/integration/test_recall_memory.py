@@ -98,14 +98,14 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
         index = await held.refresh(CAMPAIGN)
-        anew = await TranscriptMemory(feed).refresh(CAMPAIGN)
+        rebuilt = await TranscriptMemory(feed).refresh(CAMPAIGN)
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
-            for each in (index, anew)
+            for each in (index, rebuilt)
         ]
         assert found[0] == found[1]
-        assert index.session_numbers() == anew.session_numbers()
+        assert index.session_numbers() == rebuilt.session_numbers()
 
 
 async def _appending(store: Store, who: str) -> None:

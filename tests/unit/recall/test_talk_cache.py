@@ -394,12 +394,12 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
             assert len({one.utterance_id for one in found}) == len(found)
             assert all("sister" in one.text and "false" not in one.text for one in found)
     await playing
-    anew = a_recall(feed)
-    await ids(anew)
+    rebuilt = a_recall(feed)
+    await ids(rebuilt)
     for question in questions:
-        assert await ids(recall, question) == await ids(anew, question)
+        assert await ids(recall, question) == await ids(rebuilt, question)
     await recall.close()
-    await anew.close()
+    await rebuilt.close()
 
 
 def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:

@@ -230,11 +230,11 @@ def test_grown_word_by_word_or_read_after_a_restart_it_answers_the_same(steps: l
     for one in told:
         grown.put([one])
         answers(grown, SMITH, question)  # a view is there and has to follow
-    anew = an_index(sorted(final(told), key=lambda one: one.change_seq))
+    rebuilt = an_index(sorted(final(told), key=lambda one: one.change_seq))
     for viewer in (SMITH, INNKEEPER, DM):
-        assert answers(grown, viewer, question) == answers(anew, viewer, question)
-        assert what_is_seen(grown, viewer) == what_is_seen(anew, viewer)
-    assert grown.session_numbers() == anew.session_numbers()
+        assert answers(grown, viewer, question) == answers(rebuilt, viewer, question)
+        assert what_is_seen(grown, viewer) == what_is_seen(rebuilt, viewer)
+    assert grown.session_numbers() == rebuilt.session_numbers()
 
 
 @given(TALK, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
