@@ -75,6 +75,19 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
+class Safety:
+    """Topics that the group agreed on (lines and veils, after Ron Edwards, "Sex and Sorcery", 2003).
+
+    Attributes:
+        lines: Never come up in the game.
+        veils: May happen, but are never described.
+    """
+
+    lines: tuple[str, ...] = ()
+    veils: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class VoiceSpec:
     """How an NPC sounds: a preset of the local voice, or a provider's voice id."""
 
@@ -190,6 +203,7 @@ class Campaign:
         glossary: Words the campaign coined, with their meanings.
         relation_types: Sentences for relation types, with `{source}` and `{target}`.
         units: Its measures by their sign, each as a voice says one ("one crown") and any other number ("crowns").
+        safety: Topics that never come up, or are never described.
     """
 
     id: CampaignId
@@ -209,6 +223,7 @@ class Campaign:
     glossary: Mapping[str, str] = field(default_factory=dict)
     relation_types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    safety: Safety = Safety()
 
     @property
     def people(self) -> Mapping[str, str]:

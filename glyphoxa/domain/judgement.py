@@ -1,0 +1,44 @@
+"""The judgement of one turn: what it asks for, how risky it is, and whether it is worth remembering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+LEGAL_FLOOR: Final = "legal_floor:"
+"""Prefix of the flags that no campaign can switch off."""
+
+
+class Mode(StrEnum):
+    IN_WORLD_ANSWER = "in_world_answer"
+    MEMORY_CONSENT = "memory_consent"
+    """The speaker decides whether something may be remembered."""
+    SAFE_REDIRECT = "safe_redirect"
+    """The NPC must lead away from the topic."""
+
+
+class Risk(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnJudgement:
+    """The verdict of a judge. Everything else, such as the safety status, is derived in `glyphoxa.judgement.policy`.
+
+    Attributes:
+        flags: Labels of what the turn violates: "line:spiders", "veil:torture", "legal_floor:minors".
+        note: The reasons, and what an answer should respect. For the DM; never shown to players.
+        extract_memory: The turn states something that matters in a later session.
+    """
+
+    mode: Mode = Mode.IN_WORLD_ANSWER
+    risk: Risk = Risk.LOW
+    flags: tuple[str, ...] = ()
+    note: str = ""
+    extract_memory: bool = False
+
+
+SafetyStatus = Literal["blocked", "clear"]

@@ -1,0 +1,47 @@
+"""The memory of a running session, one for each view: the DM's, and that of each NPC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NewType
+
+from glyphoxa.domain.ids import UtteranceId
+
+View = NewType("View", str)
+"""The id of an NPC, or `DM_VIEW`."""
+DM_VIEW: Final = View("dm")
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySentence:
+    """A sentence of a summary.
+
+    Attributes:
+        evidence: The utterances that support it; never empty. If one is retracted, so is the sentence.
+    """
+
+    text: str
+    evidence: tuple[UtteranceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What a view keeps of a session beside the most recent lines.
+
+    Attributes:
+        summary: In the order of the talk.
+        glossary: Coined terms of this session that this view may know, each with its meaning; empty if it has none.
+        flags: Named events that happened ("decision_made").
+        last_ordinal: Number of the last utterance that the summary covers; 0 for none.
+    """
+
+    summary: tuple[SummarySentence, ...] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    last_ordinal: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return the summary as one paragraph."""
+        return " ".join(sentence.text for sentence in self.summary)
