@@ -24,6 +24,7 @@ from glyphoxa.config.campaign_checks import (
     remark_on_secret,
     remarks_on,
     role_in,
+    touched_topics,
     wrong_attribute,
     wrong_ids,
     wrong_zone,
@@ -50,12 +51,14 @@ from glyphoxa.domain.campaign import (
     Player,
     Portrait,
     Relationship,
+    Safety,
     Scene,
     Secret,
     VoiceSpec,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.relations import RelationWords
 
 
@@ -104,6 +107,7 @@ def _block_of(path: YamlPath) -> YamlPath:
 
 _KNOWN: Final = frozenset({"campaign", "calendar", "entities", "relationships", "secrets"})
 """Sections whose blocks say who knows what: without a part of one, it would seem to have another mistake."""
+_TOPICS: Final = ("lines", "veils")
 _NEEDED: Final = frozenset({"id", "name", "entity", "type", "source", "target", "location"})
 """Without one of these, the rest of the file cannot be checked."""
 
@@ -155,6 +159,7 @@ class _Reading:
             glossary=block.glossary,
             units=block.units,
             relation_types=self.document.relation_types,
+            safety=self._safety(),
         )
         if also is not None:
             self._wrong_all(also(self.document))
@@ -402,6 +407,19 @@ class _Reading:
         named = [(b.id or slug(b.location), ("scenes", i)) for i, b in enumerate(self.document.scenes)]
         self._unique("scene", named)
         return tuple(made)
+
+    def _safety(self) -> Safety:
+        block = self.document.safety
+        topics = {
+            part: [(each, ("safety", part, i)) for i, each in enumerate(getattr(block, part))] for part in _TOPICS
+        }
+        self._unique("topic", [each for part in topics.values() for each in part])
+        safety = Safety(block.lines, block.veils)
+        if block.lines:
+            topics = SafetyTopics(safety, self.document.campaign.language)
+            for path, text in touched_topics(self.source.value, topics):
+                self._warn(path, text)
+        return safety
 
     def _secrets(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Secret, ...]:
         made: list[Secret] = []
