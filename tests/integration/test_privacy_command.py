@@ -125,9 +125,8 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         await learn(store, "whispers zorblax2", 4, evidence=["u3", "u4"])
         await chronicle_worker(store).read_new(CAMPAIGN)
         async with store.database.use(CAMPAIGN) as connection:  # a model's notes quote the line and its context
-            await connection.execute(
-                "UPDATE turn_judgements SET judged_by = 'llm', note = 'zorblax4' WHERE utterance_id = ANY ('{u2,u3,u7}')"
-            )
+            quoting = "UPDATE turn_judgements SET judged_by = 'llm', note = 'zorblax4' WHERE utterance_id = ANY ($1)"
+            await connection.execute(quoting, ["u2", "u3", "u7"])
         await (await episode_writer(store, CAMPAIGN)).write(EVENING)
         edited = FactReplaced(held("keeps a zorblax1"), Claim.attribute(ELDRINAX, "note", "keeps a big zorblax1"))
         await store.world.commit(CAMPAIGN, [edited], Cause("dm", 9_000_000))

@@ -213,6 +213,7 @@ INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('
 INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
 INSERT INTO turn_judgements (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, judged_by)
     VALUES ('town', 'first', 'first-1', 1, 'in_world_answer', 'medium', '{veil:torture}', 'rules');
+INSERT INTO session_states (campaign_id, session_id, view, state) VALUES ('town', 'first', 'dm', '{"summary": []}');
 """
 
 

@@ -65,6 +65,7 @@ COPIED: Final = (
     "chronicle_progress",
     "chronicle_rereads",
     "turn_judgements",
+    "session_states",
 )
 """Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
 
