@@ -107,7 +107,6 @@ def _block_of(path: YamlPath) -> YamlPath:
 
 _KNOWN: Final = frozenset({"campaign", "calendar", "entities", "relationships", "secrets"})
 """Sections whose blocks say who knows what: without a part of one, it would seem to have another mistake."""
-_TOPICS: Final = ("lines", "veils")
 _NEEDED: Final = frozenset({"id", "name", "entity", "type", "source", "target", "location"})
 """Without one of these, the rest of the file cannot be checked."""
 
@@ -409,15 +408,12 @@ class _Reading:
         return tuple(made)
 
     def _safety(self) -> Safety:
-        block = self.document.safety
-        topics = {
-            part: [(each, ("safety", part, i)) for i, each in enumerate(getattr(block, part))] for part in _TOPICS
-        }
-        self._unique("topic", [each for part in topics.values() for each in part])
+        block, language = self.document.safety, self.document.campaign.language
+        declared = (("lines", block.lines), ("veils", block.veils))
+        self._unique("topic", ((each, ("safety", part, i)) for part, said in declared for i, each in enumerate(said)))
         safety = Safety(block.lines, block.veils)
         if block.lines:
-            topics = SafetyTopics(safety, self.document.campaign.language)
-            for path, text in touched_topics(self.source.value, topics):
+            for path, text in touched_topics(self.source.value, SafetyTopics(safety, language)):
                 self._warn(path, text)
         return safety
 

@@ -8,7 +8,7 @@ other: "harm to children" is not touched by a child that finds a coin. The words
 
 The floor is what no campaign can switch off: sexual content with minors.
 
-What follows from the flags of a turn, for every judge (`judged`):
+What follows from the flags of a turn, for every judge (`mode_and_risk`):
 
 | flag | mode | risk | consequence |
 |---|---|---|---|
@@ -90,6 +90,11 @@ class SafetyTopics:
 
         self._found = lru_cache(_REMEMBERED)(self._search)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return all flags that a text can have."""
+        return tuple(dict.fromkeys(topic.label for topic in self._topics))
+
     def flags(self, text: str) -> tuple[str, ...]:
         """Return what the text touches: "legal_floor:minors", "line:spiders", "veil:torture", in this order."""
         return self._found(text)
@@ -111,7 +116,7 @@ class SafetyTopics:
         return Fault.SAFETY if self.forbids(f"{begun}{sentence}") else None
 
 
-def judged(flags: Sequence[str]) -> tuple[Mode, Risk]:
+def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:
     """Return the mode and the risk of a turn with these flags; see the table of this module."""
     if any(flag.startswith(LEGAL_FLOOR) for flag in flags):
         return Mode.SAFE_REDIRECT, Risk.HIGH

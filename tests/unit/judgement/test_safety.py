@@ -13,7 +13,7 @@ from glyphoxa.domain.judgement import Mode, Risk, TurnJudgement
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.judgement.safety import MINORS, SafetyTopics, judged
+from glyphoxa.judgement.safety import MINORS, SafetyTopics, mode_and_risk
 from glyphoxa.language.markup import PlainText
 from glyphoxa.language.sentences import SentenceSplitter
 from tests.support.proof import n_examples
@@ -94,7 +94,7 @@ def test_only_floor_and_lines_are_forbidden() -> None:
 def test_mode_and_risk_follow_from_flags(
     flags: tuple[str, ...], mode: Mode, risk: Risk, status: str, is_reviewed: bool
 ) -> None:
-    judgement = TurnJudgement(*judged(flags), flags=flags, extract_memory=True)
+    judgement = TurnJudgement(*mode_and_risk(flags), flags=flags, extract_memory=True)
     assert (judgement.mode, judgement.risk) == (mode, risk)
     assert (safety_status(judgement), review_required(judgement)) == (status, is_reviewed)
     assert may_extract(judgement) is (mode is Mode.IN_WORLD_ANSWER)

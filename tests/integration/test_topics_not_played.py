@@ -98,5 +98,5 @@ async def test_dm_sees_why_a_turn_was_redirected_and_no_prompt_recalls_it(
     assert any("spider" in one.recalled.text and one.why == NOT_PLAYED for one in turn.rejected)
     assert redirected.flags == ("line:spiders",) and "spider" not in redirected.prompt_text
     cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
-    told = await cli.told("show", "turns", redirected.id)
+    told = await cli.told("show", "turns", "last")
     assert "led away from what the group does not play: line:spiders" in told
