@@ -17,10 +17,11 @@ from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
-from glyphoxa.chronicle.ports import Extractor
+from glyphoxa.chronicle.ports import ChronicleLog, Extractor
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
@@ -163,6 +164,9 @@ class TalkReaders:
             return rules
         return LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
 
+    def terms(self, campaign: Campaign, log: ChronicleLog) -> CoinedTerms:
+        return CoinedTerms(campaign, log, asking=self.asking)
+
     @property
     def extract_ms(self) -> int:
         """Time limit for one stretch."""
@@ -232,7 +236,14 @@ async def chronicler_of(
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
-    return Chronicler(campaign, stored.language, log, readers.extractor(stored), extract_ms=readers.extract_ms)
+    return Chronicler(
+        campaign,
+        stored.language,
+        log,
+        readers.extractor(stored),
+        extract_ms=readers.extract_ms,
+        terms=readers.terms(stored, log),
+    )
 
 
 async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:

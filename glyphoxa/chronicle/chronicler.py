@@ -11,6 +11,7 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, SessionProgress, Unread
 from glyphoxa.chronicle.talk import LONGEST, Extraction, SceneTalk, stretches
@@ -40,9 +41,10 @@ class Chronicler:
     Args:
         language: BCP 47 tag of the campaign.
         extract_ms: Time limit of the extractor for one stretch.
+        terms: None: no coined terms are collected.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         campaign: CampaignId,
         language: str,
@@ -50,12 +52,14 @@ class Chronicler:
         extractor: Extractor,
         *,
         extract_ms: int = EXTRACT_MS,
+        terms: CoinedTerms | None = None,
     ) -> None:
         self._campaign = campaign
         self._language = language
         self._log = log
         self._extractor = extractor
         self._extract_ms = extract_ms
+        self._terms = terms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -77,8 +81,11 @@ class Chronicler:
         try:
             while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
                 await self._again(session, changed, tally, reached)
+                if self._terms is not None:
+                    self._terms.forget()
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
                 reached = await self._page(session, unread, tally, reached, told)
+            await self._coin(session, reached)
         except LeaseLost:
             logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
             return None
@@ -121,6 +128,14 @@ class Chronicler:
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
         step = ReadingStep(session, reached, reached, effects.of, rereads=done, refused=effects.refused)
         await self._log.learn(self._campaign, step)
+
+    async def _coin(self, session: SessionId, reached: int) -> None:
+        """Propose the meanings of coined terms, each in a step of its own, which renews the lease."""
+        if self._terms is None:
+            return
+        async for talk, found in self._terms.due(session, up_to=reached):
+            effects = effects_of(found, talk, await self._log.known(self._campaign))
+            await self._log.learn(self._campaign, ReadingStep(session, reached, reached, effects.of))
 
     async def _extraction(self, part: SceneTalk | None) -> Extraction:
         if part is None:

@@ -7,7 +7,7 @@ cannot repeat a secret, and can cite utterances only by their numbers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,10 +107,10 @@ class TalkQuestion:
 
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
     """Return the prompt, without out-of-character and off-record lines. None: no line may be shown."""
-    said, before = _shown(talk.said), _shown(talk.before)
+    said, before = readable(talk.said), readable(talk.before)
     room, n_fit = limits.max_chars, 0
     for each in said:
-        room -= len(_line(0, each)) + 3
+        room -= len(numbered(0, each)) + 3
         if room < 0:
             break
         n_fit += 1
@@ -118,18 +118,19 @@ def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | No
         return None
     n_before = 0
     for each in reversed(before):
-        room -= len(_line(0, each)) + 3
+        room -= len(numbered(0, each)) + 3
         if room < 0:
             break
         n_before += 1
     lines = (*before[len(before) - n_before :], *said[:n_fit])
-    text = "\n".join(_line(number, each) for number, each in enumerate(lines, start=1))
+    text = "\n".join(numbered(number, each) for number, each in enumerate(lines, start=1))
     if n_before:
         text = f"Lines 1 to {n_before} were read before: use them to understand the others.\n{text}"
     return TalkQuestion(text, _schema(len(lines), limits), lines, limits.max_found, len(said) - n_fit)
 
 
-def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+def readable(said: Iterable[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+    """Return the utterances that a model may read: in character, and not off the record."""
     return tuple(
         each
         for each in said
@@ -140,7 +141,8 @@ def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
     )
 
 
-def _line(number: int, said: NumberedUtterance) -> str:
+def numbered(number: int, said: NumberedUtterance) -> str:
+    """Return an utterance as a model reads it."""
     spoken = said.utterance
     return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:MAX_LINE_CHARS]}"
 
