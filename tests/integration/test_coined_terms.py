@@ -113,7 +113,7 @@ async def test_rejected_meaning_leaves_the_raw_term(table: Store) -> None:
 async def test_retracted_lines_take_their_proposal_with_them(table: Store) -> None:
     await say(table, FIRST, "I fear the Geometers.")
     assert len(await proposals(table)) == 1
-    await (await desk(table)).timeline.rollback(EVENING, 1)
+    await (await desk(table)).timeline.rollback(EVENING, 0)
     assert await proposals(table) == []
     assert "Geometers" not in await prompt_of(table, SMITH)
 
