@@ -234,7 +234,7 @@ PERSONA_TOKENS = 300
 """Of an NPC's text by its author. Beyond that, a small model's 2,048 tokens leave little for the transcript."""
 STANDING_TOKENS = 800
 """Persona, frame and examples of an NPC, which precede the parts with budgets, and its reply."""
-GLOSSARY_TOKENS = 290
+GLOSSARY_TOKENS = 298
 """Room for a glossary in a small model's 2,048 tokens, beside the above and its budgets."""
 BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "past_tokens", "facts_tokens", "history_tokens")
 """The fields of `Budgets` that a model's profile sets."""

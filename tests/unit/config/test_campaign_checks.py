@@ -362,4 +362,4 @@ def test_a_type_with_a_sentence_of_the_campaign_gets_no_hint() -> None:
 def test_glossary_too_long_for_a_small_model_is_remarked() -> None:
     assert remark_on_glossary({"tithebound": "who works off a debt"}) == ""
     remark = remark_on_glossary({f"term{n}": "a meaning of some length" for n in range(60)})
-    assert "about 525 tokens" in remark and "room for 290" in remark
+    assert "about 507 tokens" in remark and "room for 298" in remark
