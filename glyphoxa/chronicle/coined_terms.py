@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.llm_extractor import TEMPERATURE, LlmReading, ShownLines
-from glyphoxa.chronicle.llm_question import numbered, readable
+from glyphoxa.chronicle.llm_question import numbered_line, shown
 from glyphoxa.chronicle.new_names import CONCEPT, NameFinder
 from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -143,7 +143,7 @@ class CoinedTerms:
         open_terms = {entity.id: entity for entity in known if _is_open(entity)}
         named = {fold(name) for entity in known for name in entity.names}
         nobody = {fold(each.utterance.speaker_name) for each in page} - named | self._narrators
-        for said in readable(page):
+        for said in shown(page):
             if said.utterance.npc_id is None:  # otherwise a model may have invented it
                 self._take(said, self._names, open_terms, nobody)
 
@@ -185,7 +185,7 @@ class CoinedTerms:
             return raw
         if not asking.breaker.allows_call():
             return None
-        text = "\n".join(numbered(n, each) for n, each in enumerate(lines, start=1))
+        text = "\n".join(numbered_line(n, each) for n, each in enumerate(lines, start=1))
         try:
             await asking.pace.wait()
             answer = await asking.llm.complete(
@@ -213,17 +213,17 @@ def _is_open(entity: KnownEntity) -> bool:
     return entity.type == CONCEPT and entity.is_of_talk and not entity.is_defined
 
 
-def _supported(answer: dict[str, Any], term: str, shown: ShownLines) -> tuple[str, tuple[UtteranceId, ...]] | None:
+def _supported(answer: dict[str, Any], term: str, heard: ShownLines) -> tuple[str, tuple[UtteranceId, ...]] | None:
     """Return a model's meaning if its lines support it."""
     meaning, numbers = answer.get("meaning"), answer.get("lines")
     if not isinstance(meaning, str) or not isinstance(numbers, list):
         return None
     meaning = " ".join(meaning.split())
-    cited = [shown.lines[n - 1] for n in sorted({n for n in numbers if type(n) is int}) if 1 <= n <= len(shown.lines)]
+    cited = [heard.lines[n - 1] for n in sorted({n for n in numbers if type(n) is int}) if 1 <= n <= len(heard.lines)]
     n_words = len(meaning.split())
     if not cited or not 0 < n_words <= MAX_WORDS or folded(meaning) == folded(term) or not meaning.isprintable():
         return None
-    if shown.tells(meaning, cited) is not None:
+    if heard.tells(meaning, cited) is not None:
         return None
     return meaning, tuple(line.id for line in cited)
 

@@ -101,13 +101,18 @@ class RulesExtractor:
 
     def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         """See `Extractor.extract`."""
-        names = self._gazetteer = names_of(known, self._language, self._gazetteer)
+        names = self.index(known)
         return _Reading(talk, known, names, self._finder, self._narrators).read()
 
     @property
     def names(self) -> Gazetteer:
         """The gazetteer of the entities known at the last reading."""
         return self._gazetteer or names_of((), self._language)
+
+    def index(self, known: Sequence[KnownEntity]) -> Gazetteer:
+        """Return the gazetteer of the known entities: that of the last stretch, updated with changes."""
+        self._gazetteer = names_of(known, self._language, self._gazetteer)
+        return self._gazetteer
 
 
 class _Reading:
