@@ -16,6 +16,7 @@ from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearne
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama
+from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
@@ -232,7 +233,9 @@ async def chronicler_of(
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
-    return Chronicler(campaign, stored.language, log, readers.extractor(stored), extract_ms=readers.extract_ms)
+    grafter = Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes)
+    extractor = readers.extractor(stored)
+    return Chronicler(campaign, stored.language, log, extractor, grafter, extract_ms=readers.extract_ms)
 
 
 async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:

@@ -11,8 +11,10 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.chronicle.atoms import Grafter, StateAtom
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, SessionProgress, Unread
+from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.talk import LONGEST, Extraction, SceneTalk, stretches
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
@@ -39,6 +41,7 @@ class Chronicler:
 
     Args:
         language: BCP 47 tag of the campaign.
+        grafter: Makes state atoms; None: with the speakers' names alone.
         extract_ms: Time limit of the extractor for one stretch.
     """
 
@@ -48,6 +51,7 @@ class Chronicler:
         language: str,
         log: ChronicleLog,
         extractor: Extractor,
+        grafter: Grafter | None = None,
         *,
         extract_ms: int = EXTRACT_MS,
     ) -> None:
@@ -55,6 +59,7 @@ class Chronicler:
         self._language = language
         self._log = log
         self._extractor = extractor
+        self._grafter = grafter or Grafter(language, {})
         self._extract_ms = extract_ms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
@@ -97,9 +102,11 @@ class Chronicler:
         for n, part in enumerate(parts or [None], start=1):
             # Utterances after the last one that were retracted have been read, too.
             end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
-            effects = await self._effects(part, await self._extraction(part), tally)
+            extraction = await self._extraction(part)
+            effects = await self._effects(part, extraction, tally)
+            atoms = await self._atoms(part, extraction, effects)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
-            step = ReadingStep(session, reached, end, effects.of, rereads=done, refused=effects.refused)
+            step = ReadingStep(session, reached, end, effects.of, rereads=done, refused=effects.refused, atoms=atoms)
             await self._log.learn(self._campaign, step)
             reached = end
             if told is not None:
@@ -118,8 +125,9 @@ class Chronicler:
         gone = tuple(each.utterance.id for each in said)
         await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
         effects = await self._effects(part, extraction, tally)
+        atoms = await self._atoms(part, extraction, effects)
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
-        step = ReadingStep(session, reached, reached, effects.of, rereads=done, refused=effects.refused)
+        step = ReadingStep(session, reached, reached, effects.of, rereads=done, refused=effects.refused, atoms=atoms)
         await self._log.learn(self._campaign, step)
 
     async def _extraction(self, part: SceneTalk | None) -> Extraction:
@@ -144,6 +152,14 @@ class Chronicler:
         tally.n_events += sum(len(effect.events) for effect in effects.of)
         tally.n_refused += len(effects.refused)
         return effects
+
+    async def _atoms(self, part: SceneTalk | None, extraction: Extraction, effects: Effects) -> tuple[StateAtom, ...]:
+        if part is None:
+            return ()
+        known = await self._log.known(self._campaign)
+        judge = SalienceJudge(self._language)
+        kept = {each.utterance.id for each in part.said if judge.judge(each.utterance.text).is_kept}
+        return self._grafter.atoms_of(part, extraction, effects.ids, known, kept=kept)
 
     async def _note(self, session: SessionId, error: GlyphoxaError) -> None:
         try:
@@ -210,6 +226,8 @@ class ChronicleWorker:
         for campaign in campaigns:
             try:
                 await self.read_new(campaign)
+                while await self._log.consolidate(campaign):
+                    pass
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts

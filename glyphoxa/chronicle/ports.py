@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import GlyphoxaError
@@ -96,6 +97,7 @@ class ReadingStep:
         unlearned: Facts from these utterances are removed first, as of `at_ms`, milliseconds since the Unix epoch.
         rereads: Changed utterances that are now read.
         refused: Reasons why findings were rejected.
+        atoms: State atoms of the stretch. Those of `unlearned` utterances are deleted first.
     """
 
     session: SessionId
@@ -106,6 +108,7 @@ class ReadingStep:
     rereads: tuple[Reread, ...] = ()
     at_ms: int = 0
     refused: tuple[str, ...] = ()
+    atoms: tuple[StateAtom, ...] = ()
 
 
 class ChronicleLog(Protocol):
@@ -152,6 +155,10 @@ class ChronicleLog(Protocol):
             LeaseLost: Another worker has taken the session.
             InvalidInput: The world or the database does not accept part of it.
         """
+        ...
+
+    async def consolidate(self, campaign: CampaignId) -> int:
+        """Connect and merge state atoms, up to a limit. Returns how many; 0: too few are new."""
         ...
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:

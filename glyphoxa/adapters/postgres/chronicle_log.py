@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
@@ -50,6 +51,7 @@ class PostgresChronicleLog:
         self._lease_ms = lease_ms
         self._known: dict[CampaignId, tuple[int, Sequence[KnownEntity]]] = {}
         self._sql = load_queries("chronicle_log")
+        self.consolidate = PostgresAtoms(database).consolidate
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
@@ -172,6 +174,7 @@ class _Advance:
         if step.rereads:
             ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
             await connection.execute(sql["reread_done"], *on, list(ordinals), list(changes))
+        await graft(connection, self.campaign, step.atoms, gone=step.unlearned)
 
 
 def _progress_of_row(row: asyncpg.Record) -> SessionProgress:

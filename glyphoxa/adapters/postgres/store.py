@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
@@ -49,6 +50,7 @@ class Store:
     campaigns: PostgresCampaigns
     summaries: PostgresSessionSummaries
     times: PostgresCampaignTimes
+    atoms: PostgresAtoms
 
 
 @asynccontextmanager
@@ -134,6 +136,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
             PostgresCampaigns(database, world),
             summaries,
             times,
+            PostgresAtoms(database),
         )
     finally:
         await listener.close()

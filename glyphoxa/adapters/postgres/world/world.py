@@ -64,6 +64,9 @@ COPIED: Final = (
     "table_controls",
     "chronicle_progress",
     "chronicle_rereads",
+    "state_atoms",
+    "atom_edges",
+    "entity_vectors",
 )
 """Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
 
