@@ -17,6 +17,7 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thre
 from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
+from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
@@ -50,6 +51,7 @@ class Store:
     campaigns: PostgresCampaigns
     summaries: PostgresSessionSummaries
     times: PostgresCampaignTimes
+    states: PostgresSessionStates
     atoms: PostgresAtoms
 
 
@@ -136,6 +138,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
             PostgresCampaigns(database, world),
             summaries,
             times,
+            PostgresSessionStates(database),
             PostgresAtoms(database),
         )
     finally:
