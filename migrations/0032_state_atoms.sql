@@ -43,15 +43,13 @@ CREATE TRIGGER atom_reworded AFTER UPDATE OF text ON session_entries
     FOR EACH ROW WHEN (OLD.text IS DISTINCT FROM NEW.text) EXECUTE FUNCTION glyphoxa_atom_reworded();
 
 -- What was connected with an atom that is gone is consolidated once more.
-CREATE FUNCTION glyphoxa_atom_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION glyphoxa_atom_disconnected() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE state_atoms a SET status = 'session'
-      FROM atom_edges e
-     WHERE e.campaign_id = OLD.campaign_id AND e.to_key = OLD.stable_key
-       AND a.campaign_id = OLD.campaign_id AND a.stable_key = e.from_key;
-    RETURN OLD;
+    UPDATE state_atoms SET status = 'session' WHERE campaign_id = OLD.campaign_id AND stable_key = OLD.from_key;
+    RETURN NULL;
 END $$;
-CREATE TRIGGER atom_gone BEFORE DELETE ON state_atoms FOR EACH ROW EXECUTE FUNCTION glyphoxa_atom_gone();
+CREATE TRIGGER atom_disconnected AFTER DELETE ON atom_edges
+    FOR EACH ROW EXECUTE FUNCTION glyphoxa_atom_disconnected();
 
 -- The vector of an entity is that of its name and description. `glyphoxa worker reindex` gives this table, too, the
 -- dimensions of another model.

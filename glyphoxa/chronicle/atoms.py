@@ -32,7 +32,7 @@ _PEOPLE: Final = ("npc", "player")
 _LEFT_OPEN: Final = frozenset({"promise", "plan", "decision", "wish", "quest"})
 """What a thread is about. Other findings are discoveries, except relations between people."""
 _WITHOUT_FINDING: Final = 0.5
-_SECOND_PERSON: Final = lexicon("chronicle").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
+_SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,18 @@ class Grafter:
         # An extraction contains a fact once, however often it is repeated.
         sentences = list(sentences_of(utterance.text, ()))
         claims = [claim for sentence in sentences for claim in facts_in(sentence)]
-        facts = [*claims, *(each for each in extraction.facts if utterance.id in each.evidence)]
+        found = [each for each in extraction.facts if utterance.id in each.evidence]
+        facts = [(each.about, each.confidence) for each in (*claims, *found)]
         own = None if utterance.npc_id is None else self.npcs.get(utterance.npc_id)
         speaker = own or by_name.get(fold(utterance.speaker_name))
         named = {ids[each.key]: each.type for each in here if each.key in ids and ids[each.key] != speaker}
         text = " ".join(utterance.text.split())
         return StateAtom(
             utterance.id,
-            _kind_of(sentences, {each.about for each in facts}, related, here, named.values()),
+            _kind_of(sentences, {about for about, _ in facts}, related, here, named.values()),
             shortened(text, _TITLE_CHARS),
             said_in_words(utterance.speaker_name, shortened(text, _SUMMARY_CHARS), self.language),
-            max((each.confidence for each in (*facts, *related)), default=_WITHOUT_FINDING),
+            max((*(sure for _, sure in facts), *(each.confidence for each in related)), default=_WITHOUT_FINDING),
             (*named, *(() if speaker is None else (speaker,))),
             speaker,
             tuple(sorted(self.npcs[npc] for npc in utterance.witnesses if npc in self.npcs)),
@@ -201,7 +202,7 @@ class AtomEdge:
 def edge_of(key: str, kind: AtomKind, summary: str, earlier: Sequence[EarlierAtom], language: str) -> AtomEdge | None:
     """Return the edge of a new atom to the nearest earlier one that it repeats, or else to the thread it continues.
 
-    It repeats an atom that has the same content words, and as many negations: a different number is a different promise.
+    It repeats an atom that has the same content words and as many negations, because another number is another promise.
     """
     stop = vocabulary_of(language).stop
     own, denials = _content(summary, stop), _n_denied(summary)

@@ -45,7 +45,7 @@ class Chronicler:
         extract_ms: Time limit of the extractor for one stretch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         campaign: CampaignId,
         language: str,

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import random
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
-from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.chunks.reindex import reindex
+from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, UtteranceId
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
@@ -224,3 +231,72 @@ async def test_pass_that_is_stopped_anywhere_loses_and_doubles_nothing(table: St
         await connection.execute("DELETE FROM atom_edges; UPDATE state_atoms SET status = 'session'")
     await consolidated(table)
     assert await rows(table, "SELECT * FROM atom_edges ORDER BY from_key") == stored
+
+
+async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: str, tmp_path: Path) -> None:
+    town = a_campaign()
+    await store.campaigns.load(replace(town, entities=(*town.entities, Entity(EntityId("e-well"), "item", "the well"))))
+    await read(store, said(1, PROMISE), said(2, FOUND, heard_by=(SMITH, INNKEEPER)))
+    await read(store, said(3, KEPT, session=SECOND), said(4, "My sister Wenna lives in Dunharrow.", session=SECOND))
+    await store.atoms.consolidate(CAMPAIGN, least=1)
+    await read(store, said(5, "We have decided to leave the bridge alone.", session=SECOND))
+    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as embedding:
+        await embedding.chunks.fill_missing(CAMPAIGN)
+    async with store.database.use(CAMPAIGN) as connection:
+        # As after 2,000 events of each session.
+        await connection.execute(
+            "INSERT INTO world_snapshots SELECT campaign_id, max(seq), 1, jsonb_build_array(max(seq)), max(at) "
+            "FROM world_events WHERE session_id IS NOT NULL GROUP BY campaign_id, session_id"
+        )
+    same_everywhere = {"world_id", "projection_version", "consent_state"}
+    for view in ("ontology_nodes", "ontology_edges", "ontology_snapshots"):
+        found = await rows(store, f"SELECT * FROM {view}")
+        for column in {*found[0].keys()} - same_everywhere:
+            values = {str(row[column]) for row in found if row[column] not in (None, "", [], {})}
+            assert len(values) > 1, (view, column, values)
+    nodes = await rows(store, "SELECT * FROM ontology_nodes")
+    assert {row["node_type"] for row in nodes} == {"anchor", "entity", "state_atom"}
+    assert {row["semantic_kind"] for row in nodes} >= {"npc", "player", "location", "item", "thread", "world_discovery"}
+    without = {row["title"] for row in nodes if row["embedding"] is None}
+    assert without <= {"Tamsin"}
+    labels = {row["relation_label"] for row in await rows(store, "SELECT * FROM ontology_edges")}
+    assert labels >= {"shared_scene_with", "temporal_follows", "discovered", "at_location", "continues_thread", "KNOWS"}
+
+
+async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: str, tmp_path: Path) -> None:
+    town = a_campaign()
+    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as store:
+        await store.campaigns.load(town)
+        await store.chunks.fill_missing(CAMPAIGN)
+        before = {row["entity_id"]: row["content"] for row in await rows(store, "SELECT * FROM entity_vectors")}
+        assert before["e-grimjaw"] == "Grimjaw: Grimjaw is a smith."
+        smith, *others = town.entities
+        changed = replace(smith, attributes={"description": "Grimjaw is blind."})
+        await store.campaigns.load(replace(town, entities=(changed, *others)))
+        await store.chunks.fill_missing(CAMPAIGN)
+        await store.chunks.fill_missing(CAMPAIGN)
+        query = "SELECT * FROM entity_vectors WHERE entity_id = 'e-grimjaw'"
+        assert [row["content"] for row in await rows(store, query)] == ["Grimjaw: Grimjaw is blind."]
+        vector = (await embedded(["Grimjaw: Grimjaw is blind."]))[0]
+        near = await PostgresInspection(store.database).near_entities(CAMPAIGN, vector, model="words", limit=2)
+        assert near[0][1:] == ("Grimjaw", "npc") and near[0][0] == pytest.approx(1)
+    async with open_store(dsn, data_dir=tmp_path, embedding_dimensions=8, embedder=None, any_model=True) as store:
+        short = Embedder("short", 8, shortly)
+        await store.log.append([said(1, PROMISE)])
+        await reindex(store.database, short)
+        [dimensions] = await rows(store, "SELECT DISTINCT vector_dims(embedding) AS n FROM entity_vectors")
+        assert dimensions["n"] == 8
+        nodes = await rows(store, "SELECT embedding FROM ontology_nodes")
+        assert [len(row["embedding"].to_list()) for row in nodes] == [8] * len(town.entities)
+
+
+async def embedded(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """Vectors of unit length in which each word counts once, wherever it is."""
+    vectors = np.zeros((len(texts), 384), np.float32)
+    for row, text in zip(vectors, texts, strict=True):
+        row[[zlib.crc32(word.encode()) % 384 for word in text.casefold().split()]] = 1
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+async def shortly(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    return (await embedded(texts))[:, :8] + np.float32(0.1)

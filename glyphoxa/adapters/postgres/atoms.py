@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, OpenThread, StateAtom, edge_of
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
@@ -18,7 +18,6 @@ AT_ONCE: Final = 50
 """Atoms of one pass, which takes some hundred milliseconds in a campaign of 4,000 atoms."""
 _LEAST: Final = 20
 _NEAREST: Final = 20
-_DEADLINE_MS: Final = 5_000
 
 
 async def graft(
@@ -33,12 +32,11 @@ async def graft(
         await connection.execute(sql["graft"], campaign, rows)
 
 
-class PostgresAtoms:
+class PostgresAtoms(CampaignQueries):
     """State atoms, with a deadline of 5 s; late is `Unavailable`, and nothing was written."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("atoms")
+    file = "atoms"
+    deadline_ms = 5_000
 
     async def consolidate(self, campaign: CampaignId, *, least: int = _LEAST) -> int:
         """Connect and merge new atoms, up to 50 in one transaction. Returns how many; 0 if another process does.
@@ -46,7 +44,7 @@ class PostgresAtoms:
         Args:
             least: Fewer wait until the oldest is 15 minutes old.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection, connection.transaction():
             if not await connection.fetchval(self._sql["lease"], campaign):
                 return 0
             pending = await connection.fetch(self._sql["pending"], campaign, least, AT_ONCE)
@@ -84,8 +82,6 @@ class PostgresAtoms:
         Args:
             npc: Only what this NPC heard; None: everything, for the DM.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["open_threads"], campaign, session, npc, limit)
         return [
             OpenThread(
                 row["stable_key"],
@@ -95,5 +91,5 @@ class PostgresAtoms:
                 row["summary"],
                 tuple(UtteranceId(each) for each in row["evidence"]),
             )
-            for row in rows
+            for row in await self._fetch("open_threads", campaign, session, npc, limit)
         ]
