@@ -104,9 +104,8 @@ class Grafter:
         related = [each for each in extraction.relations if utterance.id in each.evidence]
         # An extraction contains a fact once, however often it is repeated.
         sentences = list(sentences_of(utterance.text, ()))
-        claims = [claim for sentence in sentences for claim in facts_in(sentence)]
-        found = [each for each in extraction.facts if utterance.id in each.evidence]
-        facts = [(each.about, each.confidence) for each in (*claims, *found)]
+        facts = [(each.about, each.confidence) for each in extraction.facts if utterance.id in each.evidence]
+        facts += [(each.about, each.confidence) for sentence in sentences for each in facts_in(sentence)]
         own = None if utterance.npc_id is None else self.npcs.get(utterance.npc_id)
         speaker = own or by_name.get(fold(utterance.speaker_name))
         named = {ids[each.key]: each.type for each in here if each.key in ids and ids[each.key] != speaker}

@@ -10,6 +10,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
+from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -60,11 +61,13 @@ class Effects:
         of: Effects in the order of the utterances.
         refused: Reasons why findings were rejected.
         ids: The entities of the extraction's keys.
+        atoms: State atoms of the utterances worth remembering.
     """
 
     of: tuple[Effect, ...]
     refused: tuple[str, ...] = ()
     ids: Mapping[str, EntityId] = field(default_factory=dict)
+    atoms: tuple[StateAtom, ...] = ()
 
 
 def effects_of(extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity]) -> Effects:

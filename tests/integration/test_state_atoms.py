@@ -300,3 +300,12 @@ async def embedded(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.
 
 async def shortly(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     return (await embedded(texts))[:, :8] + np.float32(0.1)
+
+
+async def test_bundle_of_an_earlier_release_is_imported_without_atoms(table: Store) -> None:
+    await read(table, said(1, PROMISE))
+    bundle = await export_campaign(table.database, CAMPAIGN)
+    earlier = {name: found for name, found in bundle.tables.items() if name not in ("state_atoms", "atom_edges")}
+    await import_campaign(table.database, replace(bundle, tables=earlier), into=CampaignId("imported"))
+    assert await table.atoms.open_threads(CampaignId("imported")) == []
+    assert await table.log.count(CampaignId("imported")) == 1
