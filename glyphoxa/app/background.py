@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
@@ -265,6 +266,7 @@ async def chronicler_of(
         Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
+        terms=CoinedTerms(stored, log, asking=readers.asking),
     )
 
 

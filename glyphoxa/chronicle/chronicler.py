@@ -22,6 +22,7 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.chronicle.atoms import Grafter
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import (
     ChronicleLog,
@@ -64,6 +65,7 @@ class Chronicler:
         grafter: Makes state atoms; None: with the speakers' names alone.
         extract_ms: Time limit of the extractor for one stretch.
         check_every: Utterances after which the backstop runs.
+        terms: None: no coined terms are collected.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -77,6 +79,7 @@ class Chronicler:
         *,
         extract_ms: int = EXTRACT_MS,
         check_every: int = CHECK_EVERY,
+        terms: CoinedTerms | None = None,
     ) -> None:
         self._campaign = campaign
         self._language = language
@@ -86,6 +89,7 @@ class Chronicler:
         self._grafter = grafter or Grafter(language, {})
         self._extract_ms = extract_ms
         self._check_every = check_every
+        self._terms = terms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -107,10 +111,13 @@ class Chronicler:
         try:
             while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
                 await self._again(session, changed, tally, reached)
+                if self._terms is not None:
+                    self._terms.forget()
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
                 reached = await self._page(session, unread, tally, reached, told)
             while await self._check(session, tally, reached):
                 pass
+            await self._coin(session, reached)
         except LeaseLost:
             logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
             return None
@@ -178,6 +185,14 @@ class Chronicler:
         )
         await self._log.learn(self._campaign, step)
         tally.n_read += len(judged)
+
+    async def _coin(self, session: SessionId, reached: int) -> None:
+        """Propose the meanings of coined terms, each in a step of its own, which renews the lease."""
+        if self._terms is None:
+            return
+        async for talk, found in self._terms.due(session, up_to=reached):
+            effects = effects_of(found, talk, await self._log.known(self._campaign))
+            await self._log.learn(self._campaign, ReadingStep(session, reached, reached, effects.of))
 
     async def _check(self, session: SessionId, tally: Tally, reached: int) -> bool:
         """Judge the next utterances again, and learn from those that the gate missed. False: none are due."""

@@ -21,7 +21,7 @@ from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.judgement import Judged
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.knowledge import MEANING, Fact
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -144,7 +144,7 @@ class PostgresChronicleLog:
             head = int(await connection.fetchval(self._sql["head"], campaign))
             if before is not None and before[0] == head:
                 return before[1]
-            rows = await connection.fetch(self._sql["known"], campaign)
+            rows = await connection.fetch(self._sql["known"], campaign, MEANING)
         known = [
             KnownEntity(
                 EntityId(row["id"]),
@@ -153,6 +153,7 @@ class PostgresChronicleLog:
                 tuple(row["aliases"]),
                 visibility_of_row(row),
                 row["origin"] == "talk",
+                row["is_defined"],
             )
             for row in rows
         ]
