@@ -31,8 +31,10 @@ _RISKS: Final = (Risk.LOW, Risk.MEDIUM, Risk.HIGH)
 
 def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:
     """Return what follows from the flags of an utterance."""
-    if any(each.startswith((LEGAL_FLOOR, LINE)) for each in flags):
+    if any(each.startswith(LEGAL_FLOOR) for each in flags):
         return Mode.SAFE_REDIRECT, Risk.HIGH
+    if any(each.startswith(LINE) for each in flags):
+        return Mode.SAFE_REDIRECT, Risk.MEDIUM
     return Mode.IN_WORLD_ANSWER, Risk.MEDIUM if flags else Risk.LOW
 
 
