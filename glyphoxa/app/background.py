@@ -16,7 +16,9 @@ from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearne
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama
+from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
@@ -261,8 +263,10 @@ async def chronicler_of(
         stored.language,
         log,
         *readers.readers(stored),
+        Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
+        terms=CoinedTerms(stored, log, asking=readers.asking),
     )
 
 
