@@ -96,6 +96,7 @@ class Wording:
             and
             `never_said` for words of its own.
         you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
+        they_said: The same from what somebody else, `{who}`, told.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
         untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
             `unsaid`
@@ -124,6 +125,7 @@ class Wording:
     never_said: tuple[str, ...]
     you_told: str
     you_said: str
+    they_said: str
     of_us: str
     untold: str
     unheard: str
