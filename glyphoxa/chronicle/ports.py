@@ -96,6 +96,7 @@ class ReadingStep:
         unlearned: Facts from these utterances are removed first, as of `at_ms`, milliseconds since the Unix epoch.
         rereads: Changed utterances that are now read.
         refused: Reasons why findings were rejected.
+        consents: What players decided in it about being remembered; applied after the effects.
     """
 
     session: SessionId

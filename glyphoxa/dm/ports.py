@@ -19,7 +19,8 @@ class CitedUtterance:
 
     Attributes:
         ordinal: Its number in the session.
-        is_retracted: It was rolled back.
+        is_retracted: It was rolled back or retracted, or is withheld.
+        is_withheld: Its player does not want it to be remembered.
     """
 
     utterance_id: UtteranceId
@@ -29,6 +30,7 @@ class CitedUtterance:
     text: str
     at_ms: int
     is_retracted: bool = False
+    is_withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
