@@ -11,6 +11,7 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.chronicle.consent import consent_effects, without_withheld
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, SessionProgress, Unread
 from glyphoxa.chronicle.talk import LONGEST, Extraction, SceneTalk, stretches
@@ -80,7 +81,7 @@ class Chronicler:
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
                 reached = await self._page(session, unread, tally, reached, told)
         except LeaseLost:
-            logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
+            logger.info("session {} of campaign {} is read again, or by another worker", session, self._campaign)
             return None
         except GlyphoxaError as error:
             await self._note(session, error)
@@ -97,9 +98,13 @@ class Chronicler:
         for n, part in enumerate(parts or [None], start=1):
             # Utterances after the last one that were retracted have been read, too.
             end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
+            consents = () if part is None else consent_effects(part)
+            part = None if part is None else without_withheld(part, consents)  # noqa: PLW2901 - read without them
             effects = await self._effects(part, await self._extraction(part), tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
-            step = ReadingStep(session, reached, end, effects.of, rereads=done, refused=effects.refused)
+            step = ReadingStep(
+                session, reached, end, effects.of, rereads=done, refused=effects.refused, consents=consents
+            )
             await self._log.learn(self._campaign, step)
             reached = end
             if told is not None:
@@ -113,13 +118,17 @@ class Chronicler:
         end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
         said = () if part is None else part.said
         at_ms = max((each.utterance.at_ms for each in said), default=0)
+        consents = () if part is None else consent_effects(part)
+        part = None if part is None else without_withheld(part, consents)
         extraction = await self._extraction(part)
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
         await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
         effects = await self._effects(part, extraction, tally)
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
-        step = ReadingStep(session, reached, reached, effects.of, rereads=done, refused=effects.refused)
+        step = ReadingStep(
+            session, reached, reached, effects.of, rereads=done, refused=effects.refused, consents=consents
+        )
         await self._log.learn(self._campaign, step)
 
     async def _extraction(self, part: SceneTalk | None) -> Extraction:

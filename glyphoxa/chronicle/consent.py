@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from glyphoxa.chronicle.talk import NumberedUtterance
+from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import sentences_of
@@ -33,7 +33,9 @@ class ConsentRequest(Enum):
     GIVE = "give"
 
 
-_PATTERNS: Final[Mapping[ConsentRequest, re.Pattern[str]]] = {kind: _WORDS.pattern(kind.value) for kind in ConsentRequest}
+_PATTERNS: Final[Mapping[ConsentRequest, re.Pattern[str]]] = {
+    kind: _WORDS.pattern(kind.value) for kind in ConsentRequest
+}
 _NO_REQUEST: Final = _WORDS.pattern("no_request")
 
 
@@ -81,6 +83,27 @@ def consent_effect(said: NumberedUtterance, before: Sequence[NumberedUtterance])
         if last is not None and spoken.at_ms - last.at_ms <= WITHIN_MS:
             meant.insert(0, last.id)
     return ConsentEffect(ConsentChange(spoken.speaker_id, "withheld", tuple(meant)), cause)
+
+
+def consent_effects(talk: SceneTalk) -> tuple[ConsentEffect, ...]:
+    """Return what the utterances of a stretch change about being remembered, in order."""
+    said = [*talk.before, *talk.said]
+    first = len(talk.before)
+    effects = (consent_effect(each, said[:n]) for n, each in enumerate(said) if n >= first)
+    return tuple(effect for effect in effects if effect is not None)
+
+
+def without_withheld(talk: SceneTalk, effects: Sequence[ConsentEffect]) -> SceneTalk | None:
+    """Return the stretch without withheld utterances and the NPCs' answers to them; None if nothing is left."""
+    withheld = {each for effect in effects if effect.change.state == "withheld" for each in effect.change.utterances}
+    kept: list[NumberedUtterance] = []
+    is_kept = True
+    for each in (*talk.before, *talk.said):
+        is_kept = each.utterance.id not in withheld and (is_kept or each.utterance.npc_id is None)
+        if is_kept:
+            kept.append(each)
+    n_before = sum(each in talk.before for each in kept)
+    return replace(talk, said=tuple(kept[n_before:]), before=tuple(kept[:n_before])) if kept[n_before:] else None
 
 
 def _found(text: str) -> tuple[ConsentRequest, int] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from glyphoxa.chronicle.consent import ConsentEffect
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import GlyphoxaError
@@ -13,7 +14,7 @@ from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 
 
 class LeaseLost(GlyphoxaError):
-    """Another worker has taken the session, so this worker's findings are dropped."""
+    """Another worker has taken the session, or its transcript has changed: these findings are dropped."""
 
 
 class Extractor(Protocol):
@@ -107,6 +108,7 @@ class ReadingStep:
     rereads: tuple[Reread, ...] = ()
     at_ms: int = 0
     refused: tuple[str, ...] = ()
+    consents: tuple[ConsentEffect, ...] = ()
 
 
 class ChronicleLog(Protocol):

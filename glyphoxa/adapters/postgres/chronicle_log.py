@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -127,7 +127,7 @@ class PostgresChronicleLog:
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
         advance = _Advance(campaign, step, self._worker, self._lease_ms)
-        if not step.effects and not step.unlearned:
+        if not step.effects and not step.unlearned and not step.consents:
             async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
                 await advance.on(connection)
             return
@@ -135,8 +135,14 @@ class PostgresChronicleLog:
         async with self._world.writing(campaign, amount=amount, first=advance.on) as world:
             if step.unlearned:
                 await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
+            rests_on = [*_evidence(event for effect in step.effects for event in effect.events)]
+            rests_on += (effect.cause.utterance_id for effect in step.effects if effect.cause.utterance_id)
+            if await world.connection.fetchval(self._sql["is_any_retracted"], campaign, rests_on):
+                raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
             for effect in step.effects:
                 await world.commit(effect.events, effect.cause)
+            for asked in step.consents:
+                await world.consent(asked.change, asked.cause)
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
@@ -225,7 +231,7 @@ class PostgresEpisodes:
                 await world.commit(events, cause)
 
 
-def _evidence(events: Sequence[Event]) -> Iterator[str]:
+def _evidence(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
         if isinstance(evidence, list):

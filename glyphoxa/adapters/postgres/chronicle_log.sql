@@ -97,3 +97,7 @@ UPDATE chronicle_progress
 UPDATE chronicle_progress SET attempts = 0, error = NULL, retry_at = NULL, is_dead = false
  WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2) AND attempts > 0
 RETURNING session_id;
+
+-- is_any_retracted --
+-- Whether one of the utterances $2 was retracted or withheld while they were read.
+SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND retracted);

@@ -117,9 +117,7 @@ class TalkRetraction:
         self, speaker: SpeakerId, utterances: Sequence[UtteranceId], session: SessionId | None = None
     ) -> list[OwnLine]:
         """The speaker's own among these utterances and those of the session, in order."""
-        rows = await self._connection.fetch(
-            self._sql["own_lines"], self._campaign, speaker, list(utterances), session
-        )
+        rows = await self._connection.fetch(self._sql["own_lines"], self._campaign, speaker, list(utterances), session)
         return [
             OwnLine(
                 UtteranceId(row["utterance_id"]),
