@@ -11,7 +11,7 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.chronicle.consent import consent_effects, without_withheld
+from glyphoxa.chronicle.consent import ConsentEffect, consent_effects, without_withheld
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, SessionProgress, Unread
 from glyphoxa.chronicle.talk import LONGEST, Extraction, SceneTalk, stretches
@@ -98,9 +98,8 @@ class Chronicler:
         for n, part in enumerate(parts or [None], start=1):
             # Utterances after the last one that were retracted have been read, too.
             end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
-            consents = () if part is None else consent_effects(part)
-            part = None if part is None else without_withheld(part, consents)  # noqa: PLW2901 - read without them
-            effects = await self._effects(part, await self._extraction(part), tally)
+            read, consents = await self._allowed(part)
+            effects = await self._effects(read, await self._extraction(read), tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
             step = ReadingStep(
                 session, reached, end, effects.of, rereads=done, refused=effects.refused, consents=consents
@@ -118,8 +117,7 @@ class Chronicler:
         end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
         said = () if part is None else part.said
         at_ms = max((each.utterance.at_ms for each in said), default=0)
-        consents = () if part is None else consent_effects(part)
-        part = None if part is None else without_withheld(part, consents)
+        part, consents = await self._allowed(part)
         extraction = await self._extraction(part)
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
@@ -130,6 +128,13 @@ class Chronicler:
             session, reached, reached, effects.of, rereads=done, refused=effects.refused, consents=consents
         )
         await self._log.learn(self._campaign, step)
+
+    async def _allowed(self, part: SceneTalk | None) -> tuple[SceneTalk | None, tuple[ConsentEffect, ...]]:
+        """Return what may be read of a stretch, and what players decide in it about being remembered."""
+        if part is None:
+            return None, ()
+        consents = await self._log.undecided(self._campaign, consent_effects(part))
+        return without_withheld(part, consents), consents
 
     async def _extraction(self, part: SceneTalk | None) -> Extraction:
         if part is None:

@@ -142,6 +142,10 @@ class ChronicleLog(Protocol):
         """Return the first changed utterance that was read before, with changed ones right after it; or None."""
         ...
 
+    async def undecided(self, campaign: CampaignId, asked: Sequence[ConsentEffect]) -> tuple[ConsentEffect, ...]:
+        """Return those whose request was not decided before: after that, only the player changes it."""
+        ...
+
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
         """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
         ...

@@ -32,6 +32,13 @@ class CitedUtterance:
     is_retracted: bool = False
     is_withheld: bool = False
 
+    @property
+    def state(self) -> str:
+        """Why nobody recalls it; empty if NPCs may."""
+        if self.is_withheld:
+            return "withheld by its player"
+        return "rolled back" if self.is_retracted else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Uttered:

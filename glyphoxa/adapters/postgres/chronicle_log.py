@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
+from glyphoxa.chronicle.consent import ConsentEffect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, Reread, SessionProgress, Unread
 from glyphoxa.chronicle.talk import BEFORE, LONGEST, KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
@@ -99,6 +100,15 @@ class PostgresChronicleLog:
             changed,
         )
 
+    async def undecided(self, campaign: CampaignId, asked: Sequence[ConsentEffect]) -> tuple[ConsentEffect, ...]:
+        if not asked:
+            return ()
+        requests = [each.cause.utterance_id for each in asked]
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["decided"], campaign, asked[0].cause.session_id, requests)
+        decided = {row["source_turn_id"] for row in rows}
+        return tuple(each for each in asked if each.cause.utterance_id not in decided)
+
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
             await connection.execute(self._sql["read_again"], campaign, session)
@@ -137,7 +147,7 @@ class PostgresChronicleLog:
                 await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
             rests_on = [*_evidence(event for effect in step.effects for event in effect.events)]
             rests_on += (effect.cause.utterance_id for effect in step.effects if effect.cause.utterance_id)
-            if await world.connection.fetchval(self._sql["is_any_retracted"], campaign, rests_on):
+            if await world.connection.fetchval(load_queries("episodes")["rests_on_retracted"], campaign, rests_on):
                 raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
             for effect in step.effects:
                 await world.commit(effect.events, effect.cause)
@@ -226,8 +236,8 @@ class PostgresEpisodes:
             rows = await world.connection.fetch(self._sql["written"], campaign, session)
             await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
             rests_on = list(_evidence(events))
-            # If an utterance was erased while the summary was made, discard it: the next one will not contain it.
-            if events and not await world.connection.fetchval(self._sql["rests_on_erased"], campaign, rests_on):
+            # If an utterance was retracted while the summary was made, discard it: the next one will not contain it.
+            if events and not await world.connection.fetchval(self._sql["rests_on_retracted"], campaign, rests_on):
                 await world.commit(events, cause)
 
 

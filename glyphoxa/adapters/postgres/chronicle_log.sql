@@ -98,6 +98,7 @@ UPDATE chronicle_progress SET attempts = 0, error = NULL, retry_at = NULL, is_de
  WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2) AND attempts > 0
 RETURNING session_id;
 
--- is_any_retracted --
--- Whether one of the utterances $2 was retracted or withheld while they were read.
-SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND retracted);
+-- decided --
+-- Requests among the utterances $3 of the session $2 that already led to a decision. Served by idx_world_events_ordinal.
+SELECT DISTINCT source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND by = 'player' AND session_id = $2 AND source_turn_id = ANY ($3);

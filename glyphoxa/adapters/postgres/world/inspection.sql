@@ -134,6 +134,18 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  ORDER BY ordinal
  LIMIT $4;
 
+-- own_lines --
+-- What the speaker $2 said, newest first, before the utterance $3 (NULL: the latest). Served by
+-- idx_session_entries_speaker.
+SELECT e.utterance_id, e.session_id, e.ordinal, e.speaker_name, coalesce(nullif(e.raw_text, ''), e.text) AS text,
+       e.timestamp, e.retracted, e.withheld
+  FROM session_entries e
+ WHERE e.campaign_id = $1 AND e.speaker_id = $2 AND e.npc_id = '' AND NOT e.is_erased
+   AND ($3::text IS NULL OR (e.timestamp, e.id) < (SELECT b.timestamp, b.id FROM session_entries b
+                                                    WHERE b.campaign_id = $1 AND b.utterance_id = $3))
+ ORDER BY e.timestamp DESC, e.id DESC
+ LIMIT $4;
+
 -- corrected --
 -- Players' utterances whose text differs from the raw text. For NPCs, the intended and the heard text
 -- differ without a correction. Served by idx_session_entries_ordinal.
