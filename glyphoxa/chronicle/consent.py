@@ -7,12 +7,13 @@ requests, and no NPC decides about being remembered.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import sentences_of
@@ -85,11 +86,15 @@ def consent_effect(said: NumberedUtterance, before: Sequence[NumberedUtterance])
     return ConsentEffect(ConsentChange(spoken.speaker_id, "withheld", tuple(meant)), cause)
 
 
-def consent_effects(talk: SceneTalk) -> tuple[ConsentEffect, ...]:
-    """Return what the utterances of a stretch change about being remembered, in order."""
+def consent_effects(talk: SceneTalk, asked: Collection[UtteranceId]) -> tuple[ConsentEffect, ...]:
+    """Return what a stretch changes about being remembered, in order.
+
+    Args:
+        asked: Its utterances that may be requests: all that were not judged to be ordinary.
+    """
     said = [*talk.before, *talk.said]
-    first = len(talk.before)
-    effects = (consent_effect(each, said[:n]) for n, each in enumerate(said) if n >= first)
+    places = [n for n, each in enumerate(said) if n >= len(talk.before) and each.utterance.id in asked]
+    effects = (consent_effect(said[n], said[:n]) for n in places)
     return tuple(effect for effect in effects if effect is not None)
 
 

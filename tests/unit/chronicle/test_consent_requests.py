@@ -94,7 +94,7 @@ def test_stretch_is_read_without_withheld_lines_and_their_answers() -> None:
         line(5, "The duke is ill.", speaker="Bran"),
     )
     talk = SceneTalk(CAMPAIGN, SESSION, "en", said)
-    effects = consent_effects(talk)
+    effects = consent_effects(talk, {UtteranceId("u3")})
     left = without_withheld(talk, effects)
     assert left is not None
     assert [each.utterance.id for each in left.said] == ["u5"]
