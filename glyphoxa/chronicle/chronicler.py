@@ -17,6 +17,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from loguru import logger
@@ -267,8 +268,8 @@ class Chronicler:
             return Effects(())
         known = await self._log.known(self._campaign)
         effects = effects_of(extraction, part, known)
-        kept = _kept(judged)
-        effects = replace(effects, atoms=self._grafter.atoms_of(part, extraction, effects.ids, known, kept=kept))
+        grafted = partial(self._grafter.atoms_of, part, extraction, effects.ids, known, kept=_kept(judged))
+        effects = replace(effects, atoms=await asyncio.to_thread(grafted))
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
