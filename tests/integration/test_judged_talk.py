@@ -103,7 +103,7 @@ def prompts(server: Server) -> list[str]:
 @both
 async def test_model_judges_each_line_of_a_player_that_it_may_see(table: Store, name: str) -> None:
     answer = replace(said(3, "Welcome, traveller."), npc_id=SMITH)
-    secret = said(4, "Don't write that down: I robbed the mill.")
+    secret = said(4, "I robbed the mill with my own hands. Don't write that down.")
     await table.log.append([said(1, "Hello there!"), said(2, promise(2)), answer, secret])
     async with server_of(name, json.dumps(KEEP)) as (settings, server):
         await read_with_model(table, settings)
