@@ -22,6 +22,7 @@ from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
@@ -215,6 +216,21 @@ def talk_readers_at_table(
     llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
     pace = Pace(settings.chronicle.calls_per_minute)
     return TalkReaders(LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD))
+
+
+def summariser_at_table(
+    settings: Settings, language: str, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
+) -> LlmSummariser | None:
+    """Create the model that summarises a running session; None: lines are selected. A local model is the NPCs'.
+
+    Raises:
+        InvalidInput: See `open_talk_readers`.
+    """
+    if settings.memory.summaries != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
+        return None
+    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
+    pace = Pace(settings.chronicle.calls_per_minute)
+    return LlmSummariser(LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD), language)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:

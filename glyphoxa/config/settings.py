@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
@@ -74,12 +75,15 @@ class MemorySettings(Section):
         chronicle: How facts are extracted from the transcript: `rules`; `llm`, which is the rules and the model of
             `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
             worker read` do. These two use the rules with `none`.
+        summaries: Who summarises a session: `selection` keeps the most important lines; `llm` is the model of
+            `chronicle.llm`. At an open table, a local model never does; `glyphoxa worker` does.
     """
 
     postgres_dsn: DsnText = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "llm", "none"] = "rules"
+    summaries: Literal["selection", "llm"] = "selection"
 
 
 class TiersSettings(Section):
@@ -196,8 +200,11 @@ class Settings(Section):
         """Return what a prompt may hold: as set, else as the profile has it."""
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
+        found = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
+        at_most = min(TOKENS, found["history_tokens"] // 4)
         return Budgets(
-            **{name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()},
+            **found,
+            summary_tokens=at_most if context.summary_tokens is None else context.summary_tokens,
             max_facts=context.max_facts,
             part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,
@@ -282,8 +289,9 @@ def _not_local(settings: Settings) -> Wrong:
         return
     if recall.method in ("hybrid_llm", "llm") and runs_here(RECALL, recall.llm.name):
         yield ("recall", "method"), f"recall.method {recall.method} needs recall.llm: {text}"
-    if settings.memory.chronicle == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
-        yield ("memory", "chronicle"), f"llm needs chronicle.llm: {text}"
+    for name in ("chronicle", "summaries"):
+        if getattr(settings.memory, name) == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
+            yield ("memory", name), f"llm needs chronicle.llm: {text}"
 
 
 def _over_budget(settings: Settings) -> Wrong:
