@@ -32,7 +32,7 @@ from glyphoxa.app.background import (
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
-from glyphoxa.chronicle.summaries import Selection
+from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -226,7 +226,7 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
         )
         for npc in campaign.npcs
     }
-    selection = Selection(campaign.language, tokens=budgets.summary_tokens)
+    selection = LineSelection(campaign.language, tokens=budgets.summary_tokens)
     summaries = {
         view: RollingSummary(
             budgets.history_tokens,
@@ -393,7 +393,7 @@ class _Wiring:
             stored = StoredSession(campaign.id, opening.session, store.states, delivery.wait_until_logged)
         return SessionStateKeeper(
             self.state.summaries,
-            Selection(campaign.language, lambda: self.names.current, tokens),
+            LineSelection(campaign.language, lambda: self.names.current, tokens),
             tell=lambda npc, cover: npcs[npc].mailbox.post(cover),
             stored=stored,
             summariser=summariser_at_table(opening.settings, campaign.language, stack),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.llm_extractor import LlmReading, is_among
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.salience import SalienceJudge, asks_to_forget
@@ -18,7 +19,6 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.structured import Unparseable
-from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -46,7 +46,7 @@ class Summariser(Protocol):
         ...
 
 
-# Selection: the most salient lines, verbatim.
+# LineSelection: the most salient lines, verbatim.
 
 
 _MAX_LINE_CHARS: Final = 240
@@ -67,8 +67,7 @@ class SummaryLine:
     text: str
 
     def in_words(self, language: str) -> str:
-        form = (lexicon("chronicle", language) or lexicon("chronicle", "en")).value("said")
-        return str(form).format(speaker=as_label(self.said.utterance.speaker_name), text=quoted(self.text))
+        return said_in_words(self.said.utterance.speaker_name, self.text, language)
 
 
 def summary_of(
@@ -130,7 +129,7 @@ def _fitting(told: Iterable[tuple[T, str, str]], language: str, *, tokens: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class LineSelection:
     """A `Summariser` without a model, in milliseconds.
 
     Args:

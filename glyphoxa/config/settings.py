@@ -15,6 +15,7 @@ import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from glyphoxa.chronicle.summaries import TOKENS
+from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
@@ -77,6 +78,11 @@ class MemorySettings(Section):
             worker read` do. These two use the rules with `none`.
         summaries: Who summarises a session: `selection` keeps the most important lines; `llm` is the model of
             `chronicle.llm`. At an open table, a local model never does; `glyphoxa worker` does.
+        judge: Who decides in the background which utterances are worth remembering: `rules`; or `llm`, which is the
+            model of `chronicle.llm` with the rules as its floor. It is asked about each line of a player. Where a local
+            model is not used, as at an open table, the rules decide.
+        backstop: Utterances after which those that were not worth remembering are judged again, with what was said
+            after them.
     """
 
     postgres_dsn: DsnText = None
@@ -84,6 +90,13 @@ class MemorySettings(Section):
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "llm", "none"] = "rules"
     summaries: Literal["selection", "llm"] = "selection"
+    judge: Literal["rules", "llm"] = "rules"
+    backstop: Annotated[int, Field(ge=1, le=1000)] = CHECK_EVERY
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Return whether the chronicle asks the model of `chronicle.llm`."""
+        return "llm" in (self.chronicle, self.judge)
 
 
 class TiersSettings(Section):
@@ -200,11 +213,12 @@ class Settings(Section):
         """Return what a prompt may hold: as set, else as the profile has it."""
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
-        found = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
-        at_most = min(TOKENS, found["history_tokens"] // 4)
+        budgets = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
+        at_most = min(TOKENS, budgets["history_tokens"] // 4)
         return Budgets(
-            **found,
+            **budgets,
             summary_tokens=at_most if context.summary_tokens is None else context.summary_tokens,
+            glossary_tokens=max(0, self.context_tokens - STANDING_TOKENS - sum(budgets.values())),
             max_facts=context.max_facts,
             part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,
@@ -289,7 +303,7 @@ def _not_local(settings: Settings) -> Wrong:
         return
     if recall.method in ("hybrid_llm", "llm") and runs_here(RECALL, recall.llm.name):
         yield ("recall", "method"), f"recall.method {recall.method} needs recall.llm: {text}"
-    for name in ("chronicle", "summaries"):
+    for name in ("chronicle", "judge", "summaries"):
         if getattr(settings.memory, name) == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
             yield ("memory", name), f"llm needs chronicle.llm: {text}"
 

@@ -114,7 +114,7 @@ class Conversation:
         return False
 
     def retract(self, utterance_id: UtteranceId) -> bool:
-        """Remove an utterance and what the summary says of it; return False if there is none.
+        """Remove an utterance and its sentences in the summary; return False if there is none.
 
         A cache must read the prompt again.
         """

@@ -87,6 +87,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     yield PromptPart("persona", OF_FILE, tokens_of(persona.content))
     for name, texts, source in (
         ("identity", hot.identity, ""),
+        ("glossary", hot.glossary, OF_FILE),
         ("examples", examples, OF_FILE),
         ("past", (hot.past,), EARLIER_SESSIONS),
         ("summary", summary, THE_SESSION),
@@ -138,7 +139,7 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     known = [text for text in hot.facts if text not in hot.not_known]
     facts, left = _within([*unknown, *known], left)
     remembered, _ = _within(hot.remembered, left)
-    identity, _ = _within(hot.identity, characters_in(budgets.identity_tokens))
+    identity, _ = _within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),

@@ -64,7 +64,7 @@ class EarlierTalk:
             because the others may have been rolled back.
         shown: What players and the DM see. While the database is unreachable, players' words are uncorrected, because a
             corrected name may be secret.
-        covered: What summaries say of `remembered`.
+        covered: Which of `remembered` the summaries cover.
     """
 
     remembered: Sequence[Utterance]

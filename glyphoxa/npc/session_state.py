@@ -17,7 +17,7 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.summaries import Selection, Summariser, findings_in
+from glyphoxa.chronicle.summaries import LineSelection, Summariser, findings_in
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
@@ -68,7 +68,7 @@ class SessionStateKeeper:
     def __init__(
         self,
         views: Mapping[View, RollingSummary],
-        selection: Selection,
+        selection: LineSelection,
         *,
         tell: Callable[[NpcId, Cover], None],
         stored: StoredSession | None = None,

@@ -270,7 +270,7 @@ class TableState:
         """Restore what was said in this session before a restart, oldest first.
 
         Args:
-            covered: What summaries say of it.
+            covered: Which of it the summaries cover.
         """
         covered = covered or Covered()
         for view in (DM_VIEW, *map(View, self.conversations)):

@@ -50,7 +50,7 @@ async def stored(evening: Evening, view: View, *, covers: str) -> SessionState:
     assert evening.desk is not None
     states = evening.desk.store.states
     async with asyncio.timeout(DEADLINE_S):
-        while covers not in (state := await states.state(TOWN, SESSION, view)).text:
+        while covers not in (state := await states.state(TOWN, SESSION, view)).text:  # noqa: ASYNC110 - stored in the background
             await asyncio.sleep(0.05)
     return state
 
