@@ -46,7 +46,7 @@ class Summariser(Protocol):
         ...
 
 
-# LineSelection: the most salient lines, verbatim.
+# Selection: the most salient lines, verbatim.
 
 
 _MAX_LINE_CHARS: Final = 240
