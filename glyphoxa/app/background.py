@@ -34,6 +34,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
@@ -179,8 +180,9 @@ class TalkReaders:
         extractor: Extractor = rules
         if self.asking is not None:
             extractor = LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
-        judge = RulesJudge(campaign.language, rules.index)
-        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging)
+        topics = SafetyTopics(campaign.safety, campaign.language)
+        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags)
+        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
 
     @property
     def extract_ms(self) -> int:
