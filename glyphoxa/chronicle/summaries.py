@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from glyphoxa.chronicle.atoms import said_in_words
+from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.llm_extractor import LlmReading, is_among
 from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.salience import SalienceJudge, asks_to_forget
+from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
