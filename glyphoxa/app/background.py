@@ -25,6 +25,7 @@ from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
@@ -33,6 +34,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
@@ -178,8 +180,9 @@ class TalkReaders:
         extractor: Extractor = rules
         if self.asking is not None:
             extractor = LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
-        judge = RulesJudge(campaign.language, rules.index)
-        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging)
+        topics = SafetyTopics(campaign.safety, campaign.language)
+        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags)
+        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
 
     @property
     def extract_ms(self) -> int:
@@ -241,6 +244,21 @@ def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkRe
     asking = reading if memory.chronicle == "llm" else None
     judging = LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None
     return TalkReaders(asking, judging, memory.backstop)
+
+
+def summariser_at_table(
+    settings: Settings, language: str, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
+) -> LlmSummariser | None:
+    """Create the model that summarises a running session; None: lines are selected. A local model is the NPCs'.
+
+    Raises:
+        InvalidInput: See `open_talk_readers`.
+    """
+    if settings.memory.summaries != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
+        return None
+    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
+    pace = Pace(settings.chronicle.calls_per_minute)
+    return LlmSummariser(LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD), language)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:

@@ -13,27 +13,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_extractor import LlmReading
 from glyphoxa.chronicle.llm_question import numbered_line, shown
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
-from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge, asks_to_forget
+from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.judgement import LEGAL_FLOOR, Judged, Mode, Risk, TurnJudgement
+from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.structured import Unparseable
+from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.names.gazetteer import Gazetteer
 
-LINE: Final = "line:"
 _MISSED: Final = "kept when it was judged again, with what was said afterwards"
 _STRICT: Final = (Mode.IN_WORLD_ANSWER, Mode.MEMORY_CONSENT, Mode.SAFE_REDIRECT)
 _RISKS: Final = (Risk.LOW, Risk.MEDIUM, Risk.HIGH)
-
-
-def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:
-    """Return what follows from the flags of an utterance."""
-    if any(each.startswith((LEGAL_FLOOR, LINE)) for each in flags):
-        return Mode.SAFE_REDIRECT, Risk.HIGH
-    return Mode.IN_WORLD_ANSWER, Risk.MEDIUM if flags else Risk.LOW
 
 
 def no_flags(_text: str) -> tuple[str, ...]:
@@ -100,8 +94,10 @@ class RulesJudge:
         touched = f"touches {', '.join(flags)}; " if flags else ""
         if mode is Mode.SAFE_REDIRECT:
             return TurnJudgement(mode, risk, flags, f"{touched}lead away from it")
-        if asks_to_forget(text):
-            return TurnJudgement(Mode.MEMORY_CONSENT, risk, flags, f"{touched}asks not to be remembered")
+        asked = None if said.utterance.npc_id is not None else consent_request(text)
+        if asked is not None:
+            what = "allows it to be remembered" if asked is ConsentRequest.GIVE else "asks not to be remembered"
+            return TurnJudgement(Mode.MEMORY_CONSENT, risk, flags, f"{touched}{what}")
         is_kept = score.is_kept and bool(shown([said]))
         why = ", ".join(score.why) if is_kept == score.is_kept else "out of character"
         note = f"{touched}{'worth keeping' if is_kept else 'not worth keeping'}{why and ': '}{why}"

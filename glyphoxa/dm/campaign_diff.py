@@ -626,7 +626,9 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
         "bible",
         "glossary",
         "units",
+        "memory_interval",
         "relation_types",
+        "safety",
     ):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")
