@@ -507,7 +507,7 @@ async def _context(options: argparse.Namespace) -> int:
         raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
     settings = read_settings(options.config)
     async with AsyncExitStack() as stack:
-        store = await _memory(settings, stack)
+        store = await _opened_memory(settings, stack)
         asking = await _asking(settings, store, options)
         composed = await asking.ask(options.say)
     if options.json:
@@ -518,7 +518,7 @@ async def _context(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
+async def _opened_memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
     if not settings.has_memory:
         return None
     embedder = await stack.enter_async_context(embedder_or_words(settings))
