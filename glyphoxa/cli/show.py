@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.chronicle.episodes import TOKENS
+from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.cli.render import a_table, show, show_events, show_fact, show_facts, show_lines
 from glyphoxa.cli.scope import (
     CAMPAIGN,
@@ -268,8 +268,7 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
     for entry in entries:
         said = entry.said
         heard = entry.raw_text if entry.raw_text != said.text else ""
-        retracted = "rolled back" if said.is_retracted else ""
-        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, retracted)
+        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state)
     show(table)
     if len(entries) == options.limit:
         print(f"the {'first' if options.corrected else 'last'} {options.limit}; --limit shows more")
@@ -340,6 +339,29 @@ async def _threads(desk: Desk, options: argparse.Namespace) -> int:
         lines = ", ".join(short_utterance(line) for line in each.evidence)
         table.add_row(moment(each.at_ms), each.session, each.summary, lines)
     show(table)
+    return 0
+
+
+@VERB.action(
+    "show what you and the NPCs have in mind of a session: summary, terms, events, open threads, who has what",
+    _LAST_SESSION,
+    argument("--view", metavar="NPC", default="", help='only this NPC\'s; "dm": only yours'),
+)
+async def _memory(desk: Desk, options: argparse.Namespace) -> int:
+    for each in await desk.session_views(options.session, options.view):
+        print(f"{each.name}: {each.state.text or 'no summary yet'}")
+        flags = [name for name, is_set in each.state.flags.items() if is_set]
+        terms = [f"{term}: {meaning}" for term, meaning in sorted(each.state.glossary.items())]
+        for title, lines in (
+            ("summarised to utterance", [str(each.state.last_ordinal)] if each.state.last_ordinal else []),
+            ("events", flags),
+            ("terms", terms),
+            ("open threads", each.threads),
+            ("who has what", each.holdings),
+            ("secrets", each.truth),
+        ):
+            if lines:
+                print(f"  {title}: {plain('; '.join(lines))}")
     return 0
 
 
@@ -485,7 +507,7 @@ async def _context(options: argparse.Namespace) -> int:
         raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
     settings = read_settings(options.config)
     async with AsyncExitStack() as stack:
-        store = await _memory(settings, stack)
+        store = await _opened_memory(settings, stack)
         asking = await _asking(settings, store, options)
         composed = await asking.ask(options.say)
     if options.json:
@@ -496,7 +518,7 @@ async def _context(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
+async def _opened_memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
     if not settings.has_memory:
         return None
     embedder = await stack.enter_async_context(embedder_or_words(settings))

@@ -79,6 +79,7 @@ class Wording:
         persona: For an NPC whose author wrote none.
         frame: After every persona.
         keeps: Before an NPC's own secrets.
+        so_far: Before the summary of this session.
         is_here: After the names of those present, one and several.
         to_do: Before active quests.
         speaks: For an NPC that does not speak every language, with `{languages}`.
@@ -97,6 +98,7 @@ class Wording:
             and
             `never_said` for words of its own.
         you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
+        they_said: The same from what somebody else, `{who}`, told.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
         changes_subject: Said instead of a sentence about a topic that the group does not play.
         redirect: Directions for an answer when a player brings up such a topic, without its name.
@@ -109,6 +111,7 @@ class Wording:
     persona: str
     frame: str
     keeps: str
+    so_far: str
     is_here: tuple[str, str]
     joins: str
     to_do: str
@@ -132,6 +135,7 @@ class Wording:
     veil: str
     you_told: str
     you_said: str
+    they_said: str
     of_us: str
     untold: str
     unheard: str

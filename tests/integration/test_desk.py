@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
@@ -22,11 +23,13 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
+from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
+from tests.support.builders import an_utterance
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TwinTable
@@ -48,6 +51,7 @@ PAGES = (
     "/desk/sessions",
     "/desk/sessions/s1",
     "/desk/sessions/s1/recap",
+    "/desk/sessions/s1/memory",
     "/desk/sessions/s1/transcript.md",
     "/desk/sessions/s1/line?line=2",
     "/desk/sessions/s1/back?line=1",
@@ -158,6 +162,14 @@ async def test_pending_fact_is_shown_with_its_line_and_accepted(dm: Visitor, sto
     assert DEBT.fact_id not in after.text
     known = await page(dm, "/desk/knowledge?about=Elowen")
     assert re.search(r"debt.*?confirmed", known, re.DOTALL)
+
+
+async def test_session_page_lists_open_threads(dm: Visitor, store: Store) -> None:
+    assert "Open threads" not in await page(dm, "/desk/sessions/s1")
+    await store.log.append([replace(an_utterance("I promise to mend <b>it</b>."), campaign_id=SALTMERE)])
+    await chronicle_worker(store, SALTMERE).read_new(SALTMERE)
+    shown = await page(dm, "/desk/sessions/s1")
+    assert "<li>Tamsin said: “I promise to mend &lt;b&gt;it&lt;/b&gt;.”</li>" in shown
 
 
 async def test_fact_page_shows_knowers_source_and_history(dm: Visitor) -> None:
@@ -404,6 +416,28 @@ async def test_session_page_shows_transcript_and_saves_summary(dm: Visitor) -> N
     assert file.text.startswith("# Session 1\n\nThey met the \\<b\\>smith")
 
 
+async def test_memory_page_shows_each_view_with_its_own_knowledge(dm: Visitor, store: Store) -> None:
+    term, s1 = EntityId("e-geometers"), SessionId("s1")
+    heard = witnessed_by([GRIMJAW], at_ms=1)
+    meaning = Claim.attribute(term, "meaning", "builders of the hall")
+    events = [
+        EntityAdded(term, "concept", "Geometers", (), heard, "talk"),
+        FactStated(meaning, Provenance(1.0, dm_confirmed=True), heard),
+    ]
+    await store.world.commit(SALTMERE, events, Cause("dm", 1))
+    await store.states.note(SALTMERE, s1, View(GRIMJAW), flags={"decision_made": True})
+    told = UtteranceId("s1-2")
+    summary = [SummarySentence("Tamsin spoke of a debt.", (told,))]
+    await store.states.cover(SALTMERE, s1, View(GRIMJAW), summary, up_to=told, after=0)
+    shown = await page(dm, "/desk/sessions/s1/memory")
+    views = dict(zip(("DM", "Grimjaw", "Elowen"), shown.split('<section class="card">')[1:], strict=False))
+    assert "Tamsin spoke of a debt." in views["Grimjaw"] and "up to line 2" in views["Grimjaw"]
+    assert "decision_made" in views["Grimjaw"] and "builders of the hall" in views["Grimjaw"]
+    assert "builders of the hall" in views["DM"] and "ferry" in views["DM"]
+    for word in ("builders", "ferry", "debt", "decision_made"):
+        assert word not in views["Elowen"], word
+
+
 async def test_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> None:
     long = SessionId("long/1")
     said = [
@@ -510,7 +544,7 @@ async def test_page_of_unknown_thing_reports_an_error(dm: Visitor) -> None:
     for path, status in (
         *((f"/desk/knowledge?{query}", 404) for query in ("npc=nobody", "about=Nowhere", "npc=%00", "about=%27%3B--")),
         *((f"/desk/ask?{query}", 400) for query in ("npc=nobody&say=x", "player=nobody&say=x", f"say={'x' * 501}")),
-        *((f"/desk/sessions/s9{more}", 404) for more in ("", "/recap", "/transcript.md")),
+        *((f"/desk/sessions/s9{more}", 404) for more in ("", "/recap", "/memory", "/transcript.md")),
         ("/desk/lines/none", 404),
         ("/desk/turns/none", 404),
     ):

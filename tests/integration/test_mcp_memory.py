@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
 from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
 from glyphoxa.npc.tool_spec import ToolSpec
+from tests.support.builders import an_utterance
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (
     ELSEWHERE,
@@ -35,7 +39,7 @@ from tests.support.mcp import (
 )
 
 MEMORY = ["memory_query_entities", "memory_search_sessions", "memory_get_session_summary", "memory_search_facts"]
-DM_TOOLS = ["dm_sessions", "dm_said", "dm_threads", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
+DM_TOOLS = ["dm_sessions", "dm_session_state", "dm_said", "dm_threads", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
 
 
 @pytest.fixture
@@ -154,6 +158,11 @@ async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
         assert fact["who knows it"][0].startswith("Grimjaw was there when it was said")
         assert fact["said"] == "Tamsin: Elowen never goes near the water, she fears it."
         assert (await answered(client, "dm_turns", npc="Grimjaw"))["found"] == []
+        assert (await answered(client, "dm_threads"))["found"] == []
+        await evenings.log.append([replace(an_utterance("I promise to mend it."), campaign_id=SALTMERE)])
+        await chronicle_worker(evenings, SALTMERE).read_new(SALTMERE)
+        [thread] = (await answered(client, "dm_threads", session="s1"))["found"]
+        assert thread["thread"] == "Tamsin said: “I promise to mend it.”"
         assert "no turn to Grimjaw" in await refused(client, "dm_turn", {"npc": "Grimjaw"})
         assert "must be a whole number from 1 to 100" in await refused(client, "dm_said", {"limit": 0})
         assert "must be a whole number from 1 to 100" in await refused(client, "dm_said", {"limit": True})
@@ -162,6 +171,25 @@ async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
         assert "no NPC 'Grimja': did you mean" in (await refused(client, "dm_facts", {"known_by": "Grimja"})).replace(
             "in campaign 'saltmere'", ""
         ).replace("  ", " ").replace(" :", ":")
+
+
+async def test_the_dm_reads_what_each_view_has_in_mind_of_a_session(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    told, s1, grimjaw = UtteranceId("s1-2"), SessionId("s1"), View(GRIMJAW)
+    summary = [SummarySentence("Tamsin spoke of a debt.", (told,))]
+    await evenings.states.cover(SALTMERE, s1, grimjaw, summary, up_to=told, after=0)
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+        views = {each["view"]: each for each in (await answered(client, "dm_session_state", session="s1"))["found"]}
+        assert list(views) == ["DM", "Grimjaw", "Elowen"]
+        assert views["Grimjaw"]["summary"] == "Tamsin spoke of a debt."
+        assert views["Grimjaw"]["summarised to utterance"] == 2
+        assert "ferry" in str(views["DM"]["ground truth"])
+        assert "ground truth" not in views["Grimjaw"] and "debt" not in str(views["Elowen"])
+        [one] = (await answered(client, "dm_session_state", session="s1", view="Elowen"))["found"]
+        assert one["view"] == "Elowen"
+        [last] = {each["session"] for each in (await answered(client, "dm_session_state"))["found"]}
+        assert last == "s2"
 
 
 async def test_no_tool_and_no_error_tells_an_npc_what_only_others_know(store: Store) -> None:
