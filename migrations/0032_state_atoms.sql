@@ -129,7 +129,19 @@ CREATE VIEW ontology_nodes WITH (security_invoker = true) AS
            glyphoxa_vector(a.campaign_id, NULL, a.utterance_id), 'given', a.status,
            CASE a.status WHEN 'session' THEN 'session' ELSE 'campaign' END, a.evidence, a.at, a.at
       FROM live_atoms a
-     WHERE a.kept_key IS NULL;
+     WHERE a.kept_key IS NULL
+    UNION ALL                                        -- what rests only on withheld utterances: without their words
+    SELECT k.campaign_id, k.session_id, k.node_id, k.node_id,
+           CASE WHEN k.node_type IN ('npc', 'player', 'location') THEN 'anchor' ELSE 'entity' END, k.node_type, '', '',
+           NULL, k.consent_state, 'hidden', 'campaign', ARRAY[k.utterance_id], k.created_at, k.created_at
+      FROM withheld_knowledge k
+     WHERE k.kind = 'entity'
+    UNION ALL
+    SELECT a.campaign_id, e.session_id, a.stable_key, a.stable_key, 'state_atom', a.kind, '', '', NULL, 'withheld',
+           'hidden', CASE a.status WHEN 'session' THEN 'session' ELSE 'campaign' END, ARRAY[a.utterance_id], e.timestamp,
+           e.timestamp
+      FROM state_atoms a
+      JOIN session_entries e ON e.campaign_id = a.campaign_id AND e.utterance_id = a.utterance_id AND e.withheld;
 COMMENT ON VIEW ontology_nodes IS
     'Anchors (people, places), other entities, and state atoms; world_id is the campaign. Scope says where a node holds.';
 

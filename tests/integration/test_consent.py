@@ -104,7 +104,9 @@ async def test_spoken_request_withholds_until_consent_is_given_again(table: Stor
     assert not {"u1", "u2", "u3"} & set(await recalled(table))
     async with table.database.use(CAMPAIGN) as connection:
         gone = await connection.fetch("SELECT kind, predicate, consent_state FROM withheld_knowledge")
+        nodes = await connection.fetch("SELECT title, summary FROM ontology_nodes WHERE consent_state = 'withheld'")
     assert ("fact", "promise", "withheld") in [tuple(row) for row in gone]
+    assert {tuple(row) for row in nodes} == {("", "")}
 
     await table.log.append([said(5, "You can remember that again.")])
     await read_new(table)
