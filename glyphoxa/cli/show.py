@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.chronicle.episodes import TOKENS
+from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.cli.render import a_table, show, show_events, show_fact, show_facts, show_lines
 from glyphoxa.cli.scope import (
     CAMPAIGN,
