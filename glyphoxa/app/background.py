@@ -157,11 +157,12 @@ class TalkReaders:
     asking: LlmReading | None = None
 
     def extractor(self, campaign: Campaign) -> Extractor:
-        narrators = [player.name for player in campaign.players if player.dm]
-        rules = RulesExtractor(campaign.language, narrators=narrators)
+        narrators = (player.name for player in campaign.players if player.dm)
+        nobody = (*narrators, campaign.name, *campaign.glossary)
+        rules = RulesExtractor(campaign.language, nobody=nobody)
         if self.asking is None:
             return rules
-        return LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
+        return LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
 
     @property
     def extract_ms(self) -> int:
@@ -232,7 +233,8 @@ async def chronicler_of(
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
-    return Chronicler(campaign, stored.language, log, readers.extractor(stored), extract_ms=readers.extract_ms)
+    extractor, most_ms, findings = readers.extractor(stored), readers.extract_ms, stored.findings
+    return Chronicler(campaign, stored.language, log, extractor, extract_ms=most_ms, findings=findings)
 
 
 async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:

@@ -14,6 +14,7 @@ from loguru import logger
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, SessionProgress, Unread
 from glyphoxa.chronicle.talk import LONGEST, Extraction, SceneTalk, stretches
+from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 
@@ -40,9 +41,10 @@ class Chronicler:
     Args:
         language: BCP 47 tag of the campaign.
         extract_ms: Time limit of the extractor for one stretch.
+        findings: See `Campaign`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         campaign: CampaignId,
         language: str,
@@ -50,12 +52,14 @@ class Chronicler:
         extractor: Extractor,
         *,
         extract_ms: int = EXTRACT_MS,
+        findings: Findings = "review",
     ) -> None:
         self._campaign = campaign
         self._language = language
         self._log = log
         self._extractor = extractor
         self._extract_ms = extract_ms
+        self._findings = findings
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -137,7 +141,7 @@ class Chronicler:
     async def _effects(self, part: SceneTalk | None, extraction: Extraction, tally: Tally) -> Effects:
         if part is None:
             return Effects(())
-        effects = effects_of(extraction, part, await self._log.known(self._campaign))
+        effects = effects_of(extraction, part, await self._log.known(self._campaign), findings=self._findings)
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
         tally.n_read += len(part.said)

@@ -79,13 +79,15 @@ def stretches(
     said: Sequence[NumberedUtterance],
     before: Sequence[NumberedUtterance] = (),
 ) -> Iterator[SceneTalk]:
-    """Cut the transcript into stretches, each with its context.
+    """Cut the transcript into stretches, each with its context. Asides are left out.
 
     A scene ends when the listeners change completely, or after ten minutes of silence.
     """
-    context: list[NumberedUtterance] = list(before)
+    context = [each for each in before if each.utterance.aside is None]
     stretch: list[NumberedUtterance] = []
     for each in said:
+        if each.utterance.aside is not None:
+            continue
         last = (stretch or context)[-1] if stretch or context else None
         is_new_scene = last is not None and is_break(last, each)
         if stretch and (is_new_scene or len(stretch) == LONGEST):

@@ -155,6 +155,7 @@ class _Reading:
             glossary=block.glossary,
             units=block.units,
             relation_types=self.document.relation_types,
+            findings=block.findings,
         )
         if also is not None:
             self._wrong_all(also(self.document))

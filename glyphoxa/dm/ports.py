@@ -9,7 +9,7 @@ from typing import Protocol
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.world.events import WorldEvent
 
 
@@ -20,6 +20,7 @@ class CitedUtterance:
     Attributes:
         ordinal: Its number in the session.
         is_retracted: It was rolled back.
+        aside: See `Utterance`.
     """
 
     utterance_id: UtteranceId
@@ -29,6 +30,7 @@ class CitedUtterance:
     text: str
     at_ms: int
     is_retracted: bool = False
+    aside: Unaddressed | None = None
 
 
 @dataclass(frozen=True, slots=True)

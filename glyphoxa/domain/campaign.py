@@ -12,6 +12,7 @@ DEFAULT_PRIORITY = 1
 """Default priority of an NPC for the floor."""
 
 ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
+Findings = Literal["review", "accept"]
 
 BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 """Symmetric relations; both directions are stored."""
@@ -204,6 +205,8 @@ class Campaign:
         relation_types: Sentences for relation types, with `{source}` and `{target}`.
         units: Its measures by their sign, each as a voice says one ("one crown") and any other number ("crowns").
         safety: Topics that never come up, or are never described.
+        findings: What becomes of claims found in the transcript: `review` (the DM confirms each), or `accept` (those of
+            enough confidence need no review).
     """
 
     id: CampaignId
@@ -224,6 +227,7 @@ class Campaign:
     relation_types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     safety: Safety = Safety()
+    findings: Findings = "review"
 
     @property
     def people(self) -> Mapping[str, str]:

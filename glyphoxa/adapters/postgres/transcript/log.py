@@ -25,7 +25,7 @@ from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unaddressed, Unsaid
 from glyphoxa.transcript.ports import Decided
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 
@@ -52,6 +52,7 @@ def row_of_utterance(place: int, said: Utterance) -> dict[str, object]:
         "at": timestamp(said.at_ms).isoformat(),
         "duration_ns": said.duration_ms * _NS_PER_MS,
         "witnesses": sorted(storable(npc) for npc in said.witnesses),
+        "aside": said.aside or "",
     }
 
 
@@ -87,7 +88,12 @@ def utterance_of_row(row: asyncpg.Record) -> Utterance:
         npc_id=NpcId(row["npc_id"]) if row["npc_id"] else None,
         witnesses=frozenset(NpcId(npc) for npc in row["witnesses"]),
         corrections=tuple(Correction(**values) for values in row["corrections"] or ()),
+        aside=_aside(row),
     )
+
+
+def _aside(row: asyncpg.Record) -> Unaddressed | None:
+    return Unaddressed(row["aside"]) if row["aside"] else None
 
 
 def said_of_row(row: asyncpg.Record) -> CitedUtterance:
@@ -100,6 +106,7 @@ def said_of_row(row: asyncpg.Record) -> CitedUtterance:
         row["text"],
         at_ms(row["timestamp"]),
         row["retracted"],
+        _aside(row),
     )
 
 

@@ -29,5 +29,5 @@ SELECT id
 
 -- uttered --
 -- Served by the key of (campaign_id, utterance_id).
-SELECT utterance_id, session_id, ordinal, speaker_name, text, timestamp, retracted, corrections
+SELECT utterance_id, session_id, ordinal, speaker_name, text, timestamp, retracted, aside, corrections
   FROM utterances WHERE campaign_id = $1 AND utterance_id = ANY ($2);

@@ -83,13 +83,13 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, s
 
 -- said --
 -- Served by the key of (campaign_id, utterance_id).
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, aside
   FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- said_ending_with --
 -- The latest utterances whose id ends with $2, rolled back or not. Reads all utterance ids: a DM types this a few times
 -- in an evening.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, aside
   FROM session_entries
  WHERE campaign_id = $1 AND right(utterance_id, length($2)) = $2
  ORDER BY timestamp DESC, id DESC
@@ -120,7 +120,7 @@ SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.re
 
 -- recent --
 -- The last entries of a session, latest first. Served by idx_session_entries_ordinal.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, aside
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2
  ORDER BY ordinal DESC
@@ -128,7 +128,7 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
 
 -- lines --
 -- Entries of a session in order, from the ordinal $3. Served by idx_session_entries_ordinal.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, aside
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2 AND ordinal >= $3
  ORDER BY ordinal
@@ -137,7 +137,7 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
 -- corrected --
 -- Players' utterances whose text differs from the raw text. For NPCs, the intended and the heard text
 -- differ without a correction. Served by idx_session_entries_ordinal.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, aside
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2 AND npc_id = '' AND raw_text <> '' AND raw_text <> text
  ORDER BY ordinal
