@@ -1,6 +1,10 @@
-"""Scores how much an utterance is worth remembering, without a model.
+"""Decide which utterances are worth remembering: the gate, and the backstop that repeats its decision later.
 
-Features are weighted as in logistic regression. `benchmarks/README.md` describes the data for the weights.
+The worker creates a `SalienceJudge` for a session, passes it the last `CONTEXT` lines with `judge_all` and ignores the
+verdicts, then passes new lines in order. A judge that read those lines decides as one that read the whole session.
+Every few turns it passes recent lines to `backstop`, which also sees what was said after each of them, and keeps what
+that returns in addition. `Line.vector` is optional, of the embedding model that the weights were fitted with.
+`benchmarks/README.md` describes the data for the weights.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,8 +26,10 @@ from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 THRESHOLD: Final = 0.2
 """Utterances with at least this score are kept. Set low, because an unneeded line costs little."""
-_REMEMBERED: Final = 20
-"""Number of recent utterances checked for repeated words."""
+CONTEXT: Final = 20
+"""Number of lines before a line that its score depends on."""
+AFTERWARDS: Final = 20
+"""Number of lines after a line that the backstop looks at."""
 _WORDS: Final = lexicon("chronicle")
 
 
@@ -46,6 +52,19 @@ _SIGNS: Final[Mapping[str, re.Pattern[str]]] = {
     "the second person": _sign(r"\b{second_person}\b"),
 }
 """Features found by a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An utterance to judge.
+
+    Attributes:
+        vector: Its embedding, of unit length; None: decide by the other features.
+    """
+
+    text: str
+    speaker: str = ""
+    vector: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +136,32 @@ class SalienceJudge:
         threshold: float = THRESHOLD,
         weights: Mapping[str, float] = WEIGHTS,
     ) -> None:
+        self._language = language
         self._vocabulary = vocabulary_of(language)
         self._finder = NameFinder(language)
         self._names = names
         self._threshold = threshold
         self._weights = weights
-        self._lately: deque[frozenset[str]] = deque(maxlen=_REMEMBERED)
+        self._lately: deque[frozenset[str]] = deque(maxlen=CONTEXT)
 
-    def judge(self, text: str) -> Salience:
+    def judge_all(self, lines: Sequence[Line]) -> list[Salience]:
+        """Score the next lines of the session, in order."""
+        return [self.judge(line.text, speaker=line.speaker, vector=line.vector) for line in lines]
+
+    def backstop(self, lines: Sequence[Line], *, first: int = 0) -> list[int]:
+        """Return the indices of lines to keep, now that it is known what was said after them.
+
+        Does not change what `judge` remembers.
+
+        Args:
+            lines: Consecutive lines of a session, the latest last.
+            first: Index of the first line to decide on. The lines before it are its context.
+        """
+        again = SalienceJudge(self._language, self._names, threshold=self._threshold, weights=self._weights)
+        judged = again.judge_all(lines)
+        return [index for index, each in enumerate(judged) if index >= first and each.is_kept]
+
+    def judge(self, text: str, *, speaker: str = "", vector: Sequence[float] | None = None) -> Salience:
         signs = self.signs(text)
         weighed = {sign: value * self._weights.get(sign, 0.0) for sign, value in signs.items()}
         score = 1 / (1 + math.exp(-sum(weighed.values())))

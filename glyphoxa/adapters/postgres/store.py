@@ -16,6 +16,7 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thre
 from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
+from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
@@ -49,6 +50,7 @@ class Store:
     campaigns: PostgresCampaigns
     summaries: PostgresSessionSummaries
     times: PostgresCampaignTimes
+    states: PostgresSessionStates
 
 
 @asynccontextmanager
@@ -134,6 +136,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
             PostgresCampaigns(database, world),
             summaries,
             times,
+            PostgresSessionStates(database),
         )
     finally:
         await listener.close()

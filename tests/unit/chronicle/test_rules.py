@@ -111,7 +111,7 @@ def test_nothing_is_learned_of_a_speaker_whom_the_campaign_does_not_know() -> No
 
 
 def test_whoever_is_spoken_to_takes_no_part_in_the_sentence() -> None:
-    extraction = found("Odo, my brother Perrin drowned in the lake.", speaker="Tamsin")
+    extraction = found("Odo, my brother Perrin is missing.", speaker="Tamsin")
     assert [
         (one.source, one.type, one.target) for one in extraction.relations if "odo" in (one.source, one.target)
     ] == []

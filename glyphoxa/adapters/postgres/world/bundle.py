@@ -21,8 +21,8 @@ from glyphoxa.world.events import difference
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
-_MADE_AGAIN: Final = ("chunks", "talk_to_embed")
-"""Embeddings and their queue: after an import, all utterances of the campaign are embedded again."""
+_MADE_AGAIN: Final = ("chunks", "talk_to_embed", "session_states")
+"""After an import, all utterances are embedded again, and a session that continues is summarised again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 """Tables in a bundle, referenced tables first."""
 
