@@ -83,8 +83,8 @@ class _Writing:
     def __init__(self, talk: SceneTalk, known: Sequence[KnownEntity], accept_at: float) -> None:
         self._talk = talk
         self._accept_at = accept_at
-        self._said = {each.utterance.id: each for each in (*talk.before, *talk.said)}
-        self._new = {each.utterance.id for each in talk.said}
+        heard = (each for each in (*talk.before, *talk.said) if each.utterance.aside is None)
+        self._said = {each.utterance.id: each for each in heard}
         self._known = {entity.id: entity for entity in known}
         self._by_name: dict[str, EntityId] = {}
         for entity in known:
@@ -226,7 +226,7 @@ class _Writing:
         if any(each not in self._said for each in unique):
             return []
         rests_on = sorted((self._said[each] for each in unique), key=lambda each: each.ordinal)
-        return rests_on if any(each.utterance.id in self._new for each in _of_players(rests_on)) else []
+        return [] if self._talk.is_context(unique) else rests_on
 
     def _heard_by_all(self, rests_on: Sequence[NumberedUtterance]) -> Visibility:
         last = rests_on[-1].utterance
@@ -255,7 +255,7 @@ class _Writing:
 
 
 def _of_players(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
-    return [each for each in said if each.utterance.npc_id is None]
+    return [each for each in said if each.utterance.is_evidence]
 
 
 def folded(name: str) -> str:

@@ -54,11 +54,7 @@ class SummaryLine:
 
 def tellable(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
     """Return what players stated in the story: no asides, no mere questions, and no words that a model invented."""
-    return [
-        each
-        for each in said
-        if each.utterance.aside is None and each.utterance.npc_id is None and _states(each.utterance.text)
-    ]
+    return [each for each in said if each.utterance.is_evidence and _states(each.utterance.text)]
 
 
 def _states(text: str) -> bool:

@@ -37,7 +37,7 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.structured import StructuredLlm, Unparseable
+from glyphoxa.domain.structured import JsonSchema, StructuredLlm, Unparseable
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, fold, words
@@ -68,6 +68,29 @@ class LlmReading:
         """Maximum time for one stretch, including the rate limit."""
         return self.pace.gap_ms + self.deadline_ms
 
+    async def ask(self, system: str, user: str, schema: JsonSchema) -> dict[str, Any]:
+        """Ask the model, at its rate limit.
+
+        Raises:
+            Unavailable: It is paused, cannot be reached or is late.
+            Unparseable: See `StructuredLlm.complete`.
+        """
+        await self.pace.wait()
+        if not self.breaker.allows_call():
+            raise Unavailable("the model is paused after repeated failures")
+        try:
+            answer = await self.llm.complete(
+                system, user, schema, temperature=TEMPERATURE, deadline_ms=self.deadline_ms
+            )
+        except Unparseable:
+            self.breaker.succeeded()
+            raise
+        except BaseException:
+            self.breaker.failed()  # or the caller stopped it before its result was known
+            raise
+        self.breaker.succeeded()
+        return answer
+
 
 class LlmExtractor:
     """An `Extractor` that adds the findings of a model to those of the rules.
@@ -91,27 +114,10 @@ class LlmExtractor:
             return found
         if question.n_left:
             found = _noted(found, f"{question.n_left} lines of the stretch did not fit into the prompt")
-        if not asking.breaker.allows_call():
-            return _noted(found, "read by rules only: the model is paused after repeated failures")
         try:
-            await asking.pace.wait()
-            answer = await asking.llm.complete(
-                question.system,
-                question.user,
-                question.schema,
-                temperature=TEMPERATURE,
-                deadline_ms=asking.deadline_ms,
-            )
-        except Unavailable as error:
-            asking.breaker.failed()
+            answer = await asking.ask(question.system, question.user, question.schema)
+        except (Unavailable, Unparseable) as error:
             return _noted(found, f"read by rules only: {error}")
-        except Unparseable as error:
-            asking.breaker.succeeded()
-            return _noted(found, f"read by rules only: {error}")
-        except BaseException:
-            asking.breaker.failed()  # the caller stopped it before its result was known
-            raise
-        asking.breaker.succeeded()
         before = KnownBefore(known, self._rules.names, found, self._nobody)
         return await asyncio.to_thread(merged, answer, question, before, language=self._language)
 
@@ -136,10 +142,6 @@ class ShownLine:
     @property
     def id(self) -> UtteranceId:
         return self.said.utterance.id
-
-    @property
-    def is_of_player(self) -> bool:
-        return self.said.utterance.npc_id is None
 
 
 class ShownLines:
@@ -192,7 +194,7 @@ class ShownLines:
         reveal their knowledge to others.
         """
         telling = frozenset(word.folded for word in words(value)) - self._stop
-        there = frozenset[str]().union(*(line.telling for line in evidence if line.is_of_player))
+        there = frozenset[str]().union(*(line.telling for line in evidence if line.said.utterance.is_evidence))
         foreign = frozenset(each for each in telling if not _is_among(each, there))
         if not telling or 2 * len(foreign) > len(telling):
             return "its words are not in its evidence"
@@ -256,6 +258,7 @@ def merged(answer: dict[str, Any], question: TalkQuestion, known: KnownBefore, *
 class _Merging:
     def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
         self._known = known
+        self._talk = question.talk
         self._most = question.max_found
         self._heard = ShownLines(question.lines, language)
         self._only_meant: set[str] = set()
@@ -404,8 +407,8 @@ class _Merging:
         if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
             raise ClaimRejected("its evidence includes a line that does not exist")
         lines = [self._heard.lines[each - 1] for each in sorted(set(numbers))]
-        if not any(line.is_of_player for line in lines):
-            raise ClaimRejected("only an NPC said it")
+        if self._talk.is_context(_ids(lines)):
+            raise ClaimRejected("its evidence is context only")
         return lines
 
     def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:

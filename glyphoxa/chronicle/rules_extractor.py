@@ -109,7 +109,7 @@ class RulesExtractor:
 
     def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         """See `Extractor.extract`."""
-        names = self._names_of(known)
+        names = self.index(known)
         return _Reading(talk, known, names, self._finder, self._nobody).read()
 
     @property
@@ -117,8 +117,8 @@ class RulesExtractor:
         """The gazetteer of the entities known at the last reading."""
         return self._gazetteer or names_of((), self._language)
 
-    def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
-        """Return the gazetteer of the last stretch, updated with changes."""
+    def index(self, known: Sequence[KnownEntity]) -> Gazetteer:
+        """Return the gazetteer of the known entities: that of the last stretch, updated with changes."""
         entries = [_entry_of(each, self._language) for each in known]
         if self._gazetteer is None:
             self._gazetteer = Gazetteer.build(entries, language=self._language)
@@ -154,7 +154,7 @@ class _Reading:
         told = [
             said
             for said in self._talk.said
-            if said.utterance.npc_id is None
+            if said.utterance.is_evidence
             and not marked_out_of_character(said.utterance.text)
             and not asks_to_forget(said.utterance.text)
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ class SceneTalk:
         language: BCP 47 tag of the campaign.
         said: In the order of their ordinals; never empty.
         before: The utterances just before it, as context only.
+        context: Utterances of `said` that are context only, too.
     """
 
     campaign: CampaignId
@@ -39,6 +40,12 @@ class SceneTalk:
     language: str
     said: tuple[NumberedUtterance, ...]
     before: tuple[NumberedUtterance, ...] = ()
+    context: frozenset[UtteranceId] = frozenset()
+
+    def is_context(self, ids: Iterable[UtteranceId]) -> bool:
+        """Return whether none of these utterances may be learned from: not from asides, and not from NPCs."""
+        learned = {each.utterance.id for each in self.said if each.utterance.is_evidence} - self.context
+        return learned.isdisjoint(ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +73,11 @@ class KnownEntity:
 
 LONGEST: Final = 40
 """Maximum utterances of a stretch: one model prompt, and the part read again if a worker dies."""
-BEFORE: Final = 8
-"""Utterances before a stretch that resolve its pronouns."""
-_BREAK_MS: Final = 10 * 60_000
+BEFORE: Final = 20
+"""Utterances before a stretch. The judge compares with all of them; the nearest resolve pronouns."""
+CHECK_EVERY: Final = 20
+"""Utterances after which the backstop judges them again."""
+BREAK_MS: Final = 10 * 60_000
 """A longer silence is a break or a new scene."""
 
 
@@ -79,15 +88,13 @@ def stretches(
     said: Sequence[NumberedUtterance],
     before: Sequence[NumberedUtterance] = (),
 ) -> Iterator[SceneTalk]:
-    """Cut the transcript into stretches, each with its context. Asides are left out.
+    """Cut the transcript into stretches, each with its context.
 
     A scene ends when the listeners change completely, or after ten minutes of silence.
     """
-    context = [each for each in before if each.utterance.aside is None]
+    context: list[NumberedUtterance] = list(before)
     stretch: list[NumberedUtterance] = []
     for each in said:
-        if each.utterance.aside is not None:
-            continue
         last = (stretch or context)[-1] if stretch or context else None
         is_new_scene = last is not None and is_break(last, each)
         if stretch and (is_new_scene or len(stretch) == LONGEST):
@@ -102,7 +109,7 @@ def stretches(
 
 def is_break(last: NumberedUtterance, now: NumberedUtterance) -> bool:
     """Return whether a new scene begins between two consecutive utterances."""
-    if now.utterance.at_ms - last.utterance.at_ms >= _BREAK_MS:
+    if now.utterance.at_ms - last.utterance.at_ms >= BREAK_MS:
         return True
     heard, hears = _hearers(last), _hearers(now)
     # A single arrival or departure does not end a scene.
@@ -177,3 +184,11 @@ class Extraction:
     relations: tuple[ExtractedRelation, ...] = ()
     facts: tuple[ExtractedFact, ...] = ()
     refused: tuple[str, ...] = ()
+
+    def learned_from(self, talk: SceneTalk) -> Extraction:
+        """Drop findings that rest only on context, except entities that the others name."""
+        relations = tuple(each for each in self.relations if not talk.is_context(each.evidence))
+        facts = tuple(each for each in self.facts if not talk.is_context(each.evidence))
+        named = {each.subject for each in facts}.union(*((each.source, each.target) for each in relations))
+        entities = tuple(each for each in self.entities if each.key in named or not talk.is_context(each.evidence))
+        return Extraction(entities, relations, facts, self.refused)

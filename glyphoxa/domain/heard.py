@@ -101,6 +101,11 @@ class Utterance:
     words: tuple[HeardWord, ...] = ()
     typed: bool = False
 
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it may be learned from and told: a player says it in the story. A model invents NPCs' words."""
+        return self.npc_id is None and self.aside is None
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:

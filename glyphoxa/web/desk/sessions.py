@@ -280,7 +280,9 @@ _SOMEBODY: Final = Player(PlayerId("guest"), "Somebody")
 async def turns(frame: DeskFrame, _: Request) -> Shown:
     """List turns, the latest first."""
     desk = await frame.desk()
-    return {"turns": [_turn(desk, each) for each in await desk.turns.latest(limit=MOST_TURNS)]}
+    latest = await desk.turns.latest(limit=MOST_TURNS)
+    judged = await desk.turns.judged(latest)
+    return {"turns": [{**_turn(desk, each), "judged": judged.get(each.id, "")} for each in latest]}
 
 
 def _turn(desk: Desk, turn: TurnRecord) -> Shown:

@@ -64,6 +64,7 @@ COPIED: Final = (
     "table_controls",
     "chronicle_progress",
     "chronicle_rereads",
+    "turn_judgements",
     "session_states",
 )
 """Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
