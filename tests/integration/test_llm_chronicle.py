@@ -41,7 +41,7 @@ EVENING = SessionId("evening")
 CAMPAIGN = a_campaign().id
 KEYS = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 SPOKEN = (
-    "Everybody knows Odo Fennimore.",
+    "We found Odo Fennimore in the old mill.",
     "He tended the lighthouse before the flood.",
     "I promise to bring you six crowns.",
 )
