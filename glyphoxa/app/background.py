@@ -16,7 +16,9 @@ from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearne
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama
+from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
@@ -31,6 +33,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
@@ -177,8 +180,9 @@ class TalkReaders:
         extractor: Extractor = rules
         if self.asking is not None:
             extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
-        judge = RulesJudge(campaign.language, rules.index)
-        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging)
+        topics = SafetyTopics(campaign.safety, campaign.language)
+        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags)
+        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
 
     @property
     def extract_ms(self) -> int:
@@ -262,9 +266,11 @@ async def chronicler_of(
         stored.language,
         log,
         *readers.readers(stored),
+        Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
         findings=stored.findings,
+        terms=CoinedTerms(stored, log, asking=readers.asking),
     )
 
 

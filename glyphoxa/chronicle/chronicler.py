@@ -21,6 +21,8 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.chronicle.atoms import Grafter
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import (
     ChronicleLog,
@@ -61,9 +63,11 @@ class Chronicler:
 
     Args:
         language: BCP 47 tag of the campaign.
+        grafter: Makes state atoms; None: with the speakers' names alone.
         extract_ms: Time limit of the extractor for one stretch.
         check_every: Utterances after which the backstop runs.
         findings: See `Campaign`.
+        terms: None: no coined terms are collected.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -73,19 +77,23 @@ class Chronicler:
         log: ChronicleLog,
         extractor: Extractor,
         judge: TurnJudge,
+        grafter: Grafter | None = None,
         *,
         extract_ms: int = EXTRACT_MS,
         check_every: int = CHECK_EVERY,
         findings: Findings = "review",
+        terms: CoinedTerms | None = None,
     ) -> None:
         self._campaign = campaign
         self._language = language
         self._log = log
         self._extractor = extractor
         self._judge = judge
+        self._grafter = grafter or Grafter(language, {})
         self._extract_ms = extract_ms
         self._check_every = check_every
         self._findings = findings
+        self._terms = terms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -107,10 +115,13 @@ class Chronicler:
         try:
             while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
                 await self._again(session, changed, tally, reached)
+                if self._terms is not None:
+                    self._terms.forget()
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
                 reached = await self._page(session, unread, tally, reached, told)
             while await self._check(session, tally, reached):
                 pass
+            await self._coin(session, reached)
         except LeaseLost:
             logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
             return None
@@ -133,10 +144,17 @@ class Chronicler:
             part = whole and replace(whole, before=_without(whole.before, withheld))
             judged = await self._judged(part)
             withheld |= _withheld(judged)
-            effects = await self._effects(part, await self._extraction(part, judged), tally)
+            effects = await self._effects(part, await self._extraction(part, judged), judged, tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
             step = ReadingStep(
-                session, reached, end, effects.of, rereads=done, refused=effects.refused, judged=tuple(judged)
+                session,
+                reached,
+                end,
+                effects.of,
+                rereads=done,
+                refused=effects.refused,
+                judged=tuple(judged),
+                atoms=effects.atoms,
             )
             await self._log.learn(self._campaign, step)
             tally.n_read += len(judged)
@@ -157,13 +175,28 @@ class Chronicler:
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
         await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
-        effects = await self._effects(part, extraction, tally)
+        effects = await self._effects(part, extraction, judged, tally)
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
         step = ReadingStep(
-            session, reached, reached, effects.of, rereads=done, refused=effects.refused, judged=tuple(judged)
+            session,
+            reached,
+            reached,
+            effects.of,
+            rereads=done,
+            refused=effects.refused,
+            judged=tuple(judged),
+            atoms=effects.atoms,
         )
         await self._log.learn(self._campaign, step)
         tally.n_read += len(judged)
+
+    async def _coin(self, session: SessionId, reached: int) -> None:
+        """Propose the meanings of coined terms, each in a step of its own, which renews the lease."""
+        if self._terms is None:
+            return
+        async for talk, found in self._terms.due(session, up_to=reached):
+            effects = effects_of(found, talk, await self._log.known(self._campaign))
+            await self._log.learn(self._campaign, ReadingStep(session, reached, reached, effects.of))
 
     async def _check(self, session: SessionId, tally: Tally, reached: int) -> bool:
         """Judge the next utterances again, and learn from those that the gate missed. False: none are due."""
@@ -181,9 +214,17 @@ class Chronicler:
             ids = {each.said.utterance.id for each in missed}
             # What passed the gate was learned then: now it is context.
             now = [each for each in checked.said[: len(part.said)] if each.said.utterance.id not in ids]
-            effects = await self._effects(part, await self._extraction(part, [*missed, *map(_as_context, now)]), tally)
+            extraction = await self._extraction(part, [*missed, *map(_as_context, now)])
+            effects = await self._effects(part, extraction, missed, tally)
         step = ReadingStep(
-            session, reached, reached, effects.of, refused=effects.refused, judged=tuple(missed), checked_to=end
+            session,
+            reached,
+            reached,
+            effects.of,
+            refused=effects.refused,
+            judged=tuple(missed),
+            checked_to=end,
+            atoms=effects.atoms,
         )
         await self._log.learn(self._campaign, step)
         return True
@@ -192,7 +233,7 @@ class Chronicler:
         return () if part is None else await self._judge.judge(part, await self._log.known(self._campaign))
 
     async def _extraction(self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]) -> Extraction:
-        learned = {each.said.utterance.id for each in judged if may_extract(each.judged.judgement)}
+        learned = _kept(judged)
         if part is None or not learned:
             return Extraction()
         said = _without(part.said, _withheld(judged))
@@ -207,10 +248,15 @@ class Chronicler:
                 f"{len(part.said)} utterances could not be read within {self._extract_ms / 1000:g} s"
             ) from None
 
-    async def _effects(self, part: SceneTalk | None, extraction: Extraction, tally: Tally) -> Effects:
+    async def _effects(
+        self, part: SceneTalk | None, extraction: Extraction, judged: Sequence[JudgedUtterance], tally: Tally
+    ) -> Effects:
         if part is None:
             return Effects(())
-        effects = effects_of(extraction, part, await self._log.known(self._campaign), findings=self._findings)
+        known = await self._log.known(self._campaign)
+        effects = effects_of(extraction, part, known, findings=self._findings)
+        kept = _kept(judged)
+        effects = replace(effects, atoms=self._grafter.atoms_of(part, extraction, effects.ids, known, kept=kept))
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
@@ -222,6 +268,10 @@ class Chronicler:
             await self._log.failed(self._campaign, session, str(error))
         except Unavailable as away:
             logger.debug("the failure of session {} could not be recorded: {}", session, away)
+
+
+def _kept(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
+    return {each.said.utterance.id for each in judged if may_extract(each.judged.judgement)}
 
 
 def _withheld(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
@@ -296,6 +346,8 @@ class ChronicleWorker:
         for campaign in campaigns:
             try:
                 await self.read_new(campaign)
+                while await self._log.consolidate(campaign):
+                    pass
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts

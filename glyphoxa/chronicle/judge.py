@@ -19,21 +19,14 @@ from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge, asks_to_forget
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.judgement import LEGAL_FLOOR, Judged, Mode, Risk, TurnJudgement
+from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.structured import Unparseable
+from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.names.gazetteer import Gazetteer
 
-LINE: Final = "line:"
 _MISSED: Final = "kept when it was judged again, with what was said afterwards"
 _STRICT: Final = (Mode.IN_WORLD_ANSWER, Mode.MEMORY_CONSENT, Mode.SAFE_REDIRECT)
 _RISKS: Final = (Risk.LOW, Risk.MEDIUM, Risk.HIGH)
-
-
-def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:
-    """Return what follows from the flags of an utterance."""
-    if any(each.startswith((LEGAL_FLOOR, LINE)) for each in flags):
-        return Mode.SAFE_REDIRECT, Risk.HIGH
-    return Mode.IN_WORLD_ANSWER, Risk.MEDIUM if flags else Risk.LOW
 
 
 def no_flags(_text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import GlyphoxaError
@@ -141,6 +142,7 @@ class ReadingStep:
         refused: Reasons why findings were rejected.
         judged: Judgements of the stretch. They replace earlier ones.
         checked_to: Progress of the second judgement; None: unchanged, or back to before the first of `rereads`.
+        atoms: State atoms of the stretch. Those of `unlearned` utterances are deleted first.
     """
 
     session: SessionId
@@ -153,6 +155,7 @@ class ReadingStep:
     refused: tuple[str, ...] = ()
     judged: tuple[JudgedUtterance, ...] = ()
     checked_to: int | None = None
+    atoms: tuple[StateAtom, ...] = ()
 
 
 class ChronicleLog(Protocol):
@@ -207,6 +210,10 @@ class ChronicleLog(Protocol):
             LeaseLost: Another worker has taken the session.
             InvalidInput: The world or the database does not accept part of it.
         """
+        ...
+
+    async def consolidate(self, campaign: CampaignId) -> int:
+        """Connect and merge state atoms, up to a limit. Returns how many; 0: too few are new."""
         ...
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:

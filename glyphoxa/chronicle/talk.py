@@ -54,6 +54,7 @@ class KnownEntity:
 
     Attributes:
         is_of_talk: It was learned from the transcript, not written by an author.
+        is_defined: A meaning was proposed for it, whatever the DM decided about that.
     """
 
     id: EntityId
@@ -62,6 +63,7 @@ class KnownEntity:
     aliases: tuple[str, ...] = ()
     visibility: Visibility = PUBLIC
     is_of_talk: bool = False
+    is_defined: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

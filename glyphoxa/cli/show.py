@@ -291,7 +291,7 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "list the stored passages that are nearest in meaning to a text",
+    "list the stored passages and the entities that are nearest in meaning to a text",
     argument("text", metavar="TEXT"),
     limit(_NEAREST),
 )
@@ -316,6 +316,29 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
         retracted = "rolled back" if chunk.is_retracted else ""
         cosine, when = f"{chunk.cosine:.3f}", moment(chunk.at_ms)
         table.add_row(cosine, chunk.session_id, when, chunk.content, known_to, retracted)
+    show(table)
+    entities = await desk.inspection.near_entities(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
+    named = a_table("cosine", "entity", "type")
+    for near, name, of_type in entities:
+        named.add_row(f"{near:.3f}", name, of_type)
+    show(named)
+    return 0
+
+
+@VERB.action(
+    "list promises, plans and questions that nothing later continues, latest first",
+    ONE_SESSION,
+    limit(_MOST_SAID),
+)
+async def _threads(desk: Desk, options: argparse.Namespace) -> int:
+    found = await desk.atoms.open_threads(desk.campaign, options.session, limit=options.limit)
+    if not found:
+        print("no thread is open")
+        return 0
+    table = a_table("when", "session", "thread", "lines")
+    for each in found:
+        lines = ", ".join(short_utterance(line) for line in each.evidence)
+        table.add_row(moment(each.at_ms), each.session, each.summary, lines)
     show(table)
     return 0
 

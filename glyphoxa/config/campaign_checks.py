@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
-from glyphoxa.context.prompt import PERSONA_TOKENS
+from glyphoxa.context.prompt import GLOSSARY_TOKENS, PERSONA_TOKENS, tokens_of
 from glyphoxa.context.wording import SAYS
 from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
 from glyphoxa.domain.campaign import (
@@ -35,6 +35,7 @@ from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId, plain_name
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.relations import RelationWords, spelled_types
 from glyphoxa.recall.days import read_zone
@@ -183,9 +184,15 @@ class SecretBlock(_Block):
     hidden: bool = False
 
 
+class SafetyBlock(_Block):
+    lines: tuple[Name, ...] = ()
+    veils: tuple[Name, ...] = ()
+
+
 class CampaignDocument(_Block):
     campaign: CampaignBlock
     calendar: CalendarBlock | None = None
+    safety: SafetyBlock = SafetyBlock()
     entity_types: tuple[Name, ...] = ()
     slots: dict[Name, SlotRule] = Field(default_factory=dict)
     relation_types: dict[Name, RelationSentence] = Field(default_factory=dict)
@@ -195,6 +202,17 @@ class CampaignDocument(_Block):
     players: tuple[PlayerBlock, ...] = ()
     scenes: tuple[SceneBlock, ...] = ()
     secrets: tuple[SecretBlock, ...] = ()
+
+
+def touched_topics(value: object, topics: SafetyTopics, path: YamlPath = ()) -> Wrong:
+    """Find texts of a campaign file about a topic that its group does not play. NPCs do not speak of it."""
+    if isinstance(value, str) and topics.forbids(value):
+        touched = ", ".join(topics.flags(value))
+        yield path, f"{short(value)!r} touches {touched}: no NPC says it, and it is not recalled as a fact"
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        if path or name != "safety":
+            yield from touched_topics(part, topics, (*path, name))
 
 
 # Names of attributes and relations, in campaign files and in tables.
@@ -452,6 +470,17 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
         yield ("entity",), text
     for n, example in enumerate(block.examples):
         yield from _of_example(example, ("examples", n), name)
+
+
+def remark_on_glossary(glossary: Mapping[str, str]) -> str:
+    """Return a remark on a glossary that is too long for a small model; "" otherwise."""
+    n_tokens = tokens_of(" ".join(f"{term}: {meaning}." for term, meaning in glossary.items()))
+    if n_tokens <= GLOSSARY_TOKENS:
+        return ""
+    return (
+        f"the glossary has about {n_tokens:,} tokens and is in every prompt: a small model has room for "
+        f"{GLOSSARY_TOKENS:,}; write shorter meanings, or use a larger model"
+    )
 
 
 def remark_on_secret(block: SecretBlock, *, called: Sequence[str] = (), language: str) -> str:

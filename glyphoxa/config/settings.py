@@ -209,8 +209,10 @@ class Settings(Section):
         """Return what a prompt may hold: as set, else as the profile has it."""
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
+        budgets = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
         return Budgets(
-            **{name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()},
+            **budgets,
+            glossary_tokens=max(0, self.context_tokens - STANDING_TOKENS - sum(budgets.values())),
             max_facts=context.max_facts,
             part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,

@@ -21,7 +21,7 @@ from glyphoxa.context.prompt import (
     with_hot_context,
 )
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import PromptPart
+from glyphoxa.domain.turn import SAFETY, PromptPart
 
 THE_SESSION: Final = "this session"
 EARLIER_SESSIONS: Final = "summaries of earlier sessions"
@@ -86,6 +86,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     yield PromptPart("persona", OF_FILE, tokens_of(persona))
     for name, texts, source in (
         ("identity", hot.identity, ""),
+        ("glossary", hot.glossary, OF_FILE),
         ("examples", examples, OF_FILE),
         ("past", (hot.past,), EARLIER_SESSIONS),
         ("talk", talk, THE_SESSION),
@@ -94,7 +95,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
         ("facts", hot.facts, ""),
         ("recall", hot.remembered, ""),
         ("secrets", hot.kept, ""),
-        ("direction", (prompt.direction,), THE_DM),
+        (SAFETY if prompt.flags else "direction", (prompt.direction,), ", ".join(prompt.flags) or THE_DM),
     ):
         tokens = sum(map(tokens_of, texts))
         gathered = hot.gathered.get(name, Gathered(source, None))
@@ -132,7 +133,7 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     known = [text for text in hot.facts if text not in hot.not_known]
     facts, left = _within([*unknown, *known], left)
     remembered, _ = _within(hot.remembered, left)
-    identity, _ = _within(hot.identity, characters_in(budgets.identity_tokens))
+    identity, _ = _within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),

@@ -628,6 +628,7 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
         "units",
         "relation_types",
         "findings",
+        "safety",
     ):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")

@@ -270,6 +270,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.SECRET: "it is one of the NPC's secrets",
     Fault.FORGOTTEN: "it omits what it was told about this",
     Fault.UNFOUNDED: "nothing it knows or remembers supports it",
+    Fault.SAFETY: "it touches a topic that the group does not play",
     Fault.DICE: "nobody rolled these dice",
 }
 _LONGEST_FOUND: Final = 400
@@ -322,6 +323,8 @@ def _heard(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[Indente
     yield from _since(heard, turn.text)
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)
+    if turn.flags:
+        yield IndentedLine(f"led away from what the group does not play: {', '.join(turn.flags)}", 1)
     if heard is not None and heard.judged is not None:
         yield from _judged(heard.judged)
     if turn.tier:

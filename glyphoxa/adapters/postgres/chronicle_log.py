@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
@@ -20,7 +21,7 @@ from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.judgement import Judged
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.knowledge import MEANING, Fact
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -53,6 +54,7 @@ class PostgresChronicleLog:
         self._lease_ms = lease_ms
         self._known: dict[CampaignId, tuple[int, Sequence[KnownEntity]]] = {}
         self._sql = load_queries("chronicle_log")
+        self.consolidate = PostgresAtoms(database).consolidate
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
@@ -142,7 +144,7 @@ class PostgresChronicleLog:
             head = int(await connection.fetchval(self._sql["head"], campaign))
             if before is not None and before[0] == head:
                 return before[1]
-            rows = await connection.fetch(self._sql["known"], campaign)
+            rows = await connection.fetch(self._sql["known"], campaign, MEANING)
         known = [
             KnownEntity(
                 EntityId(row["id"]),
@@ -151,6 +153,7 @@ class PostgresChronicleLog:
                 tuple(row["aliases"]),
                 visibility_of_row(row),
                 row["origin"] == "talk",
+                row["is_defined"],
             )
             for row in rows
         ]
@@ -205,6 +208,7 @@ class _Advance:
         if step.rereads:
             ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
             await connection.execute(sql["reread_done"], *on, list(ordinals), list(changes))
+        await graft(connection, self.campaign, step.atoms, gone=step.unlearned)
         if step.judged:
             await connection.execute(sql["judge"], *on, json.dumps([_judged_row(each) for each in step.judged]))
 

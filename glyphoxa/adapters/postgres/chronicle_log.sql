@@ -100,7 +100,14 @@ SELECT $1, $2, utterance_id, ordinal, mode, risk, flags, note, extract_memory, j
 SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 
 -- known --
-SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1 ORDER BY id;
+-- The attribute $2 is the meaning of a coined term; the DM may have rejected it.
+SELECT id, type, name, aliases, scope, known_how, origin,
+       id IN (SELECT entity_id FROM attribute_facts WHERE campaign_id = $1 AND attribute = $2
+              UNION ALL
+              SELECT subject_id FROM fact_history WHERE campaign_id = $1 AND predicate = $2) AS is_defined
+  FROM entities
+ WHERE campaign_id = $1
+ ORDER BY id;
 
 -- advance --
 -- Advance from the ordinal $4 to $5 if worker $3 still holds the lease at the same position. $6 as in `take`;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
@@ -51,6 +52,7 @@ class Store:
     summaries: PostgresSessionSummaries
     times: PostgresCampaignTimes
     states: PostgresSessionStates
+    atoms: PostgresAtoms
 
 
 @asynccontextmanager
@@ -137,6 +139,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
             summaries,
             times,
             PostgresSessionStates(database),
+            PostgresAtoms(database),
         )
     finally:
         await listener.close()

@@ -152,6 +152,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
         "per_page": LINES_PER_PAGE,
         "summary": "" if kept is None else kept.text,
         "known_to": "" if kept is None else known_by(kept.visibility, desk.resolver),
+        "threads": await desk.atoms.open_threads(desk.campaign, wanted),
         "before": next(reversed(here.earlier), None),
         "after": next(iter(here.later), None),
     }

@@ -128,10 +128,10 @@ def test_nothing_is_found_in_what_an_npc_says() -> None:
 
 
 def test_the_campaign_and_its_words_are_nobody() -> None:
-    said = NumberedUtterance(an_utterance("I love the Brass Tides, and the Skyrill fell."), 1)
+    said = NumberedUtterance(an_utterance("We sailed with Corva Vell, and Skyrill fell."), 1)
     talk = SceneTalk(CampaignId("town"), SessionId("s"), "en", (said,))
-    assert [one.name for one in RulesExtractor("en").find(talk, ()).entities] == ["Brass Tides", "Skyrill"]
-    assert RulesExtractor("en", nobody=["Brass Tides", "Skyrill"]).find(talk, ()) == Extraction()
+    assert [one.name for one in RulesExtractor("en").find(talk, ()).entities] == ["Corva Vell", "Skyrill"]
+    assert RulesExtractor("en", nobody=["Corva Vell", "Skyrill"]).find(talk, ()) == Extraction()
 
 
 def test_whoever_asks_not_to_be_remembered_is_not() -> None:

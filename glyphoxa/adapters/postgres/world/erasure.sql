@@ -165,7 +165,7 @@ DELETE FROM world_snapshots WHERE campaign_id = $1;
 -- analyze --
 -- The planner stores common values of columns, which may include words.
 ANALYZE session_entries, chunks, corrections, turns, turn_judgements, learned_names, learned_name_events, world_events, entities,
-        relationships, attribute_facts, fact_history;
+        relationships, attribute_facts, fact_history, state_atoms;
 
 -- erased --
 -- All utterances ever erased from a campaign.

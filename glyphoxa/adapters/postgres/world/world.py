@@ -66,6 +66,9 @@ COPIED: Final = (
     "chronicle_rereads",
     "turn_judgements",
     "session_states",
+    "state_atoms",
+    "atom_edges",
+    "entity_vectors",
 )
 """Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
 
