@@ -20,7 +20,7 @@ from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in, tokens_of
-from glyphoxa.context.repairs import InMind, not_known, said_then, told_before
+from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import IN_EVERY_PROMPT, NOT_PLAYED, Candidates, PromptSoFar, select
 from glyphoxa.context.wording import recalled_line, wording
@@ -401,7 +401,10 @@ class HotContextAssembly:
         talk = [one for one in hot.recalled if not isinstance(one, RecalledFact)]
         if then := said_then(question, talk, asker, language=self._campaign.language):
             return replace(hot, told=then, shrugs=then)
-        hot = replace(hot, told=told_before(question, talk, asker, language=self._campaign.language))
+        told = told_before(question, talk, asker, language=self._campaign.language)
+        if not told and not any(each.is_asked or each.similarity is not None for each in _looked_up(hot)):
+            told = heard_before(question, talk, asker, language=self._campaign.language)
+        hot = replace(hot, told=told)
         if hot.omitted:
             return hot
         asked = self._campaign.npc(npc)

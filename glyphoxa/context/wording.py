@@ -97,6 +97,7 @@ class Wording:
             and
             `never_said` for words of its own.
         you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
+        they_said: The same from what somebody else, `{who}`, told.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
         changes_subject: Said instead of a sentence about a topic that the group does not play.
         redirect: The direction for an answer when a player brings up such a topic, without its name.
@@ -132,6 +133,7 @@ class Wording:
     veil: str
     you_told: str
     you_said: str
+    they_said: str
     of_us: str
     untold: str
     unheard: str
