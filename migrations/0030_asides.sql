@@ -9,6 +9,6 @@ CREATE OR REPLACE VIEW utterances WITH (security_invoker = true) AS
                                                 'after', c.after, 'score', c.score, 'stage', c.stage,
                                                 'reason', c.reason) ORDER BY c.start_char, c.ordinal)
               FROM corrections c
-             WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections,
+             WHERE c.campaign_id = e.campaign_id AND c.utterance_id = e.utterance_id) AS corrections, e.withheld,
            e.aside
       FROM session_entries e;

@@ -90,8 +90,11 @@ class Grafter:
             ids: The entities of the extraction's keys.
         """
         by_name = {fold(name): entity.id for entity in reversed(known) for name in entity.names}
-        said = (each for each in talk.said if each.utterance.id in kept and each.utterance.is_evidence)
-        return tuple(self._atom(each, extraction, ids, by_name) for each in said)
+        return tuple(
+            self._atom(said, extraction, ids, by_name)
+            for said in talk.said
+            if said.utterance.id in kept and said.utterance.is_evidence
+        )
 
     def _atom(
         self,

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_extractor import LlmReading
 from glyphoxa.chronicle.llm_question import numbered_line, shown
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
-from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge, asks_to_forget
+from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
@@ -93,8 +94,10 @@ class RulesJudge:
         touched = f"touches {', '.join(flags)}; " if flags else ""
         if mode is Mode.SAFE_REDIRECT:
             return TurnJudgement(mode, risk, flags, f"{touched}lead away from it")
-        if asks_to_forget(text):
-            return TurnJudgement(Mode.MEMORY_CONSENT, risk, flags, f"{touched}asks not to be remembered")
+        asked = None if said.utterance.npc_id is not None else consent_request(text)
+        if asked is not None:
+            what = "allows it to be remembered" if asked is ConsentRequest.GIVE else "asks not to be remembered"
+            return TurnJudgement(Mode.MEMORY_CONSENT, risk, flags, f"{touched}{what}")
         is_kept = score.is_kept and bool(shown([said]))
         why = ", ".join(score.why) if is_kept == score.is_kept else "out of character"
         note = f"{touched}{'worth keeping' if is_kept else 'not worth keeping'}{why and ': '}{why}"

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.statements import NameSpan, facts_in, relations_in, sentences_of
 from glyphoxa.language.lexicon import lexicon
@@ -37,7 +38,6 @@ def _sign(template: str) -> re.Pattern[str]:
     return _WORDS.compile(template, flags=re.IGNORECASE)
 
 
-_FORGET: Final = _sign("{forget}")
 _SIGNS: Final[Mapping[str, re.Pattern[str]]] = {
     "the future": _sign(r"{future}\b"),
     "the past": _sign(r"{past}\b"),
@@ -81,11 +81,6 @@ class Salience:
     is_kept: bool
     why: tuple[str, ...]
     asks_to_forget: bool = False
-
-
-def asks_to_forget(text: str) -> bool:
-    """Return whether the speaker wants it not to be remembered ("Don't write that down", "Merk dir das nicht")."""
-    return _FORGET.search(text) is not None
 
 
 WEIGHTS: Final[Mapping[str, float]] = {

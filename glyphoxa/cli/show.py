@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.chronicle.episodes import TOKENS
+from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.cli.render import a_table, show, show_events, show_fact, show_facts, show_lines
 from glyphoxa.cli.scope import (
     CAMPAIGN,
@@ -268,8 +268,7 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
     for entry in entries:
         said = entry.said
         heard = entry.raw_text if entry.raw_text != said.text else ""
-        retracted = "rolled back" if said.is_retracted else ""
-        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, retracted)
+        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state)
     show(table)
     if len(entries) == options.limit:
         print(f"the {'first' if options.corrected else 'last'} {options.limit}; --limit shows more")

@@ -87,6 +87,7 @@ class CampaignBlock(_Block):
     glossary: dict[Name, Text] = Field(default_factory=dict)
     units: dict[Name, tuple[Text, Text]] = Field(default_factory=dict)
     findings: Findings = "review"
+    memory_interval: Annotated[int, Field(strict=True, ge=0, le=50)] = 0
 
 
 def _as_text(value: object) -> object:

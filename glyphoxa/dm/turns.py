@@ -205,7 +205,7 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
     if place is None:
         return ""
     if place.said.is_retracted:
-        return "rolled back"
+        return place.said.state
     return "" if one.text.endswith(place.said.text) else f"its words are now: {place.said.text}"
 
 
@@ -489,6 +489,6 @@ def _since(uttered: Uttered | None, text: str) -> Iterator[IndentedLine]:
     if uttered is None:
         return
     if uttered.said.is_retracted:
-        yield IndentedLine("since then: rolled back", 2)
+        yield IndentedLine(f"since then: {uttered.said.state}", 2)
     elif uttered.said.text != text:
         yield IndentedLine(f"since then: its words are now: {uttered.said.text}", 2)

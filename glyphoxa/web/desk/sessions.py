@@ -222,6 +222,7 @@ async def _found(desk: Desk, wanted: SessionId, words: str) -> list[Shown]:
             "raw": "",
             "is_retracted": False,
             "aside": _in_words(each.utterance.aside),
+            "is_withheld": False,
         }
         for each in sorted(found, key=lambda each: each.ordinal)
     ]
@@ -236,6 +237,7 @@ def _shown(said: CitedUtterance, raw_text: str) -> Shown:
         "raw": raw_text if raw_text != said.text else "",
         "is_retracted": said.is_retracted,
         "aside": _in_words(said.aside),
+        "is_withheld": said.is_withheld,
     }
 
 
