@@ -175,11 +175,12 @@ class TalkReaders:
 
     def readers(self, campaign: Campaign) -> tuple[Extractor, TurnJudge]:
         """Return the extractor and the judge of a campaign, which share the index of its names."""
-        narrators = [player.name for player in campaign.players if player.dm]
-        rules = RulesExtractor(campaign.language, narrators=narrators)
+        narrators = (player.name for player in campaign.players if player.dm)
+        nobody = (*narrators, campaign.name, *campaign.glossary)
+        rules = RulesExtractor(campaign.language, nobody=nobody)
         extractor: Extractor = rules
         if self.asking is not None:
-            extractor = LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
+            extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
         topics = SafetyTopics(campaign.safety, campaign.language)
         judge = RulesJudge(campaign.language, rules.index, flags=topics.flags)
         return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
@@ -284,6 +285,7 @@ async def chronicler_of(
         Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
+        findings=stored.findings,
         terms=CoinedTerms(stored, log, asking=readers.asking),
     )
 
