@@ -1,23 +1,34 @@
 """Measure which utterances are kept: the product's judgement on labelled transcripts.
 
-    python -m benchmarks.salience DIR [--judge rules] [--threshold N]
+    python -m benchmarks.salience DIR [--labels FILE] [--judge rules] [--embeddings minilm|none] [--threshold N]
 
 `DIR/turns.jsonl` is a transcript as for `benchmarks.recall`; `DIR/labels.jsonl` states for some turns whether to keep
-them. The judge reads each session in order; the labelled turns are counted.
+them. The gate reads each session in order, and the backstop looks at each turn again with the twenty after it; what
+either keeps is kept. The labelled turns are counted.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypeAlias
+
+from numpy import float32
+from numpy.typing import NDArray
 
 from benchmarks.recall_data import Turn, read_turns
 from benchmarks.runner import command, percentiles, read_rows, run
-from glyphoxa.chronicle.salience import THRESHOLD, SalienceJudge
+from glyphoxa.adapters.local.minilm import MiniLm
+from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.chronicle.salience import THRESHOLD, VECTORS_OF, Line, SalienceJudge
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import NotFound
+
+Embed: TypeAlias = Callable[[Sequence[str]], NDArray[float32]]
+Labels: TypeAlias = Mapping[tuple[str, str], bool]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,8 +38,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     by_campaign = read_turns(options.directory / "turns.jsonl")
     turns = [turn for said in by_campaign.values() for turn in said]
-    labels = read_labels(options.directory / "labels.jsonl")
-    return measured(turns, labels, threshold=options.threshold, language=options.language)
+    labels = read_labels(options.labels or options.directory / "labels.jsonl")
+    embed = local_embed() if options.embeddings == "minilm" else None
+    return measured(turns, labels, embed=embed, threshold=options.threshold, language=options.language)
+
+
+def local_embed() -> Embed | None:
+    """Return the local embedding model; None if it is not on this machine."""
+    try:
+        return MiniLm(WeightStore(Settings().models.dir).path(VECTORS_OF)).embed
+    except NotFound:
+        return None
+
+
+def lines_of(turns: Sequence[Turn], embed: Embed | None) -> list[Line]:
+    """Return turns as the judge reads them."""
+    if embed is None:
+        return [Line(turn.text) for turn in turns]
+    vectors = embed([turn.text for turn in turns])
+    return [Line(turn.text, vector=vector) for turn, vector in zip(turns, vectors, strict=True)]
 
 
 def read_labels(path: Path) -> dict[tuple[str, str], bool]:
@@ -42,40 +70,54 @@ def read_labels(path: Path) -> dict[tuple[str, str], bool]:
 
 def measured(
     turns: Sequence[Turn],
-    labels: Mapping[tuple[str, str], bool],
+    labels: Labels,
     *,
+    embed: Embed | None = None,
     threshold: float = THRESHOLD,
     language: str = "en",
 ) -> dict[str, Any]:
-    right = kept = wanted = counted = 0
+    passed: set[tuple[str, str]] = set()
+    kept: set[tuple[str, str]] = set()
     took: list[float] = []
     for _, session in groupby(turns, key=lambda turn: (turn.campaign, turn.session)):
         judge = SalienceJudge(language, threshold=threshold)
-        for turn in session:
+        said = list(session)
+        lines: list[Line] = []
+        for turn in said:
             began = perf_counter_ns()
-            judged = judge.judge(turn.text)
+            lines += lines_of([turn], embed)
+            if judge.judge_all(lines[-1:])[0].is_kept:
+                passed.add((str(turn.campaign), turn.id))
             took.append((perf_counter_ns() - began) / 1e6)
-            label = labels.get((str(turn.campaign), turn.id))
-            if label is None:
-                continue
-            counted += 1
-            wanted += label
-            kept += judged.is_kept
-            right += label and judged.is_kept
-    precision, recall = right / max(kept, 1), right / max(wanted, 1)
+        kept.update((str(said[index].campaign), said[index].id) for index in judge.backstop(lines))
+    here = {(str(turn.campaign), turn.id) for turn in turns}
+    known = {turn: label for turn, label in labels.items() if turn in here}
     return {
-        "labels": counted,
-        "precision": round(100 * precision, 1),
-        "recall": round(100 * recall, 1),
-        "f1": round(200 * right / max(kept + wanted, 1), 1),
-        "written_percent": round(100 * kept / max(counted, 1), 1),
+        "labels": len(known),
+        **_figures(kept | passed, known),
+        "gate_only": _figures(passed, known),
+        "embeddings": "none" if embed is None else VECTORS_OF,
         **percentiles(took, 50, 95),
+    }
+
+
+def _figures(kept: Collection[tuple[str, str]], labels: Labels) -> dict[str, float]:
+    n_kept = sum(turn in kept for turn in labels)
+    wanted = sum(labels.values())
+    right = sum(label and turn in kept for turn, label in labels.items())
+    return {
+        "precision": round(100 * right / max(n_kept, 1), 1),
+        "recall": round(100 * right / max(wanted, 1), 1),
+        "f1": round(200 * right / max(n_kept + wanted, 1), 1),
+        "written_percent": round(100 * n_kept / max(len(labels), 1), 1),
     }
 
 
 def _options() -> argparse.ArgumentParser:
     parser = command("salience", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="instead of DIR/labels.jsonl")
+    parser.add_argument("--embeddings", choices=("minilm", "none"), default="minilm")
     parser.add_argument("--judge", choices=("rules",), default="rules")
     parser.add_argument("--threshold", type=float, default=THRESHOLD)
     parser.add_argument("--language", default="en", help="of the transcript: a BCP 47 tag")
